@@ -1,4 +1,5 @@
-//! The memory that requests hold while they are read and answered: behind authentication, in front of the services.
+//! The memory that requests hold while they are read and answered: behind authentication, in front
+//! of the services.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -49,7 +50,13 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let held = Held(Arc::new(Mutex::new((self.memory.open(), Ok(())))));
         let message = Message::default();
-        let answer = self.inner.call(request.map(|body| Body::new(Counted { body, message, held: held.clone() })));
+        let answer = self.inner.call(request.map(|body| {
+            Body::new(Counted {
+                body,
+                message,
+                held: held.clone(),
+            })
+        }));
         Box::pin(async move {
             let answer = answer.await?;
             // Of a body that broke off, the services know only that it did.
@@ -116,7 +123,10 @@ impl Message {
             data = &data[taken..];
             if self.prefixed == PREFIX {
                 let [_, length @ ..] = self.prefix;
-                *self = Self { left: u32::from_be_bytes(length) as usize, ..Self::default() };
+                *self = Self {
+                    left: u32::from_be_bytes(length) as usize,
+                    ..Self::default()
+                };
             }
         }
     }
@@ -126,10 +136,16 @@ impl http_body::Body for Counted {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+        if let Some(data) = frame
+            .as_ref()
+            .and_then(|frame| frame.as_ref().ok()?.data_ref())
+        {
             this.message.push(data);
             if this.held.hold(this.message.came).is_err() {
                 return Poll::Ready(Some(Err(Status::unavailable(NoRoom.to_string()))));
@@ -154,7 +170,8 @@ mod tests {
         [&[0][..], &length, &vec![7; bytes]].concat()
     }
 
-    /// Returns the code of the answer to messages of these sizes that come in pieces, and how many bytes the service read.
+    /// Returns the code of the answer to messages of these sizes that come in pieces, and how many
+    /// bytes the service read.
     async fn send(memory: &Arc<Budget>, sizes: &[usize]) -> (i32, usize) {
         let read = Arc::new(AtomicUsize::new(0));
         let service = {
@@ -169,16 +186,27 @@ mod tests {
                         read.fetch_add(frame.data_ref().map_or(0, Bytes::len), Ordering::Relaxed);
                     }
                     drop(body);
-                    assert!(memory.taken() > 0, "what was read counts until it is answered");
+                    assert!(
+                        memory.taken() > 0,
+                        "what was read counts until it is answered"
+                    );
                     Ok::<_, Infallible>(Status::ok("").into_http())
                 }
             })
         };
         let bytes: Vec<_> = sizes.iter().flat_map(|size| message(*size)).collect();
         let pieces: Vec<_> = bytes.chunks(7).map(Bytes::copy_from_slice).collect();
-        let body = StreamBody::new(futures::stream::iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece))));
-        let answer = Admission::new(service, Arc::clone(memory)).oneshot(Request::new(Body::new(body))).await.unwrap();
-        (i32::from(status::number(answer.headers())), read.load(Ordering::Relaxed))
+        let body = StreamBody::new(
+            futures::stream::iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece))),
+        );
+        let answer = Admission::new(service, Arc::clone(memory))
+            .oneshot(Request::new(Body::new(body)))
+            .await
+            .unwrap();
+        (
+            i32::from(status::number(answer.headers())),
+            read.load(Ordering::Relaxed),
+        )
     }
 
     #[tokio::test]
@@ -190,7 +218,10 @@ mod tests {
         assert!(read <= 105, "{read}");
         assert_eq!(memory.taken(), 0);
         let others = memory.take(50).unwrap();
-        assert_eq!(send(&memory, &[60]).await.0, tonic::Code::Unavailable as i32);
+        assert_eq!(
+            send(&memory, &[60]).await.0,
+            tonic::Code::Unavailable as i32
+        );
         assert_eq!(send(&memory, &[50]).await.0, 0);
         drop(others);
     }
@@ -199,6 +230,9 @@ mod tests {
     async fn of_a_stream_the_message_under_way_counts() {
         let memory = Budget::new(100);
         assert_eq!(send(&memory, &[90, 90, 0, 90]).await, (0, 290));
-        assert_eq!(send(&memory, &[90, 110]).await.0, tonic::Code::Unavailable as i32);
+        assert_eq!(
+            send(&memory, &[90, 110]).await.0,
+            tonic::Code::Unavailable as i32
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Use-cases by resource: the order of checks and effects of each call. What they know of the wire is nothing.
+//! Use-cases by resource: the order of checks and effects of each call. What they know of the wire
+//! is nothing.
 
 pub mod account;
 pub mod adapter;
@@ -68,12 +69,14 @@ pub struct Caller {
     pub bound_to: Option<EnvironmentId>,
     /// When the key ends, if it does.
     pub expires_at: Option<Timestamp>,
-    /// Name of the call, where it came with an idempotency key: its repeats have the same one, and no other call has it.
+    /// Name of the call, where it came with an idempotency key: its repeats have the same one, and
+    /// no other call has it.
     pub call: Option<String>,
 }
 
 impl Caller {
-    /// Returns what this call has made before a crash kept it from being answered: the id, or what else tells it.
+    /// Returns what this call has made before a crash kept it from being answered: the id, or what
+    /// else tells it.
     pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
         match &self.call {
             Some(call) => Ok(done_call::made(db, call, Timestamp::now().before(WINDOW)).await?),
@@ -108,12 +111,17 @@ impl IfMatch {
     /// Errors when what is stored is of another revision.
     pub fn check(&self, revision: u64) -> Result<(), Error> {
         let Some(wanted) = &self.0 else { return Ok(()) };
-        let mut wanted = wanted.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+        let mut wanted = wanted
+            .split(',')
+            .map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
         let revision = etag(revision);
         if wanted.any(|tag| tag == "*" || tag.split('-').next() == Some(&revision)) {
             return Ok(());
         }
-        Err(Error::new(Code::Aborted, "it was changed meanwhile: read it again, then change it"))
+        Err(Error::new(
+            Code::Aborted,
+            "it was changed meanwhile: read it again, then change it",
+        ))
     }
 }
 
@@ -122,7 +130,8 @@ pub fn etag(revision: u64) -> String {
     revision.to_string()
 }
 
-/// The tag of one view of a revision: it tells views apart, and as good as the revision's own which one is meant.
+/// The tag of one view of a revision: it tells views apart, and as good as the revision's own which
+/// one is meant.
 pub fn etag_of_view(revision: u64, view: u32) -> String {
     format!("{revision}-{view:08x}")
 }
@@ -133,13 +142,27 @@ mod tests {
 
     #[test]
     fn a_lost_update_is_refused() {
-        for taken in
-            [None, Some("3"), Some("\"3\""), Some("W/\"3\""), Some("\"1\", \"3\""), Some("3-00c0ffee"), Some("*")]
-        {
-            assert_eq!(IfMatch(taken.map(str::to_owned)).check(3), Ok(()), "{taken:?}");
+        for taken in [
+            None,
+            Some("3"),
+            Some("\"3\""),
+            Some("W/\"3\""),
+            Some("\"1\", \"3\""),
+            Some("3-00c0ffee"),
+            Some("*"),
+        ] {
+            assert_eq!(
+                IfMatch(taken.map(str::to_owned)).check(3),
+                Ok(()),
+                "{taken:?}"
+            );
         }
         for refused in ["2", "\"33\"", "", "-3", "33-00c0ffee", "\"2\", \"4\""] {
-            assert_eq!(IfMatch(Some(refused.to_owned())).check(3).unwrap_err().code, Code::Aborted, "{refused}");
+            assert_eq!(
+                IfMatch(Some(refused.to_owned())).check(3).unwrap_err().code,
+                Code::Aborted,
+                "{refused}"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the request's
-//! extensions, before a byte of the body is read. Which calls need what is in `authentication/rules.rs`.
+//! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the
+//! request's extensions, before a byte of the body is read. Which calls need what is in
+//! `authentication/rules.rs`.
 
 mod lasting;
 mod places;
@@ -64,7 +65,10 @@ impl<S> Authentication<S> {
 
 impl<S> Service<Request<Body>> for Authentication<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response<Body>;
@@ -79,18 +83,35 @@ where
         // The clone takes the readiness that was polled for; the original is polled anew.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let (app, rules) = (Arc::clone(&self.app), Arc::clone(&self.rules));
+        let app = Arc::clone(&self.app);
+        let rules = Arc::clone(&self.rules);
         let credentials = self.credentials.clone();
         let places = self.places.clone();
         let wrong_keys = self.wrong_keys.clone();
         Box::pin(async move {
             let request_id = request_id(request.headers());
-            let (path, begun) = (request.uri().path().to_owned(), Instant::now());
+            let path = request.uri().path().to_owned();
+            let begun = Instant::now();
             let peer = request.extensions().get::<Peer>().copied();
-            let kind = if rules.lasts(&path) { Kind::Stream } else { Kind::Call };
-            let admitted = admit(&app, &rules, &path, request.headers(), &wrong_keys, peer.as_ref()).await;
-            let admitted = admitted
-                .and_then(|caller| caller.map(|caller| Ok((places.take(&caller.key_id, kind)?, caller))).transpose());
+            let kind = if rules.lasts(&path) {
+                Kind::Stream
+            } else {
+                Kind::Call
+            };
+            let admitted = admit(
+                &app,
+                &rules,
+                &path,
+                request.headers(),
+                &wrong_keys,
+                peer.as_ref(),
+            )
+            .await;
+            let admitted = admitted.and_then(|caller| {
+                caller
+                    .map(|caller| Ok((places.take(&caller.key_id, kind)?, caller)))
+                    .transpose()
+            });
             let mut response = match admitted {
                 Ok(None) => inner.call(request).await?,
                 Ok(Some((place, caller))) => {
@@ -103,7 +124,11 @@ where
                 }
                 Err(error) => status::of(error).into_http(),
             };
-            metrics().api_called(rules.name(&path), status::number(response.headers()), begun.elapsed());
+            metrics().api_called(
+                rules.name(&path),
+                status::number(response.headers()),
+                begun.elapsed(),
+            );
             if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
                 response.headers_mut().entry(REQUEST_ID).or_insert(value);
             }
@@ -133,7 +158,12 @@ async fn admit(
     Ok(Some(caller))
 }
 
-async fn caller(app: &App, headers: &HeaderMap, wrong_keys: &WrongKeys, peer: Option<&Peer>) -> Result<Caller, Error> {
+async fn caller(
+    app: &App,
+    headers: &HeaderMap,
+    wrong_keys: &WrongKeys,
+    peer: Option<&Peer>,
+) -> Result<Caller, Error> {
     let sha256 = key::sha256(bearer(headers)?);
     let address = peer.map(Peer::network);
     let judgement = address.and_then(|address| wrong_keys.begin(address));
@@ -141,7 +171,10 @@ async fn caller(app: &App, headers: &HeaderMap, wrong_keys: &WrongKeys, peer: Op
         && !wrong_keys.is_known(&app.store, &sha256).await?
     {
         wrong_keys.refused(address);
-        return Err(Error::new(Code::ResourceExhausted, "too many wrong API keys came from this address"));
+        return Err(Error::new(
+            Code::ResourceExhausted,
+            "too many wrong API keys came from this address",
+        ));
     }
     let mut tx = app.store.read().await?;
     let now = Timestamp::now();
@@ -151,7 +184,9 @@ async fn caller(app: &App, headers: &HeaderMap, wrong_keys: &WrongKeys, peer: Op
         if let Some(judgement) = judgement {
             judgement.wrong();
         }
-        return Err(unauthenticated("the API key is not known, has expired or was revoked"));
+        return Err(unauthenticated(
+            "the API key is not known, has expired or was revoked",
+        ));
     };
     if let Some(judgement) = judgement {
         judgement.right();
@@ -173,7 +208,8 @@ async fn caller(app: &App, headers: &HeaderMap, wrong_keys: &WrongKeys, peer: Op
     })
 }
 
-/// The environment that the request names, else the one that the key is bound to, else the account's default.
+/// The environment that the request names, else the one that the key is bound to, else the
+/// account's default.
 async fn environment_of(
     db: &mut kanat_store::Db,
     key: &ApiKey,
@@ -185,7 +221,12 @@ async fn environment_of(
         (None, Some(bound)) => environment::find(db, &key.account_id, bound.as_str()).await?,
         (None, None) => environment::default(db, &key.account_id).await?,
     };
-    let denied = || Error::new(Code::PermissionDenied, "this key is bound to another environment");
+    let denied = || {
+        Error::new(
+            Code::PermissionDenied,
+            "this key is bound to another environment",
+        )
+    };
     match found {
         Some(found) if bound.is_some_and(|bound| *bound != found.id) => Err(denied()),
         Some(found) => Ok(found),
@@ -196,7 +237,10 @@ async fn environment_of(
 
 /// Not being able to write it down is no reason to refuse the call.
 async fn note_use(app: &App, key: &ApiKey, now: Timestamp) {
-    if key.last_used_at.is_some_and(|at| now.since(at) < LAST_USED_PRECISION) {
+    if key
+        .last_used_at
+        .is_some_and(|at| now.since(at) < LAST_USED_PRECISION)
+    {
         return;
     }
     let noted = async {
@@ -211,29 +255,47 @@ async fn note_use(app: &App, key: &ApiKey, now: Timestamp) {
 
 fn bearer(headers: &HeaderMap) -> Result<&str, Error> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next().ok_or_else(|| unauthenticated("send an API key: Authorization: Bearer kanat_ak_..."))?;
+    let value = values
+        .next()
+        .ok_or_else(|| unauthenticated("send an API key: Authorization: Bearer kanat_ak_..."))?;
     if values.next().is_some() {
-        return Err(Error::field("Authorization", "is there more than once: send one credential"));
+        return Err(Error::field(
+            "Authorization",
+            "is there more than once: send one credential",
+        ));
     }
     let text = value.to_str().ok().and_then(|text| text.split_once(' '));
     match text {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && token.trim().starts_with(key::PREFIX) => {
+        Some((scheme, token))
+            if scheme.eq_ignore_ascii_case("bearer") && token.trim().starts_with(key::PREFIX) =>
+        {
             Ok(token.trim())
         }
-        Some(_) | None => Err(unauthenticated("the Authorization header carries no API key: Bearer kanat_ak_...")),
+        Some(_) | None => Err(unauthenticated(
+            "the Authorization header carries no API key: Bearer kanat_ak_...",
+        )),
     }
 }
 
 fn text_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Error> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    let text = value.to_str().map_err(|_| Error::field(name.as_str(), "is not readable text"))?.trim();
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    let text = value
+        .to_str()
+        .map_err(|_| Error::field(name.as_str(), "is not readable text"))?
+        .trim();
     Ok((!text.is_empty()).then_some(text))
 }
 
 /// The id that the caller gave the request, when it is one that can be logged, else a new one.
 fn request_id(headers: &HeaderMap) -> RequestId {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-    let given = given.filter(|text| (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()));
+    let given = headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok());
+    let given = given.filter(|text| {
+        (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+    });
     given.map_or_else(RequestId::generate, RequestId::from)
 }
 
@@ -254,13 +316,19 @@ mod tests {
     /// Returns the number of the gRPC status that a call from this address gets.
     async fn call<S>(service: &Authentication<S>, key: &str, peer: Option<&str>) -> u16
     where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
         S::Future: Send + 'static,
     {
         let request = Request::post(LIST).header("authorization", format!("Bearer {key}"));
         let mut request = request.body(Body::empty()).unwrap();
         if let Some(address) = peer {
-            request.extensions_mut().insert(Peer { address: address.parse().unwrap(), is_encrypted: false });
+            request.extensions_mut().insert(Peer {
+                address: address.parse().unwrap(),
+                is_encrypted: false,
+            });
         }
         status::number(service.clone().oneshot(request).await.unwrap().headers())
     }
@@ -280,7 +348,9 @@ mod tests {
             expires_at: None,
         };
         let make = async |name: &str| {
-            let (_, text) = crate::app::api_key::create(&app, &caller, new(name)).await.unwrap();
+            let (_, text) = crate::app::api_key::create(&app, &caller, new(name))
+                .await
+                .unwrap();
             text.unwrap().expose().clone()
         };
         let right = make("right").await;
@@ -301,7 +371,10 @@ mod tests {
         let young = make("young").await;
         rest();
         assert_eq!(call(&service, &young, Some(address)).await, 0);
-        assert_eq!(call(&service, wrong, Some("192.0.2.2")).await, unauthenticated);
+        assert_eq!(
+            call(&service, wrong, Some("192.0.2.2")).await,
+            unauthenticated
+        );
         assert_eq!(call(&service, wrong, None).await, unauthenticated);
     }
 }

@@ -1,5 +1,5 @@
-//! The first start: an account, its environments, and one owner key; and another owner key in the place of one that was
-//! lost.
+//! The first start: an account, its environments, and one owner key; and another owner key in the
+//! place of one that was lost.
 
 use kanat_auth::{Role, key};
 use kanat_message_log::MessageLog;
@@ -20,8 +20,8 @@ const OWNER_KEY: &str = "owner_key";
 /// What these keys are called.
 const OWNER_NAME: &str = "owner";
 
-/// Errors when the store is a fresh one and the log is not: the configuration of its messages was lost, and with another one
-/// nobody would see them.
+/// Errors when the store is a fresh one and the log is not: the configuration of its messages was
+/// lost, and with another one nobody would see them.
 pub async fn refuse_lost_configuration(store: &Store, log: &dyn MessageLog) -> Result<(), Error> {
     let is_fresh = account::first(&mut *store.read().await?).await?.is_none();
     if is_fresh && !log.is_empty().await? {
@@ -30,9 +30,12 @@ pub async fn refuse_lost_configuration(store: &Store, log: &dyn MessageLog) -> R
     Ok(())
 }
 
-/// Makes what a fresh store lacks. Gives the owner's key when this was the first start and the key was made here;
-/// `chosen` is the one that the operator set, which counts at the first start only.
-pub async fn run(store: &Store, chosen: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Error> {
+/// Makes what a fresh store lacks. Gives the owner's key when this was the first start and the key
+/// was made here; `chosen` is the one that the operator set, which counts at the first start only.
+pub async fn run(
+    store: &Store,
+    chosen: Option<&Secret<String>>,
+) -> Result<Option<Secret<String>>, Error> {
     // Most starts are not the first: these write nothing, and need no room on the disk.
     if is_made(&mut *store.read().await?, chosen).await? {
         return Ok(None);
@@ -58,11 +61,13 @@ async fn is_made(db: &mut Db, chosen: Option<&Secret<String>>) -> Result<bool, E
         return Ok(false);
     }
     if let Some(text) = chosen
-        && api_key::by_hash(db, &key::sha256(text.expose())).await?.is_none()
+        && api_key::by_hash(db, &key::sha256(text.expose()))
+            .await?
+            .is_none()
     {
         tracing::warn!(
-            "the bootstrap API key is not used: there was a first start already, and none of the API keys is this one; \
-             `kanat api-key reset` makes a new owner key"
+            "the bootstrap API key is not used: there was a first start already, and none of the \
+             API keys is this one; `kanat api-key reset` makes a new owner key",
         );
     }
     Ok(true)
@@ -70,7 +75,11 @@ async fn is_made(db: &mut Db, chosen: Option<&Secret<String>>) -> Result<bool, E
 
 async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error> {
     let now = Timestamp::now();
-    let account = Account { id: AccountId::generate(), name: "default".to_owned(), created_at: now };
+    let account = Account {
+        id: AccountId::generate(),
+        name: "default".to_owned(),
+        created_at: now,
+    };
     account::insert(db, &account).await?;
     for (n, name) in ENVIRONMENTS.into_iter().enumerate() {
         let environment = Environment {
@@ -109,14 +118,17 @@ pub struct Reset {
     pub revoked: Option<String>,
 }
 
-/// Makes a new owner key, and revokes the one of the first start or of the last reset. Other keys stay as they are.
+/// Makes a new owner key, and revokes the one of the first start or of the last reset. Other keys
+/// stay as they are.
 ///
 /// # Errors
 /// A store that cannot be read or written, or one that has seen no first start.
 pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
-    let account = account::first(&mut tx).await?.ok_or(ResetError::NoAccount)?;
+    let account = account::first(&mut tx)
+        .await?
+        .ok_or(ResetError::NoAccount)?;
     let former = match meta::get(&mut tx, OWNER_KEY).await? {
         Some(id) => api_key::get(&mut tx, &account.id, &ApiKeyId::from(id)).await?,
         None => api_key::oldest_owner(&mut tx, &account.id, OWNER_NAME).await?,
@@ -127,10 +139,17 @@ pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
     let made = key::generate();
     add_owner_key(&mut tx, account.id, &made).await?;
     tx.commit().await?;
-    Ok(Reset { key: made.text, revoked: former.map(|former| former.prefix) })
+    Ok(Reset {
+        key: made.text,
+        revoked: former.map(|former| former.prefix),
+    })
 }
 
-async fn add_owner_key(db: &mut Db, account_id: AccountId, owner: &key::NewKey) -> Result<(), kanat_store::Error> {
+async fn add_owner_key(
+    db: &mut Db,
+    account_id: AccountId,
+    owner: &key::NewKey,
+) -> Result<(), kanat_store::Error> {
     let key = ApiKey {
         id: ApiKeyId::generate(),
         account_id,

@@ -15,8 +15,8 @@ use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, environment};
 use crate::cors::Cors;
 use crate::jobs::{
-    batch_jobs, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules,
-    secrets_of_flows, unseen_nodes,
+    batch_jobs, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes,
+    schedules, secrets_of_flows, unseen_nodes,
 };
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
@@ -34,7 +34,8 @@ pub struct Options {
     pub public_url: PublicUrl,
     /// Where browsers reach the management API; the public URL when it is not set.
     pub api_url: PublicUrl,
-    /// Origins of pages whose scripts may call the management API, in lower case; `*` is all of them.
+    /// Origins of pages whose scripts may call the management API, in lower case; `*` is all of
+    /// them.
     pub allowed_origins: Vec<String>,
     /// How nodes of other processes prove themselves; without it there are none.
     pub nodes: Option<Access>,
@@ -63,13 +64,14 @@ pub enum Error {
     #[error("the bootstrap key is not usable: {0}")]
     BootstrapKey(#[from] kanat_auth::Error),
     #[error(
-        "the database is sealed under another master key than the one that is given (--master-key or KANAT_MASTER_KEY, else \
-         the file master.key of the data folder): every start and every control plane needs the same one"
+        "the database is sealed under another master key than the one that is given (--master-key \
+         or KANAT_MASTER_KEY, else the file master.key of the data folder): every start and every \
+         control plane needs the same one"
     )]
     MasterKey,
     #[error(
-        "there is no configuration, but the message log has messages: restore the configuration from a backup, or begin a \
-         new one with --accept-empty-config"
+        "there is no configuration, but the message log has messages: restore the configuration \
+         from a backup, or begin a new one with --accept-empty-config"
     )]
     NoConfiguration,
     #[error("the message log cannot be read: {0}")]
@@ -97,16 +99,24 @@ impl ControlPlane {
             idempotency::forget_cut_off(&store).await;
         }
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
-        environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;
+        environment::publish_all(&store, &sealer, options.public_url.host())
+            .await
+            .map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         if store.is_shared() {
             lease::take(&store, hub.boot_id(), &sealer).await?;
-            hub.run_until_stopped(lease::run(store.clone(), hub.boot_id().clone(), Arc::clone(&sealer)));
+            hub.run_until_stopped(lease::run(
+                store.clone(),
+                hub.boot_id().clone(),
+                Arc::clone(&sealer),
+            ));
         }
         let adapters = kanat_script::Pool::new(options.adapters);
-        let (deploys, batch_jobs) = (Deploys::default(), Arc::default());
+        let deploys = Deploys::default();
+        let batch_jobs = Arc::default();
         let master_keys = Arc::new(MasterKeys::of(options.key_file));
-        let (public_url, api_url) = (options.public_url, options.api_url);
+        let public_url = options.public_url;
+        let api_url = options.api_url;
         let app = Arc::new(App {
             store,
             log,
@@ -124,19 +134,33 @@ impl ControlPlane {
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
         if let Some(keep) = options.retention {
-            app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
+            app.hub.run_until_stopped(retention::run(
+                app.store.clone(),
+                Arc::clone(&app.log),
+                keep,
+            ));
         }
-        app.hub.run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
-        app.hub.run_until_stopped(unseen_nodes::run(app.store.clone()));
-        app.hub.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
+        app.hub
+            .run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
+        app.hub
+            .run_until_stopped(unseen_nodes::run(app.store.clone()));
+        app.hub
+            .run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
         app.hub.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
-        app.hub.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
-        app.hub.run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
+        app.hub
+            .run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
+        app.hub
+            .run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
         if let Some(observed) = app.hub.observations() {
-            app.hub.run_until_stopped(observations::run(Arc::clone(&app), observed));
+            app.hub
+                .run_until_stopped(observations::run(Arc::clone(&app), observed));
         }
-        Ok(Self { app, service, new_owner_key })
+        Ok(Self {
+            app,
+            service,
+            new_owner_key,
+        })
     }
 
     /// The owner's key, when this start made it: to be shown once.

@@ -10,7 +10,8 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
-/// Services whose calls end at the deadlines of their callers. A stream that has begun goes on: its caller ends it.
+/// Services whose calls end at the deadlines of their callers. A stream that has begun goes on: its
+/// caller ends it.
 #[derive(Clone)]
 pub struct Deadline<S> {
     inner: S,
@@ -51,7 +52,8 @@ fn exceeded() -> Response<Body> {
     Status::deadline_exceeded("the deadline of the call has passed").into_http()
 }
 
-/// Returns the time that the caller gives: at most eight digits and a unit. One that cannot be read is none.
+/// Returns the time that the caller gives: at most eight digits and a unit. One that cannot be read
+/// is none.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -81,10 +83,16 @@ mod tests {
     #[test]
     fn reads_the_timeouts_of_grpc() {
         let read = |text: &'static str| {
-            timeout(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), HeaderValue::from_static(text))]))
+            timeout(&HeaderMap::from_iter([(
+                "grpc-timeout".parse().unwrap(),
+                HeaderValue::from_static(text),
+            )]))
         };
         assert_eq!(read("0S"), Some(Duration::ZERO));
-        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(
+            read("99999999H"),
+            Some(Duration::from_secs(99_999_999 * 3600))
+        );
         assert_eq!(read("250m"), Some(Duration::from_millis(250)));
         for unread in ["", "S", "1", "1s", "-1S", "123456789S", "1.5S"] {
             assert_eq!(read(unread), None, "{unread:?}");
@@ -98,9 +106,16 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(takes)).await;
                 Ok::<_, Infallible>(Status::ok("").into_http())
             });
-            let request = Request::builder().header("grpc-timeout", timeout).body(Body::empty()).unwrap();
+            let request = Request::builder()
+                .header("grpc-timeout", timeout)
+                .body(Body::empty())
+                .unwrap();
             let answer = Deadline::new(service).oneshot(request).await.unwrap();
-            assert_eq!(status::number(answer.headers()), code, "{timeout} for {takes} s");
+            assert_eq!(
+                status::number(answer.headers()),
+                code,
+                "{timeout} for {takes} s"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The public API as tonic services: thin methods that turn messages into use-cases and back. A resource has its
-//! methods in `grpc/<resource>.rs` and its conversions in `grpc/<resource>/convert.rs`.
+//! The public API as tonic services: thin methods that turn messages into use-cases and back. A
+//! resource has its methods in `grpc/<resource>.rs` and its conversions in
+//! `grpc/<resource>/convert.rs`.
 
 mod account;
 mod adapter;
@@ -47,7 +48,8 @@ use crate::push::Applied;
 /// Bytes of a request.
 pub const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
-/// Bytes of an answer: one message with the largest payload and the largest output fits; lists have pages of less.
+/// Bytes of an answer: one message with the largest payload and the largest output fits; lists have
+/// pages of less.
 const MAX_ANSWER_BYTES: usize = 192 << 20;
 
 /// What each service is made of.
@@ -58,10 +60,15 @@ pub struct Api {
 
 /// All services of the public API, with reflection and health.
 pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
-    let api = Api { app: Arc::clone(app) };
+    let api = Api {
+        app: Arc::clone(app),
+    };
     let (health, health_service) = tonic_health::server::health_reporter();
     let mut routes = Routes::builder();
-    let mut served = vec!["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+    let mut served = vec![
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+    ];
     macro_rules! serve {
         ($($server:ident),* $(,)?) => {$(
             health.set_serving::<$server<Api>>().await;
@@ -94,9 +101,12 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
         // The set describes what nodes are served too, which is not for the public.
-        served.iter().fold(described, |builder, service| builder.with_service_name(*service))
+        served.iter().fold(described, |builder, service| {
+            builder.with_service_name(*service)
+        })
     };
-    let failed = |error: tonic_reflection::server::Error| crate::Error::Descriptors(error.to_string());
+    let failed =
+        |error: tonic_reflection::server::Error| crate::Error::Descriptors(error.to_string());
     routes.add_service(health_service);
     routes.add_service(reflection().build_v1().map_err(failed)?);
     routes.add_service(reflection().build_v1alpha().map_err(failed)?);
@@ -111,14 +121,26 @@ pub fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
 
 /// The revision that the caller means to change.
 pub fn if_match<T>(request: &Request<T>) -> IfMatch {
-    IfMatch(request.metadata().get("if-match").and_then(|value| value.to_str().ok()).map(str::to_owned))
+    IfMatch(
+        request
+            .metadata()
+            .get("if-match")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned),
+    )
 }
 
-/// Returns the caller's trace context: its `traceparent`, and behind a space the `tracestate` where there is one.
+/// Returns the caller's trace context: its `traceparent`, and behind a space the `tracestate` where
+/// there is one.
 pub fn trace_context<T>(request: &Request<T>) -> Option<String> {
     /// Bytes of a `tracestate` that are handed on; a longer one is left out.
     const MAX_STATE_BYTES: usize = 1024;
-    let text = |name| request.metadata().get(name).and_then(|value| value.to_str().ok());
+    let text = |name| {
+        request
+            .metadata()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
     let parent = text("traceparent")?;
     match text("tracestate").filter(|state| (1..=MAX_STATE_BYTES).contains(&state.len())) {
         Some(state) => Some(format!("{parent} {state}")),
@@ -132,7 +154,9 @@ pub fn changed<T, M>(changed: Changed<T>, convert: impl FnOnce(T) -> M) -> Respo
     match changed.applied {
         Applied::Everywhere => {}
         Applied::Pending => {
-            response.metadata_mut().insert("x-config-applied", MetadataValue::from_static("pending"));
+            response
+                .metadata_mut()
+                .insert("x-config-applied", MetadataValue::from_static("pending"));
         }
     }
     response

@@ -1,7 +1,8 @@
-//! `Idempotency-Key`: behind authentication and its roles, in front of the services. The first request of a credential under a key
-//! runs; the same one again within a day gets its answer again, without the keys that it showed; another one is refused. Only
-//! answers that say success are kept: what failed may be tried again under the same key. A crash may come before the answer is
-//! kept: what the call made is known by [`Caller::call`].
+//! `Idempotency-Key`: behind authentication and its roles, in front of the services. The first
+//! request of a credential under a key runs; the same one again within a day gets its answer again,
+//! without the keys that it showed; another one is refused. Only answers that say success are kept:
+//! what failed may be tried again under the same key. A crash may come before the answer is kept:
+//! what the call made is known by [`Caller::call`].
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,8 +46,8 @@ const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
 const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
 
-/// Frees the keys of requests that a former process did not answer, where there was no other one. That it cannot be written is
-/// no reason not to start: the keys are free in a while.
+/// Frees the keys of requests that a former process did not answer, where there was no other one.
+/// That it cannot be written is no reason not to start: the keys are free in a while.
 pub async fn forget_cut_off(store: &Store) {
     let forgotten = async {
         let mut tx = store.begin().await?;
@@ -71,8 +72,8 @@ impl<S> Idempotency<S> {
         Self { inner, app, rules }
     }
 
-    /// Counts a call that may write sealed values. A stream writes none but its kept answer, which is sealed as it is written; a
-    /// rotation waits for all others, and not for itself.
+    /// Counts a call that may write sealed values. A stream writes none but its kept answer, which
+    /// is sealed as it is written; a rotation waits for all others, and not for itself.
     fn counted(&self, path: &str, changes: bool) -> Option<TaskTrackerToken> {
         let counts = changes && !self.rules.streams(path) && path != ROTATION;
         counts.then(|| self.app.master_keys.under_way.begin())
@@ -81,7 +82,10 @@ impl<S> Idempotency<S> {
 
 impl<S> Service<Request<Body>> for Idempotency<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response<Body>;
@@ -98,7 +102,9 @@ where
         let caller = request.extensions().get::<Caller>().cloned();
         let changes = self.rules.permission(request.uri().path()) != Permission::Read;
         let counted = self.counted(request.uri().path(), changes);
-        let (Some(caller), Some(key), true) = (caller, request.headers().get(KEY).cloned(), changes) else {
+        let (Some(caller), Some(key), true) =
+            (caller, request.headers().get(KEY).cloned(), changes)
+        else {
             let answer = inner.call(request);
             return Box::pin(async move {
                 let _counted = counted;
@@ -131,7 +137,8 @@ struct Once<'a> {
     caller: &'a Caller,
     path: String,
     key: String,
-    /// Of what makes a request the same one: where it goes, for which environment, and what it says.
+    /// Of what makes a request the same one: where it goes, for which environment, and what it
+    /// says.
     hash: Arc<Mutex<Sha256>>,
 }
 
@@ -141,44 +148,82 @@ enum Begun<'a> {
 }
 
 impl<'a> Once<'a> {
-    fn of(app: &'a App, rules: &'a Rules, caller: &'a Caller, key: &HeaderValue, path: &str) -> Result<Self, Error> {
+    fn of(
+        app: &'a App,
+        rules: &'a Rules,
+        caller: &'a Caller,
+        key: &HeaderValue,
+        path: &str,
+    ) -> Result<Self, Error> {
         let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len())).filter(is_visible);
-        let key = key.ok_or_else(|| Error::field("Idempotency-Key", "is not 1 to 255 visible ASCII characters"))?;
+        let key = key
+            .to_str()
+            .ok()
+            .filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len()))
+            .filter(is_visible);
+        let key = key.ok_or_else(|| {
+            Error::field(
+                "Idempotency-Key",
+                "is not 1 to 255 visible ASCII characters",
+            )
+        })?;
         let mut hash = Sha256::new();
         for part in [caller.environment_id.as_str(), path] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
         let hash = Arc::new(Mutex::new(hash));
-        Ok(Self { app, rules, caller, path: path.to_owned(), key: key.to_owned(), hash })
+        Ok(Self {
+            app,
+            rules,
+            caller,
+            path: path.to_owned(),
+            key: key.to_owned(),
+            hash,
+        })
     }
 
     /// Lets the services know the call, so that what it makes is known by it.
     fn mark(&self, parts: &mut Parts, body: &[u8]) {
         let mut hash = Sha256::new();
-        for part in [self.caller.key_id.as_str(), self.caller.environment_id.as_str(), &self.path, &self.key] {
+        for part in [
+            self.caller.key_id.as_str(),
+            self.caller.environment_id.as_str(),
+            &self.path,
+            &self.key,
+        ] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
         // What a stream says is not known yet.
         hash.update(body);
         let call = Some(URL_SAFE_NO_PAD.encode(hash.finalize()));
-        parts.extensions.insert(Caller { call, ..self.caller.clone() });
+        parts.extensions.insert(Caller {
+            call,
+            ..self.caller.clone()
+        });
     }
 
     async fn begin(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (mut parts, body) = request.into_parts();
-        let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await.map_err(|_| broken())?.to_bytes();
+        let body = Limited::new(body, MAX_MESSAGE_BYTES)
+            .collect()
+            .await
+            .map_err(|_| broken())?
+            .to_bytes();
         self.mark(&mut parts, &body);
         update(&self.hash, &body);
         match self.known(Some(&self.fingerprint()), LONGEST_RUN).await? {
             Some(answer) => Ok(Begun::Answered(self.open(&answer)?)),
-            None => Ok(Begun::Run(self, Request::from_parts(parts, Body::new(Full::new(body))))),
+            None => Ok(Begun::Run(
+                self,
+                Request::from_parts(parts, Body::new(Full::new(body))),
+            )),
         }
     }
 
-    /// What a stream says is known at its end: it is read once, by the service or, where there is an answer, here.
+    /// What a stream says is known at its end: it is read once, by the service or, where there is
+    /// an answer, here.
     async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (mut parts, body) = request.into_parts();
         self.mark(&mut parts, &[]);
@@ -188,32 +233,50 @@ impl<'a> Once<'a> {
             frame
         });
         let Some(known) = self.known(None, LONGEST_STREAM).await? else {
-            return Ok(Begun::Run(self, Request::from_parts(parts, Body::new(body))));
+            return Ok(Begun::Run(
+                self,
+                Request::from_parts(parts, Body::new(body)),
+            ));
         };
         while let Some(frame) = body.frame().await {
             frame.map_err(|_| broken())?;
         }
-        if known.request == self.fingerprint() { Ok(Begun::Answered(self.open(&known)?)) } else { Err(another()) }
+        if known.request == self.fingerprint() {
+            Ok(Begun::Answered(self.open(&known)?))
+        } else {
+            Err(another())
+        }
     }
 
-    /// The answered request of this key, which is the same one as far as `request` tells; without one, this request is
-    /// noted as running.
-    async fn known(&self, request: Option<&[u8; 32]>, longest_run: Duration) -> Result<Option<AnsweredRequest>, Error> {
+    /// The answered request of this key, which is the same one as far as `request` tells; without
+    /// one, this request is noted as running.
+    async fn known(
+        &self,
+        request: Option<&[u8; 32]>,
+        longest_run: Duration,
+    ) -> Result<Option<AnsweredRequest>, Error> {
         let now = Timestamp::now();
         let mut tx = self.app.store.begin().await?;
         let found = answered_request::get(&mut tx, &self.caller.key_id, &self.key).await?;
         match found.filter(|found| now.since(found.created_at) < WINDOW) {
-            Some(found) if request.is_some_and(|request| found.request != *request) => Err(another()),
+            Some(found) if request.is_some_and(|request| found.request != *request) => {
+                Err(another())
+            }
             Some(found) if found.answer.is_some() => Ok(Some(found)),
             Some(found)
-                if now.since(found.created_at) < longest_run && self.may_run(&mut tx, &found.begun_by).await? =>
+                if now.since(found.created_at) < longest_run
+                    && self.may_run(&mut tx, &found.begun_by).await? =>
             {
-                Err(Error::new(Code::Aborted, "a request with this idempotency key is still running"))
+                Err(Error::new(
+                    Code::Aborted,
+                    "a request with this idempotency key is still running",
+                ))
             }
             Some(_) | None => {
                 let request = request.unwrap_or(&[0; 32]);
                 let own = self.app.hub.boot_id();
-                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, own, now).await?;
+                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, own, now)
+                    .await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
                 done_call::forget_older(&mut tx, now.before(WINDOW)).await?;
                 tx.commit().await?;
@@ -222,7 +285,8 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// Returns whether the control plane that began a request may still run it. Builds that kept no lease may.
+    /// Returns whether the control plane that began a request may still run it. Builds that kept no
+    /// lease may.
     async fn may_run(&self, db: &mut Db, begun_by: &BootId) -> Result<bool, Error> {
         let is_own = begun_by == self.app.hub.boot_id();
         Ok(is_own || begun_by.as_str().is_empty() || control_plane::is_alive(db, begun_by).await?)
@@ -230,15 +294,27 @@ impl<'a> Once<'a> {
 
     fn open(&self, known: &AnsweredRequest) -> Result<Response<Body>, Error> {
         let sealed = known.answer.as_deref().unwrap_or_default();
-        let opened = self.app.sealer.open(sealed, &self.seal_context()).map_err(|error| {
-            tracing::error!(%error, "the answer to a request with an idempotency key cannot be opened");
-            Error::internal()
-        })?;
+        let opened = self
+            .app
+            .sealer
+            .open(sealed, &self.seal_context())
+            .map_err(|error| {
+                tracing::error!(
+                    %error,
+                    "the answer to a request with an idempotency key cannot be opened",
+                );
+                Error::internal()
+            })?;
         Ok(response(opened))
     }
 
     fn fingerprint(&self) -> [u8; 32] {
-        self.hash.lock().unwrap_or_else(PoisonError::into_inner).clone().finalize().into()
+        self.hash
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .finalize()
+            .into()
     }
 
     /// Keeps a success under the key, and frees the key after a failure.
@@ -258,7 +334,11 @@ impl<'a> Once<'a> {
         if succeeded {
             kanat_failpoint::hit("call.done");
         }
-        let kept = if succeeded { self.rules.kept(&self.path, &bytes) } else { None };
+        let kept = if succeeded {
+            self.rules.kept(&self.path, &bytes)
+        } else {
+            None
+        };
         self.keep(kept.as_ref()).await;
         Response::from_parts(parts, with_trailers(bytes, trailers))
     }
@@ -271,14 +351,24 @@ impl<'a> Once<'a> {
             match answer {
                 Some(bytes) => {
                     let sealed = self.app.sealer.seal(bytes, &self.seal_context());
-                    answered_request::answer(&mut tx, credential, key, &self.fingerprint(), &sealed).await?;
+                    answered_request::answer(
+                        &mut tx,
+                        credential,
+                        key,
+                        &self.fingerprint(),
+                        &sealed,
+                    )
+                    .await?;
                 }
                 None => answered_request::forget(&mut tx, credential, key).await?,
             }
             tx.commit().await
         };
         if let Err(error) = kept.await {
-            tracing::warn!(%error, "the answer to a request with an idempotency key cannot be kept");
+            tracing::warn!(
+                %error,
+                "the answer to a request with an idempotency key cannot be kept",
+            );
         }
     }
 
@@ -293,7 +383,9 @@ pub fn seal_context(key_id: &str, name: &str) -> String {
 }
 
 fn update(hash: &Mutex<Sha256>, bytes: &[u8]) {
-    hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
+    hash.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .update(bytes);
 }
 
 fn broken() -> Error {
@@ -301,7 +393,10 @@ fn broken() -> Error {
 }
 
 fn another() -> Error {
-    Error::new(Code::Aborted, "this idempotency key was used for another request")
+    Error::new(
+        Code::Aborted,
+        "this idempotency key was used for another request",
+    )
 }
 
 /// A success with this message, given again.
@@ -309,8 +404,12 @@ fn response(message: Vec<u8>) -> Response<Body> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(with_trailers(message.into(), Some(trailers)));
     let grpc = HeaderValue::from_static("application/grpc");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
-    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, grpc);
+    response
+        .headers_mut()
+        .insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }
 

@@ -1,4 +1,5 @@
-//! Work that comes due on a clock of the control plane's own. Of several control planes on one database, one does it.
+//! Work that comes due on a clock of the control plane's own. Of several control planes on one
+//! database, one does it.
 
 pub mod batch_jobs;
 mod due;

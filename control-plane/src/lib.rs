@@ -1,8 +1,10 @@
-//! The control plane: owns configuration, compiles it into plans, and pushes these to nodes. It runs no message.
+//! The control plane: owns configuration, compiles it into plans, and pushes these to nodes. It
+//! runs no message.
 //!
-//! A call goes [`authentication`] -> `idempotency` -> [`grpc`] (one thin method) -> [`app`] (the use-case: check, read,
-//! decide, write in one transaction, publish the change) -> the store; what was published reaches the nodes through
-//! [`push`]. REST calls take the same way: the gateway turns them into gRPC calls in process.
+//! A call goes [`authentication`] -> `idempotency` -> [`grpc`] (one thin method) -> [`app`] (the
+//! use-case: check, read, decide, write in one transaction, publish the change) -> the store; what
+//! was published reaches the nodes through [`push`]. REST calls take the same way: the gateway
+//! turns them into gRPC calls in process.
 
 mod admission;
 pub mod app;

@@ -1,5 +1,5 @@
-//! All control planes of a database seal what is secret under the same master key: one that has another is found out at
-//! its start, before it writes what the others cannot read.
+//! All control planes of a database seal what is secret under the same master key: one that has
+//! another is found out at its start, before it writes what the others cannot read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -38,13 +38,21 @@ async fn write(store: &Store, sealer: &Sealer) -> Result<(), Error> {
         return Ok(());
     }
     // Anew under the key in use: a former one may be dropped one day.
-    meta::set(&mut tx, NAME, &STANDARD.encode(sealer.seal(NAME.as_bytes(), NAME))).await?;
+    meta::set(
+        &mut tx,
+        NAME,
+        &STANDARD.encode(sealer.seal(NAME.as_bytes(), NAME)),
+    )
+    .await?;
     Ok(tx.commit().await?)
 }
 
-/// Returns whether the database knows the key in use. Errors when it knows another one that is not among ours.
+/// Returns whether the database knows the key in use. Errors when it knows another one that is not
+/// among ours.
 async fn is_known(db: &mut Db, sealer: &Sealer) -> Result<bool, Error> {
-    let Some(sealed) = meta::get(db, NAME).await? else { return Ok(false) };
+    let Some(sealed) = meta::get(db, NAME).await? else {
+        return Ok(false);
+    };
     let sealed = STANDARD.decode(sealed).map_err(|_| Error::MasterKey)?;
     sealer.open(&sealed, NAME).map_err(|_| Error::MasterKey)?;
     Ok(sealer.is_under_key_in_use(&sealed))
@@ -57,11 +65,16 @@ mod tests {
     #[tokio::test]
     async fn a_control_plane_with_another_key_does_not_start() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         let keys = |keys: &[[u8; 32]]| Sealer::from_keys(keys).unwrap();
         check(&store, &keys(&[[1; 32]])).await.unwrap();
         check(&store, &keys(&[[1; 32]])).await.unwrap();
-        assert!(matches!(check(&store, &keys(&[[2; 32]])).await, Err(Error::MasterKey)));
+        assert!(matches!(
+            check(&store, &keys(&[[2; 32]])).await,
+            Err(Error::MasterKey)
+        ));
         check(&store, &keys(&[[2; 32], [1; 32]])).await.unwrap();
         check(&store, &keys(&[[2; 32]])).await.unwrap();
     }

@@ -30,14 +30,24 @@ impl Monitor {
         nodes.retain(|node| node.status != Status::Disconnected);
         let environments = self.app.hub.versions().into_iter().map(|(id, version)| {
             let running = nodes.iter().filter_map(|node| node.environments.get(&id));
-            let lag = running.map(|running| version.lag_of(running.applied.as_ref())).max().unwrap_or(0);
-            Environment { id: id.into_string(), generation: version.generation, lag }
+            let lag = running
+                .map(|running| version.lag_of(running.applied.as_ref()))
+                .max()
+                .unwrap_or(0);
+            Environment {
+                id: id.into_string(),
+                generation: version.generation,
+                lag,
+            }
         });
         let running = nodes.iter().flat_map(|node| node.environments.values());
         metrics::ControlPlane {
             environments: environments.collect(),
             refused: running.map(|running| running.rejected.len()).sum(),
-            nodes: Nodes { connected: count(&nodes, Status::Connected), draining: count(&nodes, Status::Draining) },
+            nodes: Nodes {
+                connected: count(&nodes, Status::Connected),
+                draining: count(&nodes, Status::Draining),
+            },
         }
     }
 }

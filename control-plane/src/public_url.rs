@@ -52,7 +52,10 @@ mod tests {
 
     #[test]
     fn the_host_is_the_name_without_scheme_port_and_path() {
-        assert_eq!(host("https://Hooks.example.com:8443/in/"), Some("hooks.example.com".to_owned()));
+        assert_eq!(
+            host("https://Hooks.example.com:8443/in/"),
+            Some("hooks.example.com".to_owned())
+        );
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Push: how what the store publishes reaches the nodes that run it, and what is known of those nodes. The stream's
-//! rules are those of the node protocol (`proto/kanat/node/v1`); what plans mean is not known here.
+//! Push: how what the store publishes reaches the nodes that run it, and what is known of those
+//! nodes. The stream's rules are those of the node protocol (`proto/kanat/node/v1`); what plans
+//! mean is not known here.
 //!
-//! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`] per connected node
-//! brings it, environment by environment, from what it holds to that set, as [`peer`] decides; to a node of an older build, to
-//! what [`older`] makes of it. Several control planes may work on one database: [`follow`] hears of what the others publish, and
-//! [`others`] of the nodes that they serve.
+//! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
+//! per connected node brings it, environment by environment, from what it holds to that set, as
+//! [`peer`] decides; to a node of an older build, to what [`older`] makes of it. Several control
+//! planes may work on one database: [`follow`] hears of what the others publish, and [`others`] of
+//! the nodes that they serve.
 
 pub mod asking;
 pub mod export;

@@ -1,5 +1,6 @@
-//! One service for the public paths: `/api/v1` goes through the gateway, everything else is gRPC or gRPC-Web. Both end
-//! at the same routes, behind the same authentication; nodes have a way of their own.
+//! One service for the public paths: `/api/v1` goes through the gateway, everything else is gRPC or
+//! gRPC-Web. Both end at the same routes, behind the same authentication; nodes have a way of their
+//! own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ const MAX_BODY_BYTES: usize = 256 << 20;
 
 type Api = Authentication<Admission<Idempotency<Validation<Routes>>>>;
 /// The same for callers outside of the process.
-type RemoteApi = MapResponse<Deadline<Api>, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
+type RemoteApi =
+    MapResponse<Deadline<Api>, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
 
 /// What answers on the public paths; a cheap handle.
 #[derive(Clone)]
@@ -51,8 +53,13 @@ pub struct PublicService {
 }
 
 impl PublicService {
-    pub(crate) async fn new(app: &Arc<App>, nodes: Option<RemotePlans>, cors: Cors) -> Result<Self, Error> {
-        let unreadable = |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
+    pub(crate) async fn new(
+        app: &Arc<App>,
+        nodes: Option<RemotePlans>,
+        cors: Cors,
+    ) -> Result<Self, Error> {
+        let unreadable =
+            |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
         let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let routes = grpc::routes(app).await?.prepare();
         let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
@@ -63,9 +70,17 @@ impl PublicService {
         let api = Authentication::new(routes, Arc::clone(app), rules);
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
-        let gateway = gateway.with_options(kanat_gateway::Options { memory, ..kanat_gateway::Options::default() });
+        let gateway = gateway.with_options(kanat_gateway::Options {
+            memory,
+            ..kanat_gateway::Options::default()
+        });
         let remote: RemoteApi = MapResponse::new(Deadline::new(api), as_callers_see_it);
-        Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes, cors })
+        Ok(Self {
+            gateway: Arc::new(gateway),
+            grpc: GrpcWebLayer::new().layer(remote),
+            nodes,
+            cors,
+        })
     }
 
     /// Whether a request is for the control plane; the rest of the paths are the data plane's.
@@ -73,7 +88,8 @@ impl PublicService {
         is_rest(request.uri().path()) || is_grpc(request) || cors::asks_for_grpc(request)
     }
 
-    /// Whether the body of a request that it serves may be a stream whose sender is silent while it has nothing to say.
+    /// Whether the body of a request that it serves may be a stream whose sender is silent while it
+    /// has nothing to say.
     pub fn takes_stream<B>(request: &Request<B>) -> bool {
         !is_rest(request.uri().path()) && is_grpc(request)
     }
@@ -96,7 +112,8 @@ where
         if let Some(answer) = self.cors.preflight(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
         }
-        let (cors, origin) = (self.cors.clone(), request.headers().get(http::header::ORIGIN).cloned());
+        let cors = self.cors.clone();
+        let origin = request.headers().get(http::header::ORIGIN).cloned();
         if is_rest(request.uri().path()) {
             let gateway = Arc::clone(&self.gateway);
             return Box::pin(async move {
@@ -111,7 +128,9 @@ where
         if let Some(nodes) = self.nodes.as_mut().filter(|_| remote::serves(&request)) {
             let answer = nodes.call(request);
             return Box::pin(async move {
-                let mut response = answer.await?.map(|body| body.map_err(BoxError::from).boxed_unsync());
+                let mut response = answer
+                    .await?
+                    .map(|body| body.map_err(BoxError::from).boxed_unsync());
                 // A node that applies many plans reads on when it is done.
                 response.extensions_mut().insert(AtAnyPace);
                 Ok(response)

@@ -1,5 +1,6 @@
-//! The rules that every request of the public API keeps, over REST and gRPC: no text holds U+0000, which PostgreSQL
-//! cannot store, and no filter is empty. Both follow from the descriptors; the meaning of a field is up to the services.
+//! The rules that every request of the public API keeps, over REST and gRPC: no text holds U+0000,
+//! which PostgreSQL cannot store, and no filter is empty. Both follow from the descriptors; the
+//! meaning of a field is up to the services.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -10,7 +11,9 @@ use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::Frame;
 use kanat_model::{Error, FieldError};
-use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value,
+};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
@@ -23,7 +26,8 @@ const PREFIX: usize = 5;
 /// More faults than these are not told.
 const MAX_FAULTS: usize = 50;
 
-/// The message that holds a JSON document as text. Its texts are payload, in which U+0000 is written as an escape.
+/// The message that holds a JSON document as text. Its texts are payload, in which U+0000 is
+/// written as an escape.
 const JSON: &str = "kanat.v1.Json";
 
 /// Services behind the rules.
@@ -48,7 +52,13 @@ impl<S> Validation<S> {
         let methods = services.iter().flat_map(|service| service.methods());
         let methods = methods.map(|method| {
             let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
-            (path, Method { input: method.input(), filters: filters(&pool, &method) })
+            (
+                path,
+                Method {
+                    input: method.input(),
+                    filters: filters(&pool, &method),
+                },
+            )
         });
         let methods = Arc::new(methods.collect());
         Ok(Self { inner, methods })
@@ -69,39 +79,65 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         match self.methods.get(request.uri().path()).cloned() {
-            Some(method) => {
-                self.inner.call(request.map(|body| Body::new(Checked { body, method, pending: BytesMut::new() })))
-            }
+            Some(method) => self.inner.call(request.map(|body| {
+                Body::new(Checked {
+                    body,
+                    method,
+                    pending: BytesMut::new(),
+                })
+            })),
             None => self.inner.call(request),
         }
     }
 }
 
-/// The query of a method without a body selects by all of its texts; of a body's fields, those that are marked.
+/// The query of a method without a body selects by all of its texts; of a body's fields, those that
+/// are marked.
 fn filters(pool: &DescriptorPool, method: &MethodDescriptor) -> Vec<FieldDescriptor> {
     let option = |name: &str| {
         let extension = pool.get_extension_by_name(name)?;
-        method.options().get_extension(&extension).as_message().cloned()
+        method
+            .options()
+            .get_extension(&extension)
+            .as_message()
+            .cloned()
     };
-    let is_set = |option: Option<DynamicMessage>, name: &str| option.is_some_and(|o| o.has_field_by_name(name));
-    let in_query = is_set(option("google.api.http"), "get") && !is_set(option("kanat.v1.rest"), "any_query");
+    let is_set = |option: Option<DynamicMessage>, name: &str| {
+        option.is_some_and(|o| o.has_field_by_name(name))
+    };
+    let in_query =
+        is_set(option("google.api.http"), "get") && !is_set(option("kanat.v1.rest"), "any_query");
     let mark = pool.get_extension_by_name("kanat.v1.filter");
-    let is_marked = |field: &FieldDescriptor| mark.as_ref().is_some_and(|mark| field.options().has_extension(mark));
-    method.input().fields().filter(|field| in_query || is_marked(field)).collect()
+    let is_marked = |field: &FieldDescriptor| {
+        mark.as_ref()
+            .is_some_and(|mark| field.options().has_extension(mark))
+    };
+    method
+        .input()
+        .fields()
+        .filter(|field| in_query || is_marked(field))
+        .collect()
 }
 
 impl Method {
-    /// Everything about the message that breaks a rule. One that cannot be decoded is left to the service.
+    /// Everything about the message that breaks a rule. One that cannot be decoded is left to the
+    /// service.
     fn faults(&self, message: &[u8]) -> Vec<FieldError> {
-        // A text with U+0000 has this byte in UTF-8, and so have the length of an empty text and little else.
+        // A text with U+0000 has this byte in UTF-8, and so have the length of an empty text and
+        // little else.
         if !message.contains(&0) {
             return Vec::new();
         }
-        let Ok(message) = DynamicMessage::decode(self.input.clone(), message) else { return Vec::new() };
+        let Ok(message) = DynamicMessage::decode(self.input.clone(), message) else {
+            return Vec::new();
+        };
         let mut faults = Vec::new();
         for (field, value) in message.fields() {
             if self.filters.contains(&field) && holds_empty_text(value) {
-                faults.push(FieldError::new(field.json_name(), "is empty: leave it out, or give it a value"));
+                faults.push(FieldError::new(
+                    field.json_name(),
+                    "is empty: leave it out, or give it a value",
+                ));
             }
         }
         find_nul_in_message(&message, "", &mut faults);
@@ -120,7 +156,11 @@ fn holds_empty_text(value: &Value) -> bool {
 fn find_nul_in_message(message: &DynamicMessage, path: &str, faults: &mut Vec<FieldError>) {
     for (field, value) in message.fields() {
         let name = field.json_name();
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let path = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        };
         find_nul(value, &path, faults);
     }
 }
@@ -157,16 +197,20 @@ struct Checked {
 }
 
 impl Checked {
-    /// Takes the next whole message off what is pending. One that is compressed or too large goes on unchecked: the
-    /// services refuse it by its prefix.
+    /// Takes the next whole message off what is pending. One that is compressed or too large goes
+    /// on unchecked: the services refuse it by its prefix.
     fn next(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some((prefix, rest)) = self.pending.split_first_chunk::<PREFIX>() else { return Ok(None) };
+        let Some((prefix, rest)) = self.pending.split_first_chunk::<PREFIX>() else {
+            return Ok(None);
+        };
         let [flags, length @ ..] = *prefix;
         let length = u32::from_be_bytes(length) as usize;
         if flags != 0 || length > MAX_MESSAGE_BYTES {
             return Ok(Some(self.pending.split().freeze()));
         }
-        let Some(message) = rest.get(..length) else { return Ok(None) };
+        let Some(message) = rest.get(..length) else {
+            return Ok(None);
+        };
         let faults = self.method.faults(message);
         if let Some(first) = faults.first() {
             let message = format!("{}: {}", first.field, first.message);
@@ -180,7 +224,10 @@ impl http_body::Body for Checked {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
         loop {
             if let Some(message) = this.next().transpose() {

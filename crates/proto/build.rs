@@ -1,5 +1,5 @@
-//! Compiles `proto/` with protox: no `protoc` is needed. The encoded descriptor set keeps the annotations and comments
-//! that the gateway, reflection and the API document read.
+//! Compiles `proto/` with protox: no `protoc` is needed. The encoded descriptor set keeps the
+//! annotations and comments that the gateway, reflection and the API document read.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -12,9 +12,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed={}", root.display());
 
     let mut compiler = protox::Compiler::new([&root])?;
-    compiler.include_imports(true).include_source_info(true).open_files(&files)?;
+    compiler
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(&files)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("descriptor_set.bin"), compiler.encode_file_descriptor_set())?;
+    fs::write(
+        out.join("descriptor_set.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
 
     tonic_prost_build::configure()
         .bytes(".kanat.node.v1.Resource.body")

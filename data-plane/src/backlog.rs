@@ -1,8 +1,8 @@
 //! The bound on the backlog: messages that were accepted and have not come to their end. Beyond it,
 //! intake is refused, that of the flow with the largest backlog first.
 //!
-//! The log counts its backlog now and then ([`Backlog::follow`]). Between two counts, this node adds
-//! what it appends and subtracts what it ends, so that intake costs two atomic additions.
+//! The log counts its backlog now and then ([`Backlog::follow`]). Between two counts, this node
+//! adds what it appends and subtracts what it ends, so that intake costs two atomic additions.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 const COUNT_PAUSE: Duration = Duration::from_secs(1);
 /// Counting takes at most one part in so many of the time.
 const COUNT_SHARE: u32 = 20;
-/// A flow may have so many times the bytes that are left to all flows: a flow that is alone comes to
-/// four fifths of the bound, and the rest is for others.
+/// A flow may have so many times the bytes that are left to all flows: a flow that is alone comes
+/// to four fifths of the bound, and the rest is for others.
 const FLOW_FACTOR: u64 = 4;
 /// Value of [`Share::oldest`] for a flow of which nothing waits for its first attempt.
 const NOTHING_WAITS: i64 = i64::MAX;
@@ -31,8 +31,8 @@ const NOTHING_WAITS: i64 = i64::MAX;
 pub struct Limits {
     /// Bytes of all unfinished messages of the log.
     pub bytes: u64,
-    /// How long the oldest message of a flow may wait for its first attempt, where the flow does not
-    /// say. Without a bound when `None`.
+    /// How long the oldest message of a flow may wait for its first attempt, where the flow does
+    /// not say. Without a bound when `None`.
     pub age: Option<Duration>,
 }
 
@@ -86,7 +86,12 @@ pub(crate) struct Exit {
 
 impl Backlog {
     pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, total: Estimate::default(), flows: Mutex::default(), lines: Throttle::new() })
+        Arc::new(Self {
+            limits,
+            total: Estimate::default(),
+            flows: Mutex::default(),
+            lines: Throttle::new(),
+        })
     }
 
     /// Returns the share of a flow, the same one at every call.
@@ -115,9 +120,13 @@ impl Backlog {
     /// The reason why the flow takes no message at present; a later call may find room.
     pub fn check(&self, share: &Share, age: Option<Duration>) -> Result<(), Overload> {
         self.check_bytes(share.bytes.bytes(), share.bytes.bytes(), 0)?;
-        let Some(age) = age.or(self.limits.age) else { return Ok(()) };
+        let Some(age) = age.or(self.limits.age) else {
+            return Ok(());
+        };
         let oldest = share.oldest.load(Ordering::Relaxed);
-        if oldest != NOTHING_WAITS && Timestamp::steady().since(Timestamp::from_millis(oldest)) > age {
+        if oldest != NOTHING_WAITS
+            && Timestamp::steady().since(Timestamp::from_millis(oldest)) > age
+        {
             return Err(self.refused(Overload::Age));
         }
         Ok(())
@@ -129,7 +138,11 @@ impl Backlog {
     /// It does not fit within the bound.
     pub fn enter<'b>(&'b self, share: &'b Share, bytes: u64) -> Result<Entry<'b>, Overload> {
         let before = share.bytes.bytes();
-        let entry = Entry { backlog: self, share, bytes: i64::try_from(bytes).unwrap_or(i64::MAX) };
+        let entry = Entry {
+            backlog: self,
+            share,
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+        };
         self.total.add(entry.bytes);
         share.bytes.add(entry.bytes);
         self.check_bytes(before, share.bytes.bytes(), bytes)?;
@@ -138,11 +151,15 @@ impl Backlog {
 
     /// Returns what takes a message out of the backlog that it is in.
     pub fn exit(self: &Arc<Self>, share: Arc<Share>, bytes: u64) -> Exit {
-        Exit { backlog: Arc::clone(self), share, bytes }
+        Exit {
+            backlog: Arc::clone(self),
+            share,
+            bytes,
+        }
     }
 
-    /// Checks the bound for a flow that had `before` bytes and has `after` bytes with the `entering`
-    /// ones, which are part of the total.
+    /// Checks the bound for a flow that had `before` bytes and has `after` bytes with the
+    /// `entering` ones, which are part of the total.
     fn check_bytes(&self, before: u64, after: u64, entering: u64) -> Result<(), Overload> {
         let total = self.total.bytes();
         if total.saturating_sub(entering) >= self.limits.bytes {
@@ -164,7 +181,10 @@ impl Backlog {
         });
         if let Some(count) = self.lines.count() {
             tracing::warn!(
-                reason = %overload, count, backlog_bytes = self.bytes(), "messages were refused: the backlog is at its bound"
+                reason = %overload,
+                count,
+                backlog_bytes = self.bytes(),
+                "messages were refused: the backlog is at its bound",
             );
         }
         overload
@@ -205,19 +225,30 @@ impl Backlog {
         let total_before = self.total.changed.load(Ordering::Relaxed);
         let before: HashMap<FlowId, i64> = {
             let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-            flows.iter().map(|(id, share)| (id.clone(), share.bytes.changed.load(Ordering::Relaxed))).collect()
+            flows
+                .iter()
+                .map(|(id, share)| (id.clone(), share.bytes.changed.load(Ordering::Relaxed)))
+                .collect()
         };
         let counted = log.backlog().await?;
         let total = counted.iter().map(|flow| flow.bytes).sum();
         self.total.count(total, total_before);
         for flow in &counted {
             let share = self.share(&flow.flow_id);
-            share.bytes.count(flow.bytes, before.get(&flow.flow_id).copied().unwrap_or(0));
-            share.oldest.store(flow.oldest.map_or(NOTHING_WAITS, Timestamp::as_millis), Ordering::Relaxed);
+            share
+                .bytes
+                .count(flow.bytes, before.get(&flow.flow_id).copied().unwrap_or(0));
+            share.oldest.store(
+                flow.oldest.map_or(NOTHING_WAITS, Timestamp::as_millis),
+                Ordering::Relaxed,
+            );
         }
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.retain(|id, share| {
-            if counted.binary_search_by(|flow| flow.flow_id.cmp(id)).is_ok() {
+            if counted
+                .binary_search_by(|flow| flow.flow_id.cmp(id))
+                .is_ok()
+            {
                 return true;
             }
             share.bytes.count(0, before.get(id).copied().unwrap_or(0));
@@ -240,13 +271,19 @@ impl Estimate {
 
     /// Takes over a count that began when the changes were at `before`.
     fn count(&self, bytes: u64, before: i64) {
-        self.counted.store(i64::try_from(bytes).unwrap_or(i64::MAX) - before, Ordering::Relaxed);
+        self.counted.store(
+            i64::try_from(bytes).unwrap_or(i64::MAX) - before,
+            Ordering::Relaxed,
+        );
     }
 }
 
 impl Default for Share {
     fn default() -> Self {
-        Self { bytes: Estimate::default(), oldest: AtomicI64::new(NOTHING_WAITS) }
+        Self {
+            bytes: Estimate::default(),
+            oldest: AtomicI64::new(NOTHING_WAITS),
+        }
     }
 }
 
@@ -296,7 +333,8 @@ mod tests {
     #[test]
     fn the_flow_with_the_largest_backlog_is_refused_before_others() {
         let backlog = backlog(1_000);
-        let (busy, quiet) = (backlog.share(&FlowId::new("busy")), backlog.share(&FlowId::new("quiet")));
+        let busy = backlog.share(&FlowId::new("busy"));
+        let quiet = backlog.share(&FlowId::new("quiet"));
         let (taken, overload) = fill(&backlog, &busy);
         assert_eq!(taken, 80);
         assert_eq!(overload, Overload::Flow);
@@ -325,18 +363,30 @@ mod tests {
         let backlog = backlog(100);
         let share = backlog.share(&FlowId::new("a"));
         backlog.enter(&share, 200).unwrap().keep();
-        assert_eq!(backlog.check(&backlog.share(&FlowId::new("b")), None), Err(Overload::All));
+        assert_eq!(
+            backlog.check(&backlog.share(&FlowId::new("b")), None),
+            Err(Overload::All)
+        );
     }
 
     #[test]
     fn intake_is_refused_while_the_oldest_message_is_older_than_the_bound_of_the_flow_or_of_all() {
-        let backlog = Backlog::new(Limits { bytes: 1_000, age: Some(Duration::from_secs(600)) });
+        let backlog = Backlog::new(Limits {
+            bytes: 1_000,
+            age: Some(Duration::from_secs(600)),
+        });
         let share = backlog.share(&FlowId::new("a"));
         assert_eq!(backlog.check(&share, Some(Duration::ZERO)), Ok(()));
         let since = Timestamp::steady().before(Duration::from_secs(300));
         share.oldest.store(since.as_millis(), Ordering::Relaxed);
         assert_eq!(backlog.check(&share, None), Ok(()));
-        assert_eq!(backlog.check(&share, Some(Duration::from_secs(900))), Ok(()));
-        assert_eq!(backlog.check(&share, Some(Duration::from_secs(200))), Err(Overload::Age));
+        assert_eq!(
+            backlog.check(&share, Some(Duration::from_secs(900))),
+            Ok(())
+        );
+        assert_eq!(
+            backlog.check(&share, Some(Duration::from_secs(200))),
+            Err(Overload::Age)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! One attempt: condition, steps, mapping, request, answer, and what they come to. When the next attempt is due is decided
-//! here; that it takes place is not.
+//! One attempt: condition, steps, mapping, request, answer, and what they come to. When the next
+//! attempt is due is decided here; that it takes place is not.
 
 mod answer;
 mod call;
@@ -46,14 +46,43 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// The entry of a first attempt that was over before the log heard of its message.
     pub fn tried(self, message: NewMessage) -> Tried {
-        let Self { number: _, outcome, output, failure, trace, answered: _ } = self;
-        Tried { message, at: Timestamp::now(), outcome, output, failure, trace }
+        let Self {
+            number: _,
+            outcome,
+            output,
+            failure,
+            trace,
+            answered: _,
+        } = self;
+        Tried {
+            message,
+            at: Timestamp::now(),
+            outcome,
+            output,
+            failure,
+            trace,
+        }
     }
 
     /// The attempt's entry in the log.
     pub fn settlement(self, lease: Lease) -> Settlement {
-        let Self { number, outcome, output, failure, trace, answered: _ } = self;
-        Settlement { lease, at: Timestamp::now(), attempt: number, outcome, output, failure, trace }
+        let Self {
+            number,
+            outcome,
+            output,
+            failure,
+            trace,
+            answered: _,
+        } = self;
+        Settlement {
+            lease,
+            at: Timestamp::now(),
+            attempt: number,
+            outcome,
+            output,
+            failure,
+            trace,
+        }
     }
 }
 
@@ -89,9 +118,13 @@ impl Tools<'_> {
     }
 }
 
-/// Makes one attempt; `None` when the message was found to be another's. A message without a lease is not in the log yet,
-/// and has no steps.
-pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut Work) -> Option<Attempt> {
+/// Makes one attempt; `None` when the message was found to be another's. A message without a lease
+/// is not in the log yet, and has no steps.
+pub(crate) async fn attempt(
+    tools: &Tools<'_>,
+    lease: Option<&Lease>,
+    work: &mut Work,
+) -> Option<Attempt> {
     let mut run = Run::begin(tools, lease, work);
     let (attempt, answered) = match run.all().await {
         Ok(()) => {
@@ -99,33 +132,60 @@ pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut
                 Some(answering) => Some(run.answer(answering).await),
                 None => None,
             };
-            (trace::end(run.trace, Outcome::Delivered, run.output, None), answered)
+            (
+                trace::end(run.trace, Outcome::Delivered, run.output, None),
+                answered,
+            )
         }
-        Err(End::Filtered) => (trace::end(run.trace, Outcome::Filtered, None, None), Some(Answered::Filtered)),
+        Err(End::Filtered) => (
+            trace::end(run.trace, Outcome::Filtered, None, None),
+            Some(Answered::Filtered),
+        ),
         Err(End::Failed { failure, answer }) => {
-            let (plan, answer) = (tools.program.plan(), answer.as_deref());
-            let (now, steady) = (Timestamp::now(), Timestamp::steady());
+            let plan = tools.program.plan();
+            let answer = answer.as_deref();
+            let now = Timestamp::now();
+            let steady = Timestamp::steady();
             let outcome = retry::decide(run.work, plan, &failure, answer, now, steady);
             let answered = Some(Answered::Failed(failure.kind));
-            (trace::end(run.trace, outcome, run.output, Some(failure)), answered)
+            (
+                trace::end(run.trace, outcome, run.output, Some(failure)),
+                answered,
+            )
         }
         // Who waits is told to come again: the message must not run as well.
         Err(End::Waits { .. }) if tools.answering.is_some() && run.work.steps.is_empty() => {
-            let failure = Failure { kind: ErrorKind::Network, ..configuration("a connector takes no calls for now") };
-            (trace::end(run.trace, Outcome::Discarded, None, Some(failure)), Some(Answered::NotNow))
+            let failure = Failure {
+                kind: ErrorKind::Network,
+                ..configuration("a connector takes no calls for now")
+            };
+            (
+                trace::end(run.trace, Outcome::Discarded, None, Some(failure)),
+                Some(Answered::NotNow),
+            )
         }
-        Err(End::Waits { due }) => (trace::given_back(run.trace, due), Some(Answered::Failed(ErrorKind::Network))),
+        Err(End::Waits { due }) => (
+            trace::given_back(run.trace, due),
+            Some(Answered::Failed(ErrorKind::Network)),
+        ),
         Err(End::Lost) => return None,
     };
-    Some(Attempt { answered: answered.filter(|_| tools.answering.is_some()), ..attempt })
+    Some(Attempt {
+        answered: answered.filter(|_| tools.answering.is_some()),
+        ..attempt
+    })
 }
 
-/// An attempt that something of ours broke: it fails as any other, so that the message is not lost in it.
+/// An attempt that something of ours broke: it fails as any other, so that the message is not lost
+/// in it.
 pub(crate) fn broken(work: &Work) -> Attempt {
     let failure = configuration("internal error while the message was processed");
     let answered = Some(Answered::Failed(failure.kind));
     let trace = trace::begin(work, Timestamp::now());
-    Attempt { answered, ..trace::end(trace, Outcome::DeadLetter, None, Some(failure)) }
+    Attempt {
+        answered,
+        ..trace::end(trace, Outcome::DeadLetter, None, Some(failure))
+    }
 }
 
 /// Reason of the end of a message whose caller did not want to wait any longer.
@@ -133,8 +193,16 @@ pub(crate) const LATE: &str = "the deadline of the API was over before there was
 
 /// The end of a message that nobody waits for any more.
 pub(crate) fn late(work: &Work) -> Attempt {
-    let failure = Failure { kind: ErrorKind::Timeout, ..configuration(LATE) };
-    trace::end(trace::begin(work, Timestamp::now()), Outcome::Discarded, None, Some(failure))
+    let failure = Failure {
+        kind: ErrorKind::Timeout,
+        ..configuration(LATE)
+    };
+    trace::end(
+        trace::begin(work, Timestamp::now()),
+        Outcome::Discarded,
+        None,
+        Some(failure),
+    )
 }
 
 /// An attempt under way.
@@ -167,7 +235,10 @@ enum End {
     /// The flow's condition was false.
     Filtered,
     /// `answer` is that of the call that failed, where there was one.
-    Failed { failure: Failure, answer: Option<Box<Response>> },
+    Failed {
+        failure: Failure,
+        answer: Option<Box<Response>>,
+    },
     /// It cannot go on before `due`, for no fault of the message: no attempt is counted.
     Waits { due: Timestamp },
     /// The message belongs to another.
@@ -207,12 +278,17 @@ impl<'a> Run<'a> {
 
     /// The credentials that the request came with, for a flow that reads them.
     fn open_trigger(&mut self) -> Result<(), End> {
-        let opened = credentials::open(self.tools.program, self.tools.environment, &self.work.trigger);
-        let Opened { trigger, secrets } =
-            opened.map_err(|error| self.refused(configuration(&error.to_string()), Instant::now()))?;
+        let opened = credentials::open(
+            self.tools.program,
+            self.tools.environment,
+            &self.work.trigger,
+        );
+        let Opened { trigger, secrets } = opened
+            .map_err(|error| self.refused(configuration(&error.to_string()), Instant::now()))?;
         self.mask.add(&secrets);
         self.trigger = trigger;
-        self.caller.set_context(context(self.tools, self.work, &self.trigger));
+        self.caller
+            .set_context(context(self.tools, self.work, &self.trigger));
         Ok(())
     }
 
@@ -221,8 +297,12 @@ impl<'a> Run<'a> {
         if self.tools.program.plan().adapter.is_empty() {
             return Ok(());
         }
-        let (begun, raw_body) = (Instant::now(), self.work.raw_body.clone());
-        match self.evaluate(|program, input, resources| program.adapt(input, &raw_body, resources)).await {
+        let begun = Instant::now();
+        let raw_body = self.work.raw_body.clone();
+        match self
+            .evaluate(|program, input, resources| program.adapt(input, &raw_body, resources))
+            .await
+        {
             Ok(adapted) => {
                 self.payload = adapted.unwrap_or_else(|| self.payload.clone());
                 Ok(())
@@ -231,14 +311,29 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates a part of the program. One that calls adapters waits for them here, and on no core.
-    async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
-        let Tools { program, resources, scripts, .. } = *self.tools;
-        let input = Input { payload: &self.payload, trigger: &self.trigger, steps: &self.steps, now: Timestamp::now() };
+    /// Evaluates a part of the program. One that calls adapters waits for them here, and on no
+    /// core.
+    async fn evaluate<T>(
+        &mut self,
+        part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send,
+    ) -> T {
+        let Tools {
+            program,
+            resources,
+            scripts,
+            ..
+        } = *self.tools;
+        let input = Input {
+            payload: &self.payload,
+            trigger: &self.trigger,
+            steps: &self.steps,
+            now: Timestamp::now(),
+        };
         if !self.tools.use_adapters() {
             return part(program, &input, resources);
         }
-        let evaluate = |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
+        let evaluate =
+            |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
         let value = self.caller.evaluate(scripts, evaluate).await;
         trace::adapted(&mut self.trace, &self.caller.take_reports(), &self.mask);
         value
@@ -279,7 +374,10 @@ impl<'a> Run<'a> {
         if plan.adapter.is_empty() {
             return Ok(mapped);
         }
-        match self.evaluate(|program, _, resources| program.adapt_output(&mapped, resources)).await {
+        match self
+            .evaluate(|program, _, resources| program.adapt_output(&mapped, resources))
+            .await
+        {
             Ok(output) => Ok(output.map_or(mapped, kanat_engine::body)),
             Err(failure) => Err(self.refused(failure, begun)),
         }
@@ -288,17 +386,22 @@ impl<'a> Run<'a> {
     /// A flow without a target ends before this.
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
         let begun = Instant::now();
-        let request = self.evaluate(|program, input, resources| program.request(input, body, resources)).await;
+        let request = self
+            .evaluate(|program, input, resources| program.request(input, body, resources))
+            .await;
         let mut request = match request {
             Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
             Err(failure) => return Err(self.refused(failure, begun)),
         };
-        self.tools.program.type_content(&mut request, || self.work.content_type());
+        self.tools
+            .program
+            .type_content(&mut request, || self.work.content_type());
         kanat_failpoint::hit("run.mapped");
         let key = self.work.id.to_string();
         let called = Called::target(&key);
-        // In a box: most of what an attempt would take up is for this, and attempts are moved about before they begin.
+        // In a box: most of what an attempt would take up is for this, and attempts are moved about
+        // before they begin.
         let response = Box::pin(self.call(request, &called)).await?;
         self.response = self.tools.answering.map(|_| response);
         Ok(())
@@ -308,13 +411,19 @@ impl<'a> Run<'a> {
     fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {
         failure.message = self.mask.apply(&failure.message).into_owned();
         self.trace.refused(&failure, begun);
-        End::Failed { failure, answer: None }
+        End::Failed {
+            failure,
+            answer: None,
+        }
     }
 }
 
 /// For whom adapters run.
 fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
-    Asker { environment: tools.observer.environment.as_str(), key: &tools.program.plan().flow_id }
+    Asker {
+        environment: tools.observer.environment.as_str(),
+        key: &tools.program.plan().flow_id,
+    }
 }
 
 /// What adapters get beside their input.
@@ -328,7 +437,10 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
         kanat_mapping::json::write_string(text, &mut quoted);
         String::from_utf8(quoted).unwrap_or_default()
     };
-    let trigger = std::str::from_utf8(trigger).ok().filter(|trigger| !trigger.is_empty()).unwrap_or("{}");
+    let trigger = std::str::from_utf8(trigger)
+        .ok()
+        .filter(|trigger| !trigger.is_empty())
+        .unwrap_or("{}");
     format!(
         r#"{{"flow":{{"id":{},"name":{},"version":{}}},"message":{{"id":{},"attempt":{},"trigger":{},"receivedAt":"{}"}},"trigger":{trigger}}}"#,
         text(&plan.flow_id),
@@ -342,7 +454,12 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
 }
 
 fn configuration(message: &str) -> Failure {
-    Failure { kind: ErrorKind::Configuration, message: message.to_owned(), field: None, expression: None }
+    Failure {
+        kind: ErrorKind::Configuration,
+        message: message.to_owned(),
+        field: None,
+        expression: None,
+    }
 }
 
 /// Hides the secrets of every instance that the flow speaks to.
@@ -350,9 +467,15 @@ fn mask(tools: &Tools) -> Mask {
     let plan = tools.program.plan();
     let target = plan.target.iter().map(|target| target.instance.as_str());
     let steps = plan.steps.iter().map(|step| step.instance.as_str());
-    let mut instances: Vec<&str> = target.chain(steps).chain([plan.source_instance.as_str()]).collect();
+    let mut instances: Vec<&str> = target
+        .chain(steps)
+        .chain([plan.source_instance.as_str()])
+        .collect();
     instances.sort_unstable();
     instances.dedup();
-    let secrets = instances.into_iter().filter_map(|id| tools.resources.instance(id)).flat_map(|i| i.secrets());
+    let secrets = instances
+        .into_iter()
+        .filter_map(|id| tools.resources.instance(id))
+        .flat_map(|i| i.secrets());
     Mask::new(secrets.chain(tools.program.literal_secrets()))
 }

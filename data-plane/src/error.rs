@@ -21,8 +21,16 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        let (details, members, headers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { status, message: message.into(), details, members, headers }
+        let details = Vec::new();
+        let members = Vec::new();
+        let headers = Vec::new();
+        Self {
+            status,
+            message: message.into(),
+            details,
+            members,
+            headers,
+        }
     }
 
     pub fn not_found() -> Self {
@@ -31,14 +39,20 @@ impl Refusal {
 
     /// `allow` lists the methods that the path takes.
     pub fn method(allow: &'static str) -> Self {
-        let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, format!("this address takes {allow}"));
+        let refusal = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            format!("this address takes {allow}"),
+        );
         refusal.with(header::ALLOW, HeaderValue::from_static(allow))
     }
 
     /// The caller may come back after `pause`.
     pub fn unavailable(message: impl Into<String>, pause: Duration) -> Self {
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, message);
-        refusal.with(header::RETRY_AFTER, HeaderValue::from(pause.as_secs().max(1)))
+        refusal.with(
+            header::RETRY_AFTER,
+            HeaderValue::from(pause.as_secs().max(1)),
+        )
     }
 
     /// Nothing can be said of what the node may not have heard of yet.
@@ -94,7 +108,10 @@ impl Refusal {
         let mut response = Response::new(body::full(text));
         *response.status_mut() = self.status;
         response.headers_mut().extend(self.headers);
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         response
     }
 }
@@ -103,7 +120,11 @@ impl Refusal {
 pub(crate) fn write_details(details: &[(String, String)], out: &mut Vec<u8>) {
     out.push(b'[');
     for (at, (field, message)) in details.iter().enumerate() {
-        out.extend_from_slice(if at > 0 { b",{\"field\":" } else { b"{\"field\":" });
+        out.extend_from_slice(if at > 0 {
+            b",{\"field\":"
+        } else {
+            b"{\"field\":"
+        });
         write_string(field, out);
         out.extend_from_slice(b",\"message\":");
         write_string(message, out);

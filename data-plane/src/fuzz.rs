@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets to what reads foreign bytes in the data plane. Each panics where a promise
-//! does not hold, and at nothing else.
+//! Doors for the fuzz targets to what reads foreign bytes in the data plane. Each panics where a
+//! promise does not hold, and at nothing else.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -13,8 +13,8 @@ use crate::poll;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Proves the sender of a webhook and reads its body. The first line names the scheme; headers follow,
-/// one a line, and the body after an empty line.
+/// Proves the sender of a webhook and reads its body. The first line names the scheme; headers
+/// follow, one a line, and the body after an empty line.
 pub fn webhook(input: &[u8]) {
     let (head, body) = divide(input, b"\n\n");
     let (scheme, lines) = divide(head, b"\n");
@@ -31,16 +31,29 @@ pub fn webhook(input: &[u8]) {
         ..Verify::default()
     };
     let credentials = verify::Credentials::resolve(&verify, None, NOW);
-    let query = headers.get("x-query").and_then(|query| query.to_str().ok()).unwrap_or_default();
-    let inbound = verify::Inbound { headers: &headers, query, body, now: NOW };
+    let query = headers
+        .get("x-query")
+        .and_then(|query| query.to_str().ok())
+        .unwrap_or_default();
+    let inbound = verify::Inbound {
+        headers: &headers,
+        query,
+        body,
+        now: NOW,
+    };
     let _ = verify::check(&verify, &credentials, &inbound);
     let _ = verify::challenge(&credentials, query);
     let _ = verify::url_verification(body);
-    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+    let content_type = headers
+        .get("content-type")
+        .and_then(|value| value.to_str().ok());
     let body = Bytes::copy_from_slice(body);
     if let Ok(payload) = payload::payload(content_type, &body) {
         let payload = payload.unwrap_or(body.clone());
-        assert!(json::check(&payload, json::MAX_DEPTH).is_ok(), "an accepted payload is JSON: {payload:?}");
+        assert!(
+            json::check(&payload, json::MAX_DEPTH).is_ok(),
+            "an accepted payload is JSON: {payload:?}"
+        );
     }
     let _ = payload::of_call(content_type, &body);
     let _ = payload::members(query.as_bytes());
@@ -51,25 +64,39 @@ pub fn link(input: &[u8]) {
     let base = Url::parse("https://api.example.com/orders?page=1").expect("it is a URL");
     let mut headers = HeaderMap::new();
     for line in input.split(|byte| *byte == b'\n') {
-        headers.extend(HeaderValue::from_bytes(line).ok().map(|value| (http::header::LINK, value)));
+        headers.extend(
+            HeaderValue::from_bytes(line)
+                .ok()
+                .map(|value| (http::header::LINK, value)),
+        );
     }
     if let Ok(Some(next)) = poll::link_next(&headers, &base) {
-        assert!(matches!(next.scheme(), "http" | "https"), "{next} can be asked for");
+        assert!(
+            matches!(next.scheme(), "http" | "https"),
+            "{next} can be asked for"
+        );
     }
 }
 
-/// Finds the records of a poll's answer, whole and in pieces. The first line has the paths of the records
-/// and of the value that leads on, separated by a blank.
+/// Finds the records of a poll's answer, whole and in pieces. The first line has the paths of the
+/// records and of the value that leads on, separated by a blank.
 pub fn poll_page(input: &[u8]) {
     let (paths, body) = divide(input, b"\n");
     let paths = String::from_utf8_lossy(paths);
     let (records, value) = paths.split_once(' ').unwrap_or((&paths, ""));
     let whole = poll::found(body, records, value, body.len().max(1));
     for size in [1, 2, 7] {
-        assert_eq!(poll::found(body, records, value, size), whole, "in pieces of {size}");
+        assert_eq!(
+            poll::found(body, records, value, size),
+            whole,
+            "in pieces of {size}"
+        );
     }
     for record in whole.iter().flat_map(|(records, _)| records) {
-        assert!(json::check(record, json::MAX_DEPTH).is_ok(), "a record is JSON: {record:?}");
+        assert!(
+            json::check(record, json::MAX_DEPTH).is_ok(),
+            "a record is JSON: {record:?}"
+        );
     }
 }
 
@@ -84,7 +111,13 @@ fn divide<'i>(input: &'i [u8], by: &[u8]) -> (&'i [u8], &'i [u8]) {
 fn headers(lines: &[u8]) -> HeaderMap {
     let header = |line: &[u8]| {
         let (name, value) = divide(line, b": ");
-        Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?))
+        Some((
+            HeaderName::from_bytes(name).ok()?,
+            HeaderValue::from_bytes(value).ok()?,
+        ))
     };
-    lines.split(|byte| *byte == b'\n').filter_map(header).collect()
+    lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(header)
+        .collect()
 }

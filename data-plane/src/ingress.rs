@@ -1,4 +1,5 @@
-//! What comes in over HTTP: webhooks become messages. What calls of published APIs share with them is here too.
+//! What comes in over HTTP: webhooks become messages. What calls of published APIs share with them
+//! is here too.
 
 mod admission;
 mod body;

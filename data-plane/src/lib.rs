@@ -1,8 +1,9 @@
-//! The data plane: takes messages in, runs them through their flows, delivers them. It holds plans in memory and writes
-//! only to the message log; configuration and YAML are not known here.
+//! The data plane: takes messages in, runs them through their flows, delivers them. It holds plans
+//! in memory and writes only to the message log; configuration and YAML are not known here.
 //!
-//! A request to a webhook goes through `ingress` into the log and from there through the `pipeline`: the lane of its
-//! target, condition and mapping, `delivery`, and its outcome back into the log. [`plans`] says which flows there are.
+//! A request to a webhook goes through `ingress` into the log and from there through the
+//! `pipeline`: the lane of its target, condition and mapping, `delivery`, and its outcome back into
+//! the log. [`plans`] says which flows there are.
 
 mod backlog;
 mod delivery;

@@ -1,8 +1,9 @@
-//! Whether a call is within the limits of its key, over all nodes: a consumer's call by the limits of its consumer key, a
-//! call to a connector by those of its instance. What a node decides by itself is in [`bucket`]; here the buckets are kept,
-//! and the store is asked for many keys at once. A call waits only for a key that has nothing here; none waits for another
-//! key's. A key has a bucket from its first call until it is idle. Connectors of a log that only this process has are
-//! decided here alone: nothing is written for them.
+//! Whether a call is within the limits of its key, over all nodes: a consumer's call by the limits
+//! of its consumer key, a call to a connector by those of its instance. What a node decides by
+//! itself is in [`bucket`]; here the buckets are kept, and the store is asked for many keys at
+//! once. A call waits only for a key that has nothing here; none waits for another key's. A key has
+//! a bucket from its first call until it is idle. Connectors of a log that only this process has
+//! are decided here alone: nothing is written for them.
 
 mod bucket;
 mod entry;
@@ -100,7 +101,10 @@ impl Limiter {
     /// # Errors
     /// When to try again.
     pub async fn turn(&self, key: &Key, rate: Rate, behind: u32) -> Result<(), Duration> {
-        self.call(key, Limits { rate, per_day: 0 }, behind).await.map(drop).map_err(|limited| limited.again)
+        self.call(key, Limits { rate, per_day: 0 }, behind)
+            .await
+            .map(drop)
+            .map_err(|limited| limited.again)
     }
 
     async fn call(&self, key: &Key, limits: Limits, behind: u32) -> Result<Standing, Limited> {
@@ -150,13 +154,23 @@ impl Limiter {
             self.ask(false, &stop).await;
         }
         let entries = self.entries();
-        entries.iter().for_each(|entry| self.queue(entry, &mut entry.lock()));
-        if timeout(PATIENCE, self.ask(true, &CancellationToken::new())).await.is_err() {
+        entries
+            .iter()
+            .for_each(|entry| self.queue(entry, &mut entry.lock()));
+        if timeout(PATIENCE, self.ask(true, &CancellationToken::new()))
+            .await
+            .is_err()
+        {
             tracing::warn!("how often keys were used could not be written down in time");
         }
         // Whoever still calls goes by what is here.
-        self.world.store(Arc::new(World { away: Some(Instant::now()), ..**self.world.load() }));
-        entries.iter().for_each(|entry| entry.decide_all(&self.view()));
+        self.world.store(Arc::new(World {
+            away: Some(Instant::now()),
+            ..**self.world.load()
+        }));
+        entries
+            .iter()
+            .for_each(|entry| entry.decide_all(&self.view()));
     }
 
     /// Looks how many nodes there are, and what time it is.
@@ -260,18 +274,28 @@ impl Limiter {
     }
 
     fn numbered(&self, turn: i64, asks: Vec<Ask>) -> Exchange {
-        Exchange { node: self.node.clone(), owner: self.owner.clone(), boot_age: self.begun.elapsed(), turn, asks }
+        Exchange {
+            node: self.node.clone(),
+            owner: self.owner.clone(),
+            boot_age: self.begun.elapsed(),
+            turn,
+            asks,
+        }
     }
 
     /// Gives out what the store gave.
     fn gained(&self, sent: &Sent, gain: &Gain, begun: Instant, view: &View) {
         let Sent { entry, asked } = sent;
         let mut state = entry.lock();
-        let State { bucket, waiting, .. } = &mut *state;
+        let State {
+            bucket, waiting, ..
+        } = &mut *state;
         bucket.gain(gain, *asked, begun, view);
         let mut admitted = gain.admitted;
         for _ in 0..asked.calls {
-            let Some(reply) = waiting.pop_front() else { break };
+            let Some(reply) = waiting.pop_front() else {
+                break;
+            };
             if reply.is_closed() {
                 continue;
             }
@@ -298,7 +322,11 @@ impl Limiter {
         if self.world.load().away.is_some() {
             tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
-        self.world.store(Arc::new(World { nodes, clock: Some((now, sent)), away: None }));
+        self.world.store(Arc::new(World {
+            nodes,
+            clock: Some((now, sent)),
+            away: None,
+        }));
     }
 
     fn is_away(&self, error: &str) {
@@ -309,7 +337,10 @@ impl Limiter {
                 nodes = world.nodes,
                 "limits of keys and connectors cannot be shared: each node goes by its part"
             );
-            self.world.store(Arc::new(World { away: Some(Instant::now()), ..world }));
+            self.world.store(Arc::new(World {
+                away: Some(Instant::now()),
+                ..world
+            }));
         }
     }
 
@@ -318,7 +349,11 @@ impl Limiter {
     }
 
     fn view_of(&self, key: &Key) -> View {
-        if self.is_ours(key) { View::alone(self.begun) } else { self.view() }
+        if self.is_ours(key) {
+            View::alone(self.begun)
+        } else {
+            self.view()
+        }
     }
 
     fn is_ours(&self, key: &Key) -> bool {
@@ -335,9 +370,22 @@ impl Limiter {
             return Arc::clone(entry);
         }
         let is_ours = self.is_ours(key);
-        let bucket = if is_ours { Bucket::full(limits, view.now) } else { Bucket::new(limits, view.now) };
-        let state = State { bucket, waiting: VecDeque::new(), queued: false, dropped: false };
-        let entry = Arc::new(Entry { key: key.clone(), is_ours, state: Mutex::new(state) });
+        let bucket = if is_ours {
+            Bucket::full(limits, view.now)
+        } else {
+            Bucket::new(limits, view.now)
+        };
+        let state = State {
+            bucket,
+            waiting: VecDeque::new(),
+            queued: false,
+            dropped: false,
+        };
+        let entry = Arc::new(Entry {
+            key: key.clone(),
+            is_ours,
+            state: Mutex::new(state),
+        });
         shard.insert(key.clone(), Arc::clone(&entry));
         entry
     }
@@ -349,7 +397,10 @@ impl Limiter {
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
-        self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect()
+        self.shards
+            .iter()
+            .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
+            .collect()
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {

@@ -24,16 +24,22 @@ impl Monitor {
     /// Whether messages are taken in and run, and the log answers and takes them.
     pub async fn ready(&self) -> bool {
         let pipeline = &self.shared.pipeline;
-        let log = async { pipeline.ping().await.is_ok() && pipeline.takes_messages().await.is_ok() };
+        let log =
+            async { pipeline.ping().await.is_ok() && pipeline.takes_messages().await.is_ok() };
         self.shared.is_ready() && tokio::time::timeout(PROBE_TIMEOUT, log).await == Ok(true)
     }
 
     /// The node as it is now.
     pub fn readings(&self) -> metrics::Node {
-        let Shared { plans, pipeline, .. } = &*self.shared;
-        let (environments, usage) = (plans.load(), pipeline.usage());
+        let Shared {
+            plans, pipeline, ..
+        } = &*self.shared;
+        let environments = plans.load();
+        let usage = pipeline.usage();
         let backlog = pipeline.backlog();
-        let environments = environments.environments().map(|e| (e.id.to_string(), e.generation));
+        let environments = environments
+            .environments()
+            .map(|e| (e.id.to_string(), e.generation));
         metrics::Node {
             ready: self.shared.is_ready(),
             draining: pipeline.is_draining(),

@@ -41,7 +41,8 @@ pub struct Options {
     pub environments: Vec<String>,
     /// Bytes of a request's body, and of what it decompresses to.
     pub body_limit: usize,
-    /// Bytes that messages on their way to a target may take in memory, and as many again for requests being read.
+    /// Bytes that messages on their way to a target may take in memory, and as many again for
+    /// requests being read.
     pub memory: usize,
     /// Bounds of the backlog of the whole log.
     pub backlog: backlog::Limits,
@@ -65,7 +66,10 @@ impl Options {
             environments: Vec::new(),
             body_limit: 1 << 20,
             memory: 256 << 20,
-            backlog: backlog::Limits { bytes: 1 << 30, age: None },
+            backlog: backlog::Limits {
+                bytes: 1 << 30,
+                age: None,
+            },
             lease: Duration::from_secs(30),
             poll_answer: 16 << 20,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -74,7 +78,8 @@ impl Options {
     }
 }
 
-/// A running node. Dropped without a [`drain`](Self::drain), its messages wait in the log for their lease to run out.
+/// A running node. Dropped without a [`drain`](Self::drain), its messages wait in the log for their
+/// lease to run out.
 pub struct DataPlane {
     shared: Arc<Shared>,
     drain_requests: watch::Receiver<Option<Duration>>,
@@ -97,9 +102,19 @@ impl DataPlane {
         let plans = Plans::new(Arc::clone(&log));
         let issuers = Issuers::new(outbound.clone());
         let polled = outbound.with_max_response(options.poll_answer);
-        let limiter = Arc::new(Limiter::new(Arc::clone(&log) as Arc<dyn Quotas>, options.node_id.clone()));
-        let (bounds, own_log) = (pipeline_options(&options), Arc::clone(&log));
-        let pipeline = Pipeline::new(&bounds, own_log, plans.clone(), outbound, Arc::clone(&limiter));
+        let limiter = Arc::new(Limiter::new(
+            Arc::clone(&log) as Arc<dyn Quotas>,
+            options.node_id.clone(),
+        ));
+        let bounds = pipeline_options(&options);
+        let own_log = Arc::clone(&log);
+        let pipeline = Pipeline::new(
+            &bounds,
+            own_log,
+            plans.clone(),
+            outbound,
+            Arc::clone(&limiter),
+        );
         let poller = Poller {
             log: Arc::clone(&log),
             plans: plans.clone(),
@@ -112,9 +127,12 @@ impl DataPlane {
         };
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
-        let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
-        let (drain_requests, saved_plans) = (client.drain_requests(), client.saved_plans());
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let client =
+            plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
+        let drain_requests = client.drain_requests();
+        let saved_plans = client.saved_plans();
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
         tasks.spawn(plans.clone().let_rest(stop.clone()));
@@ -131,7 +149,14 @@ impl DataPlane {
             issuers,
             leaving: CancellationToken::new(),
         };
-        Self { shared: Arc::new(shared), drain_requests, saved_plans, stop_polls, stop, tasks }
+        Self {
+            shared: Arc::new(shared),
+            drain_requests,
+            saved_plans,
+            stop_polls,
+            stop,
+            tasks,
+        }
     }
 
     /// Answers every path of the data plane.
@@ -159,15 +184,17 @@ impl DataPlane {
         let begun = Instant::now();
         while !self.ready() {
             if begun.elapsed() > limit {
-                tracing::warn!("the data plane is not ready yet; webhooks are answered with 503 until it is");
+                tracing::warn!(
+                    "the data plane is not ready yet; webhooks are answered with 503 until it is"
+                );
                 return;
             }
             sleep(READY_POLL).await;
         }
     }
 
-    /// Says from now on that the node is not ready, and serves all the same: a proxy in front turns away before anything
-    /// is refused.
+    /// Says from now on that the node is not ready, and serves all the same: a proxy in front turns
+    /// away before anything is refused.
     pub fn leave(&self) {
         self.shared.leaving.cancel();
     }
@@ -177,7 +204,8 @@ impl DataPlane {
         self.drain_requests.clone()
     }
 
-    /// Takes nothing more in, finishes what is in flight until `deadline`, hands the rest back, and says so.
+    /// Takes nothing more in, finishes what is in flight until `deadline`, hands the rest back, and
+    /// says so.
     pub async fn drain(self, deadline: Duration) {
         self.stop_polls.cancel();
         self.shared.pipeline.drain(deadline).await;
@@ -205,7 +233,8 @@ fn client_options(options: &Options) -> plans::client::Options {
     plans::client::Options {
         node_id: options.node_id.clone(),
         boot_id: BootId::generate(),
-        build: kanat_failpoint::text("node.build").map_or_else(|| options.build.clone(), str::to_owned),
+        build: kanat_failpoint::text("node.build")
+            .map_or_else(|| options.build.clone(), str::to_owned),
         address: options.address.clone(),
         environments: options.environments.clone(),
         data_dir: options.data_dir.clone(),

@@ -1,5 +1,6 @@
-//! What connectors were seen to do: how many calls failed by the other side's fault, and what answers look like. It is
-//! gathered in bounded memory and told to the control plane now and then; no value of an answer is kept.
+//! What connectors were seen to do: how many calls failed by the other side's fault, and what
+//! answers look like. It is gathered in bounded memory and told to the control plane now and then;
+//! no value of an answer is kept.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -76,16 +77,19 @@ impl Observer<'_> {
 
     /// Keeps why a call that was told as failed did so, in words without secrets.
     pub fn failed(&self, instance: &str, failure: &str) {
-        self.observed.with(self.environment, instance, |seen, _| failure.clone_into(&mut seen.failure));
+        self.observed.with(self.environment, instance, |seen, _| {
+            failure.clone_into(&mut seen.failure)
+        });
     }
 
-    /// A poll of the flow of this name has ended; `failure` is what the other side did wrong, in words without secrets.
-    /// A failure is told at once.
+    /// A poll of the flow of this name has ended; `failure` is what the other side did wrong, in
+    /// words without secrets. A failure is told at once.
     pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
         self.observed.with(self.environment, instance, |seen, _| {
             seen.failure = failure.map_or_else(|| std::mem::take(&mut seen.failure), str::to_owned);
             if seen.polls.len() < MAX_POLLS || seen.polls.contains_key(flow_name) {
-                seen.polls.insert(flow_name.to_owned(), failure.map(str::to_owned));
+                seen.polls
+                    .insert(flow_name.to_owned(), failure.map(str::to_owned));
             }
         });
         if failure.is_some() {
@@ -93,9 +97,12 @@ impl Observer<'_> {
         }
     }
 
-    /// An access token of an instance was refused before its end; `hash` is its SHA-256. It is told at once.
+    /// An access token of an instance was refused before its end; `hash` is its SHA-256. It is told
+    /// at once.
     pub fn token_refused(&self, instance: &str, hash: Vec<u8>) {
-        self.observed.with(self.environment, instance, |seen, _| seen.refused_token = hash);
+        self.observed.with(self.environment, instance, |seen, _| {
+            seen.refused_token = hash
+        });
         self.observed.urgent.notify_one();
     }
 
@@ -104,28 +111,47 @@ impl Observer<'_> {
         if body.is_empty() || body.len() > MAX_BYTES || endpoint.len() > MAX_NAME {
             return;
         }
-        let wanted = self.observed.with(self.environment, instance, |seen, room| match seen.endpoints.get(endpoint) {
-            Some(shape) => shape.seen() < MAX_SAMPLES,
-            None => room,
-        });
-        let Some(text) = wanted.unwrap_or_default().then(|| json(body)).flatten() else { return };
+        let wanted = self
+            .observed
+            .with(self.environment, instance, |seen, room| {
+                match seen.endpoints.get(endpoint) {
+                    Some(shape) => shape.seen() < MAX_SAMPLES,
+                    None => room,
+                }
+            });
+        let Some(text) = wanted.unwrap_or_default().then(|| json(body)).flatten() else {
+            return;
+        };
         let shape = Shape::of(text);
-        self.observed.with(self.environment, instance, |seen, room| {
-            if room || seen.endpoints.contains_key(endpoint) {
-                seen.endpoints.entry(endpoint.to_owned()).or_default().merge(shape);
-            }
-        });
+        self.observed
+            .with(self.environment, instance, |seen, room| {
+                if room || seen.endpoints.contains_key(endpoint) {
+                    seen.endpoints
+                        .entry(endpoint.to_owned())
+                        .or_default()
+                        .merge(shape);
+                }
+            });
     }
 }
 
 impl Observed {
     /// What is to be told; none when there is nothing. What is given is forgotten.
     pub fn take(&self) -> Option<wire::Observed> {
-        let mut connectors = self.connectors.lock().unwrap_or_else(PoisonError::into_inner);
-        let told: Vec<_> = connectors.iter_mut().filter_map(|(connector, seen)| seen.take(connector)).collect();
+        let mut connectors = self
+            .connectors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let told: Vec<_> = connectors
+            .iter_mut()
+            .filter_map(|(connector, seen)| seen.take(connector))
+            .collect();
         connectors.retain(|_, seen| seen.calls > 0);
         drop(connectors);
-        (!told.is_empty()).then_some(wire::Observed { connectors: told, nonce: 0 })
+        (!told.is_empty()).then_some(wire::Observed {
+            connectors: told,
+            nonce: 0,
+        })
     }
 
     /// Waits until there is something that is to be told at once.
@@ -133,12 +159,27 @@ impl Observed {
         self.urgent.notified().await;
     }
 
-    /// What `of` makes of what was seen of an instance, and of whether there is room for another endpoint. None when
-    /// there is no room for another instance.
-    fn with<T>(&self, environment: &EnvironmentId, instance: &str, of: impl FnOnce(&mut Seen, bool) -> T) -> Option<T> {
-        let mut connectors = self.connectors.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = connectors.values().map(|seen| seen.endpoints.len()).sum::<usize>() < MAX_ENDPOINTS;
-        let connector = Connector { environment_id: environment.as_str().to_owned(), instance_id: instance.to_owned() };
+    /// What `of` makes of what was seen of an instance, and of whether there is room for another
+    /// endpoint. None when there is no room for another instance.
+    fn with<T>(
+        &self,
+        environment: &EnvironmentId,
+        instance: &str,
+        of: impl FnOnce(&mut Seen, bool) -> T,
+    ) -> Option<T> {
+        let mut connectors = self
+            .connectors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let room = connectors
+            .values()
+            .map(|seen| seen.endpoints.len())
+            .sum::<usize>()
+            < MAX_ENDPOINTS;
+        let connector = Connector {
+            environment_id: environment.as_str().to_owned(),
+            instance_id: instance.to_owned(),
+        };
         if !connectors.contains_key(&connector) && connectors.len() >= MAX_ENDPOINTS {
             return None;
         }
@@ -149,15 +190,21 @@ impl Observed {
 impl Seen {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
         let endpoints: Vec<_> = self.endpoints.drain().filter_map(told).collect();
-        let (calls, failures, failure) = if self.calls >= FEWEST_CALLS || self.calls > 0 && self.failures == 0 {
-            let failure = std::mem::take(&mut self.failure);
-            (std::mem::take(&mut self.calls), std::mem::take(&mut self.failures), failure)
-        } else {
-            (0, 0, String::new())
-        };
+        let (calls, failures, failure) =
+            if self.calls >= FEWEST_CALLS || self.calls > 0 && self.failures == 0 {
+                let failure = std::mem::take(&mut self.failure);
+                (
+                    std::mem::take(&mut self.calls),
+                    std::mem::take(&mut self.failures),
+                    failure,
+                )
+            } else {
+                (0, 0, String::new())
+            };
         let refused_token = std::mem::take(&mut self.refused_token);
         let polls: Vec<_> = self.polls.drain().map(polled).collect();
-        let tells = calls > 0 || !endpoints.is_empty() || !refused_token.is_empty() || !polls.is_empty();
+        let tells =
+            calls > 0 || !endpoints.is_empty() || !refused_token.is_empty() || !polls.is_empty();
         tells.then(|| wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
@@ -172,11 +219,16 @@ impl Seen {
 }
 
 fn polled((flow_name, failure): (String, Option<String>)) -> wire::ObservedPoll {
-    wire::ObservedPoll { flow_name, failure: failure.unwrap_or_default() }
+    wire::ObservedPoll {
+        flow_name,
+        failure: failure.unwrap_or_default(),
+    }
 }
 
 fn told((endpoint, shape): (String, Shape)) -> Option<wire::ObservedEndpoint> {
-    let shape = serde_json::to_string(&shape).ok().filter(|text| text.len() <= MAX_SHAPE)?;
+    let shape = serde_json::to_string(&shape)
+        .ok()
+        .filter(|text| text.len() <= MAX_SHAPE)?;
     Some(wire::ObservedEndpoint { endpoint, shape })
 }
 
@@ -191,8 +243,12 @@ mod tests {
 
     #[test]
     fn calls_are_told_once_there_are_enough_of_them() {
-        let (observed, environment) = (Observed::default(), EnvironmentId::from("env_1"));
-        let observer = Observer { observed: &observed, environment: &environment };
+        let observed = Observed::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
         for ended in [Ended::Well, Ended::Failed, Ended::Well, Ended::Well] {
             observer.called("ci_1", ended);
         }
@@ -200,7 +256,9 @@ mod tests {
         observer.called("ci_1", Ended::Failed);
         observer.failed("ci_1", "POST http://erp/orders answered 503");
         let told = observed.take().unwrap().connectors.remove(0);
-        assert_eq!((told.instance_id.as_str(), told.calls, told.failures), ("ci_1", 5, 2));
+        assert_eq!(told.instance_id.as_str(), "ci_1");
+        assert_eq!(told.calls, 5);
+        assert_eq!(told.failures, 2);
         assert_eq!(told.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().unwrap().is_empty());
@@ -208,20 +266,34 @@ mod tests {
 
     #[test]
     fn polls_are_told_whatever_their_number_and_the_last_one_of_a_flow_counts() {
-        let (observed, environment) = (Observed::default(), EnvironmentId::from("env_1"));
-        let observer = Observer { observed: &observed, environment: &environment };
+        let observed = Observed::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
         observer.polled("ci_1", "books", None);
         observer.polled("ci_1", "books", Some("GET http://shop/books answered 500"));
         let told = observed.take().unwrap().connectors.remove(0);
         let failure = "GET http://shop/books answered 500".to_owned();
-        assert_eq!(told.polls, [wire::ObservedPoll { flow_name: "books".to_owned(), failure }]);
+        assert_eq!(
+            told.polls,
+            [wire::ObservedPoll {
+                flow_name: "books".to_owned(),
+                failure
+            }]
+        );
         assert_eq!(observed.take(), None);
     }
 
     #[test]
     fn answers_are_told_as_shapes_of_a_bounded_number_of_samples() {
-        let (observed, environment) = (Observed::default(), EnvironmentId::from("env_1"));
-        let observer = Observer { observed: &observed, environment: &environment };
+        let observed = Observed::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
         for _ in 0..50 {
             observer.answered("ci_1", "GET /orders", br#"{"token": "hush", "id": 4711}"#);
         }
@@ -232,20 +304,33 @@ mod tests {
         assert_eq!(told.endpoints.len(), 1);
         let text = &told.endpoints[0].shape;
         assert!(!text.contains("hush") && !text.contains("4711"), "{text}");
-        assert_eq!(serde_json::from_str::<Shape>(text).unwrap().seen(), MAX_SAMPLES);
+        assert_eq!(
+            serde_json::from_str::<Shape>(text).unwrap().seen(),
+            MAX_SAMPLES
+        );
         assert_eq!(observed.take(), None);
     }
 
     #[test]
     fn what_is_seen_takes_bounded_memory() {
-        let (observed, environment) = (Observed::default(), EnvironmentId::from("env_1"));
-        let observer = Observer { observed: &observed, environment: &environment };
+        let observed = Observed::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
         for number in 0..2 * MAX_ENDPOINTS {
             observer.answered("ci_1", &format!("GET /{number}"), b"{}");
             observer.called(&format!("ci_{number}"), Ended::Well);
         }
         let connectors = observed.connectors.lock().unwrap();
         assert_eq!(connectors.len(), MAX_ENDPOINTS);
-        assert_eq!(connectors.values().map(|seen| seen.endpoints.len()).sum::<usize>(), MAX_ENDPOINTS);
+        assert_eq!(
+            connectors
+                .values()
+                .map(|seen| seen.endpoints.len())
+                .sum::<usize>(),
+            MAX_ENDPOINTS
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! From an accepted message to its end: into the log, through its target's lane, and its outcome back into the log.
+//! From an accepted message to its end: into the log, through its target's lane, and its outcome
+//! back into the log.
 //!
-//! A message that finds a slot in its lane runs from memory right after the append; every other one waits in the log until
-//! [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing here queues without one.
+//! A message that finds a slot in its lane runs from memory right after the append; every other one
+//! waits in the log until [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing
+//! here queues without one.
 
 mod accept;
 mod behind;
@@ -108,7 +110,10 @@ impl Pipeline {
         outbound: outbound::Client,
         limiter: Arc<Limiter>,
     ) -> Arc<Self> {
-        let limits = Limits { in_flight: options.in_flight, queued: options.queued };
+        let limits = Limits {
+            in_flight: options.in_flight,
+            queued: options.queued,
+        };
         let agent = format!("kanat/{}", options.build);
         let memory = Budget::new(options.memory);
         let draining = CancellationToken::new();
@@ -139,13 +144,25 @@ impl Pipeline {
     /// Begins to keep the lease and to claim what waits in the log.
     pub fn start(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
-        self.tasks.spawn(async move { keeper.leases.keep(keeper.log.as_ref(), &keeper.stopped).await });
+        self.tasks.spawn(async move {
+            keeper
+                .leases
+                .keep(keeper.log.as_ref(), &keeper.stopped)
+                .await
+        });
         let recorder = Arc::clone(self);
-        self.tasks.spawn(async move { recorder.write_behind().await });
+        self.tasks
+            .spawn(async move { recorder.write_behind().await });
         let counter = Arc::clone(self);
-        self.tasks.spawn(async move { counter.backlog.follow(counter.log.as_ref(), &counter.stopped).await });
+        self.tasks.spawn(async move {
+            counter
+                .backlog
+                .follow(counter.log.as_ref(), &counter.stopped)
+                .await
+        });
         let claimer = Arc::clone(self);
-        self.tasks.spawn(async move { claimer.claim_until_drained().await });
+        self.tasks
+            .spawn(async move { claimer.claim_until_drained().await });
     }
 
     /// Whether messages are taken and run.
@@ -177,7 +194,8 @@ impl Pipeline {
         self.bounds.open()
     }
 
-    /// Messages that are due in flows of which this node cannot run some versions with the plans that it has.
+    /// Messages that are due in flows of which this node cannot run some versions with the plans
+    /// that it has.
     pub fn waiting_for_plans(&self) -> u64 {
         self.waiting_for_plans.load(Ordering::Relaxed)
     }
@@ -202,11 +220,19 @@ impl Pipeline {
     }
 
     /// A message as it stands, with its trace.
-    pub async fn message(&self, tenant: &Tenant, id: &MessageId) -> Result<(Option<Message>, Vec<TraceRecord>), Error> {
-        Ok((self.log.get(tenant, id).await?, self.log.trace(tenant, id).await?))
+    pub async fn message(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+    ) -> Result<(Option<Message>, Vec<TraceRecord>), Error> {
+        Ok((
+            self.log.get(tenant, id).await?,
+            self.log.trace(tenant, id).await?,
+        ))
     }
 
-    /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else back.
+    /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else
+    /// back.
     pub async fn drain(&self, deadline: Duration) {
         self.draining.cancel();
         // What has not begun is not begun here any more; the end of the lease gives it back.
@@ -220,7 +246,10 @@ impl Pipeline {
         self.stopped.cancel();
         self.leases.hand_back(self.log.as_ref()).await;
         self.tasks.close();
-        if tokio::time::timeout(STOP_TIMEOUT, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, self.tasks.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("the message log does not answer: stopping without it");
         }
     }
@@ -253,15 +282,22 @@ impl Drop for InFlight {
 
 /// How many messages of a flow may be run, by the connectors that it calls.
 fn outlook(bounds: &Bounds, flow: &Flow) -> Outlook {
-    let target = flow.plan().target.iter().map(|target| target.instance.as_str());
+    let target = flow
+        .plan()
+        .target
+        .iter()
+        .map(|target| target.instance.as_str());
     bounds.outlook(target.chain(flow.plan().steps.iter().map(|step| step.instance.as_str())))
 }
 
-/// The lane that a flow's messages take: that of its target's connector instance; one of its own when the flow has steps
-/// or adapters, because one that hangs must not hold up what others send to the same target.
+/// The lane that a flow's messages take: that of its target's connector instance; one of its own
+/// when the flow has steps or adapters, because one that hangs must not hold up what others send to
+/// the same target.
 fn lane_of(flow: &Flow) -> &str {
     match &flow.plan().target {
-        Some(target) if flow.plan().steps.is_empty() && !flow.program.uses_adapters() => &target.instance,
+        Some(target) if flow.plan().steps.is_empty() && !flow.program.uses_adapters() => {
+            &target.instance
+        }
         Some(_) | None => flow.id.as_str(),
     }
 }

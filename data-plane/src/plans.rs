@@ -1,5 +1,6 @@
-//! Plans: what this node runs. A [`Snapshot`] is never changed: a new one takes its place with one pointer store, and who
-//! began with the former one ends with it. Where plans come from is in [`client`]; how a change is worked in, in [`apply`].
+//! Plans: what this node runs. A [`Snapshot`] is never changed: a new one takes its place with one
+//! pointer store, and who began with the former one ends with it. Where plans come from is in
+//! [`client`]; how a change is worked in, in [`apply`].
 
 pub mod apply;
 pub mod client;
@@ -63,9 +64,20 @@ pub struct Runnable {
 impl Plans {
     /// No plans yet; older versions of flows come from `log`.
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
-        let (current, versions) = (ArcSwap::default(), Versions::new(log));
-        let (replaced, observed, refusals) = (watch::Sender::default(), Observed::default(), Refusals::default());
-        Self { shared: Arc::new(Shared { current, replaced, versions, observed, refusals }) }
+        let current = ArcSwap::default();
+        let versions = Versions::new(log);
+        let replaced = watch::Sender::default();
+        let observed = Observed::default();
+        let refusals = Refusals::default();
+        Self {
+            shared: Arc::new(Shared {
+                current,
+                replaced,
+                versions,
+                observed,
+                refusals,
+            }),
+        }
     }
 
     /// What connectors are seen to do, for the control plane to be told.
@@ -78,7 +90,8 @@ impl Plans {
         self.shared.current.load_full()
     }
 
-    /// Whether the plans of every environment that this node serves are in place. Until then what is not found may exist.
+    /// Whether the plans of every environment that this node serves are in place. Until then what
+    /// is not found may exist.
     pub fn loaded(&self) -> bool {
         self.shared.current.load().is_complete()
     }
@@ -87,7 +100,8 @@ impl Plans {
     pub(crate) fn behind(&self, wanted: Vec<EnvironmentState>) -> Vec<EnvironmentState> {
         let snapshot = self.load();
         let runs = |wanted: &EnvironmentState| {
-            let environment = snapshot.environment(&EnvironmentId::from(wanted.environment_id.as_str()));
+            let environment =
+                snapshot.environment(&EnvironmentId::from(wanted.environment_id.as_str()));
             environment.is_some_and(|environment| environment.state() == *wanted)
         };
         wanted.into_iter().filter(|wanted| !runs(wanted)).collect()
@@ -98,7 +112,8 @@ impl Plans {
     /// version.
     ///
     /// # Errors
-    /// The log cannot be read, the version cannot be compiled by this build, or the flow is deleted.
+    /// The log cannot be read, the version cannot be compiled by this build, or the flow is
+    /// deleted.
     pub async fn program(
         &self,
         environment: &EnvironmentId,
@@ -106,7 +121,9 @@ impl Plans {
         version: u32,
     ) -> Result<Option<Runnable>, versions::Error> {
         let snapshot = self.load();
-        let Some(environment) = snapshot.environment(environment) else { return Ok(None) };
+        let Some(environment) = snapshot.environment(environment) else {
+            return Ok(None);
+        };
         let deployed = snapshot.flow(flow_id);
         if let Some(deployed) = deployed.filter(|flow| flow.version == version) {
             return snapshot.runnable(deployed);
@@ -114,12 +131,23 @@ impl Plans {
         let removed = match deployed {
             Some(deployed) => deployed.removed.clone(),
             None => {
-                self.shared.versions.refuse_deleted(flow_id, environment).await?;
+                self.shared
+                    .versions
+                    .refuse_deleted(flow_id, environment)
+                    .await?;
                 CancellationToken::new()
             }
         };
-        let flow = self.shared.versions.get(flow_id, version, environment).await?;
-        Ok(flow.map(|flow| Runnable { flow, environment: Arc::clone(environment), removed }))
+        let flow = self
+            .shared
+            .versions
+            .get(flow_id, version, environment)
+            .await?;
+        Ok(flow.map(|flow| Runnable {
+            flow,
+            environment: Arc::clone(environment),
+            removed,
+        }))
     }
 
     /// Lets go of what runs flows that had no message for a while, until it is stopped.

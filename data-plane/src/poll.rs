@@ -1,6 +1,6 @@
-//! Polls: asks the endpoints of flows again and again, and puts what they have into the log as messages, which any node
-//! takes from there. Who polls for a flow, and what a poll remembers, is in the log too: a node goes on where a dead one
-//! stopped. Nothing here knows lanes or targets.
+//! Polls: asks the endpoints of flows again and again, and puts what they have into the log as
+//! messages, which any node takes from there. Who polls for a flow, and what a poll remembers, is
+//! in the log too: a node goes on where a dead one stopped. Nothing here knows lanes or targets.
 
 mod answer;
 mod cycle;
@@ -76,10 +76,12 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Polls until it is stopped; what is under way then is given back for another node to go on with.
+    /// Polls until it is stopped; what is under way then is given back for another node to go on
+    /// with.
     pub async fn run(self, stop: CancellationToken) {
         let poller = Arc::new(self);
-        let (owner, places) = (BootId::generate(), Arc::new(Semaphore::new(CYCLES)));
+        let owner = BootId::generate();
+        let places = Arc::new(Semaphore::new(CYCLES));
         let mut snapshot = Arc::new(Snapshot::default());
         let mut looks = Looks::default();
         let mut running = JoinSet::new();
@@ -94,7 +96,9 @@ impl Poller {
             }
             let now = Timestamp::steady();
             while let Some(flow) = looks.next_due(now) {
-                let (poller, owner, places) = (Arc::clone(&poller), owner.clone(), Arc::clone(&places));
+                let poller = Arc::clone(&poller);
+                let owner = owner.clone();
+                let places = Arc::clone(&places);
                 let stop = stop.clone();
                 running.spawn(async move {
                     let again_at = tokio::select! {
@@ -119,12 +123,24 @@ impl Poller {
     }
 
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
-    async fn look(&self, flow: &Deployed, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
+    async fn look(
+        &self,
+        flow: &Deployed,
+        owner: BootId,
+        place: Place<'_>,
+        stop: &CancellationToken,
+    ) -> Timestamp {
         let now = Timestamp::steady();
-        // It waited for its place, and what is deployed may be another version by now, with other resources.
+        // It waited for its place, and what is deployed may be another version by now, with other
+        // resources.
         let snapshot = self.plans.load();
-        let as_deployed = |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
-        let runnable = match snapshot.flow(&flow.id).filter(as_deployed).map(|flow| snapshot.runnable(flow)).transpose()
+        let as_deployed =
+            |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
+        let runnable = match snapshot
+            .flow(&flow.id)
+            .filter(as_deployed)
+            .map(|flow| snapshot.runnable(flow))
+            .transpose()
         {
             Ok(Some(Some(runnable))) => runnable,
             Ok(Some(None) | None) => return now.after(LOOK),
@@ -133,16 +149,37 @@ impl Poller {
                 return now.after(ASK_AGAIN);
             }
         };
-        let (flow_id, version, held_until) = (flow.id.clone(), flow.version, now.after(self.lease));
-        let claim = PollClaim { flow_id: flow_id.clone(), version, owner: owner.clone(), now, held_until };
+        let flow_id = flow.id.clone();
+        let version = flow.version;
+        let held_until = now.after(self.lease);
+        let claim = PollClaim {
+            flow_id: flow_id.clone(),
+            version,
+            owner: owner.clone(),
+            now,
+            held_until,
+        };
         match self.log.claim_poll(&claim).await {
             Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
             Ok(PollClaimed::Taken { token, state }) => {
-                let hold = Hold { flow_id, owner, token, version, lease: self.lease };
-                match self.poll(&runnable, &hold, State::read(&state), place, stop).await {
+                let hold = Hold {
+                    flow_id,
+                    owner,
+                    token,
+                    version,
+                    lease: self.lease,
+                };
+                match self
+                    .poll(&runnable, &hold, State::read(&state), place, stop)
+                    .await
+                {
                     Ok(due) => due,
                     Err(error) => {
-                        tracing::warn!(flow.id = %flow.id, %error, "what a poll came to cannot be written down");
+                        tracing::warn!(
+                            flow.id = %flow.id,
+                            %error,
+                            "what a poll came to cannot be written down",
+                        );
                         Timestamp::steady().after(ASK_AGAIN)
                     }
                 }
@@ -163,16 +200,25 @@ impl Poller {
         place: Place<'_>,
         stop: &CancellationToken,
     ) -> Result<Timestamp, Error> {
-        let Some(poll) = poll_of(&runnable.flow) else { return Ok(Timestamp::steady().after(ASK_AGAIN)) };
+        let Some(poll) = poll_of(&runnable.flow) else {
+            return Ok(Timestamp::steady().after(ASK_AGAIN));
+        };
         let log = self.log.as_ref();
         let now = Timestamp::now();
-        let resumed = state.progress.clone().filter(|progress| progress.version == hold.version);
+        let resumed = state
+            .progress
+            .clone()
+            .filter(|progress| progress.version == hold.version);
         let progress = match resumed {
             Some(progress) => progress,
             // A flow that polls at fixed times does not poll at its deploy.
             None if poll.schedule.is_some() && state.scheduled_for != Some(hold.version) => {
                 let due = due(poll, now, now, Timestamp::steady());
-                let state = State { scheduled_for: Some(hold.version), progress: None, ..state };
+                let state = State {
+                    scheduled_for: Some(hold.version),
+                    progress: None,
+                    ..state
+                };
                 return hold.give_back(log, due, Some(&state), None).await;
             }
             None => Progress::first(now, hold.version),
@@ -186,11 +232,16 @@ impl Poller {
                 return hold.give_back(log, Timestamp::steady(), None, None).await;
             }
         };
-        let (ended, steady) = (Timestamp::now(), Timestamp::steady());
+        let ended = Timestamp::now();
+        let steady = Timestamp::steady();
         let counts = metrics().flows.of(hold.flow_id.as_str());
         let mut next = due(poll, began_at, ended, steady).max(steady);
         let (state, error) = match outcome {
-            Ok(Outcome { state, taken, complaint }) => {
+            Ok(Outcome {
+                state,
+                taken,
+                complaint,
+            }) => {
                 metrics().poll_messages.inc_by(taken as u64);
                 if let Some(complaint) = &complaint {
                     tracing::warn!(flow.id = %hold.flow_id, error = %complaint, "a poll failed");
@@ -203,14 +254,29 @@ impl Poller {
             }
             // Any node goes on from the page that is not done.
             Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
-            Err(Halt::Failed { message, not_before }) => {
+            Err(Halt::Failed {
+                message,
+                not_before,
+            }) => {
                 tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
                 counts.poll_failed();
                 next = next.max(not_before.unwrap_or(next));
-                (State { progress: None, ..state }, Some(message))
+                (
+                    State {
+                        progress: None,
+                        ..state
+                    },
+                    Some(message),
+                )
             }
         };
-        hold.give_back(log, next, Some(&state), Some(PollEnded { at: ended, error })).await
+        hold.give_back(
+            log,
+            next,
+            Some(&state),
+            Some(PollEnded { at: ended, error }),
+        )
+        .await
     }
 
     async fn cycle(
@@ -227,28 +293,53 @@ impl Poller {
         let name = &runnable.flow.plan().source_instance;
         let instance = runnable.environment.instance(name);
         if instance.is_none() && !name.is_empty() {
-            return Err(format!("connector instance {name:?} does not exist in this environment").into());
+            return Err(
+                format!("connector instance {name:?} does not exist in this environment").into(),
+            );
         }
         let requests = Requests::prepare(poll, instance, state, &agent, progress.began_at)?;
         if progress.pages == 0 {
             progress.next = requests.first();
         }
         let log = self.log.as_ref();
-        let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
-        let (outbound, bounds) = (&self.outbound, self.bounds.as_ref());
-        let (plans, spill) = (&self.plans, self.spill.as_path());
+        let observer = Observer {
+            observed: self.plans.observed(),
+            environment: &runnable.flow.environment_id,
+        };
+        let outbound = &self.outbound;
+        let bounds = self.bounds.as_ref();
+        let plans = &self.plans;
+        let spill = self.spill.as_path();
         let backlog = self.backlog.as_ref();
-        let cycle =
-            Cycle { log, plans, outbound, bounds, backlog, runnable, instance, poll, hold, requests, spill, observer };
+        let cycle = Cycle {
+            log,
+            plans,
+            outbound,
+            bounds,
+            backlog,
+            runnable,
+            instance,
+            poll,
+            hold,
+            requests,
+            spill,
+            observer,
+        };
         let done = cycle.run(state, progress, place).await;
         if let (Ok(_), Some(instance)) = (&done, instance) {
             observer.polled(instance.id(), &runnable.flow.plan().flow_name, None);
         }
         if done.is_ok()
             && !poll.record_id.is_empty()
-            && let Err(error) = log.forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED)).await
+            && let Err(error) = log
+                .forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED))
+                .await
         {
-            tracing::warn!(flow.id = %hold.flow_id, %error, "records of long ago cannot be forgotten");
+            tracing::warn!(
+                flow.id = %hold.flow_id,
+                %error,
+                "records of long ago cannot be forgotten",
+            );
         }
         done
     }
@@ -261,7 +352,10 @@ fn pause(first: Option<Timestamp>, now: Timestamp) -> Duration {
 
 /// The flows of a snapshot that poll.
 fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Deployed>> {
-    snapshot.flows().filter(|flow| flow.polls && !flow.paused).cloned()
+    snapshot
+        .flows()
+        .filter(|flow| flow.polls && !flow.paused)
+        .cloned()
 }
 
 fn poll_of(flow: &Flow) -> Option<&Poll> {
@@ -271,16 +365,25 @@ fn poll_of(flow: &Flow) -> Option<&Poll> {
     }
 }
 
-/// When the cycle after one is due that began and ended at these instants of the wall clock, by the clock of waits. `steady`
-/// is the end by that clock: a wall clock that was set during the cycle makes the wait no longer than the interval.
+/// When the cycle after one is due that began and ended at these instants of the wall clock, by the
+/// clock of waits. `steady` is the end by that clock: a wall clock that was set during the cycle
+/// makes the wait no longer than the interval.
 fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp, steady: Timestamp) -> Timestamp {
     let Some(schedule) = &poll.schedule else {
         let interval = Duration::from_millis(poll.interval_ms);
-        return began_at.to_steady().after(interval).min(steady.after(interval));
+        return began_at
+            .to_steady()
+            .after(interval)
+            .min(steady.after(interval));
     };
     let never = Timestamp::from_millis(i64::MAX);
-    match (CronExpression::parse(&schedule.cron), timezone(&schedule.timezone)) {
-        (Ok(cron), Ok(zone)) => cron.next_after(ended, &zone).map_or(never, Timestamp::to_steady),
+    match (
+        CronExpression::parse(&schedule.cron),
+        timezone(&schedule.timezone),
+    ) {
+        (Ok(cron), Ok(zone)) => cron
+            .next_after(ended, &zone)
+            .map_or(never, Timestamp::to_steady),
         (Err(_), _) | (_, Err(_)) => never,
     }
 }
@@ -292,7 +395,14 @@ mod tests {
     #[test]
     fn rests_until_the_first_flow_is_due_and_not_for_long() {
         let now = Timestamp::from_millis(1_000_000);
-        let rests = |millis: i64| pause(Some(Timestamp::from_millis(now.as_millis().saturating_add(millis))), now);
+        let rests = |millis: i64| {
+            pause(
+                Some(Timestamp::from_millis(
+                    now.as_millis().saturating_add(millis),
+                )),
+                now,
+            )
+        };
         assert_eq!(pause(None, now), ASK_AGAIN);
         assert_eq!(rests(40), Duration::from_millis(40));
         assert_eq!([rests(60_000), rests(i64::MAX)], [ASK_AGAIN; 2]);

@@ -1,5 +1,6 @@
-//! Published APIs: a call goes by host, version, path and method to a version of an API; is let in, read, checked and run;
-//! and is answered. What every answer of an API carries, errors too, is added in one place at the end.
+//! Published APIs: a call goes by host, version, path and method to a version of an API; is let in,
+//! read, checked and run; and is answered. What every answer of an API carries, errors too, is
+//! added in one place at the end.
 
 mod access;
 mod api;
@@ -40,7 +41,11 @@ use repeat::Sent;
 use route::{Route, Target};
 
 /// Answers a request that is for nothing else.
-pub(crate) async fn call<B>(shared: &Shared, request: Request<B>, request_id: &str) -> Response<Body>
+pub(crate) async fn call<B>(
+    shared: &Shared,
+    request: Request<B>,
+    request_id: &str,
+) -> Response<Body>
 where
     B: http_body::Body<Data = bytes::Bytes>,
     B::Error: Into<BoxError>,
@@ -54,7 +59,12 @@ where
     };
     let target = match Route::find(&snapshot, &parts) {
         Route::Call(target) => target,
-        Route::Hosts => return refused(Refusal::new(StatusCode::BAD_REQUEST, "the request names more than one host")),
+        Route::Hosts => {
+            return refused(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "the request names more than one host",
+            ));
+        }
         Route::Options(others) => {
             let mut response = cors::options(&others.apis, &parts.headers);
             others.mark(response.headers_mut());
@@ -82,8 +92,16 @@ where
         standing.write(response.headers_mut());
     }
     target.mark(response.headers_mut());
-    cors::mark(target.api.cors.as_ref(), origin.as_ref(), response.headers_mut());
-    if is_head { without_body(response) } else { response }
+    cors::mark(
+        target.api.cors.as_ref(),
+        origin.as_ref(),
+        response.headers_mut(),
+    );
+    if is_head {
+        without_body(response)
+    } else {
+        response
+    }
 }
 
 async fn answer<B>(
@@ -108,15 +126,28 @@ where
     receive::bound_headers(&parts.headers)?;
     *standing = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
-    shared.pipeline.admits(&runnable.flow).map_err(receive::overloaded)?;
+    shared
+        .pipeline
+        .admits(&runnable.flow)
+        .map_err(receive::overloaded)?;
     let (body, room) = receive::read(shared, &runnable.flow.id, &parts, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
-        arrival.dedupe.push(key::call(&target.api.id, caller.id(), &idempotency_key));
-        Sent { idempotency_key, raw_body: arrival.raw_body.clone(), trigger: arrival.trigger.clone() }
+        arrival
+            .dedupe
+            .push(key::call(&target.api.id, caller.id(), &idempotency_key));
+        Sent {
+            idempotency_key,
+            raw_body: arrival.raw_body.clone(),
+            trigger: arrival.trigger.clone(),
+        }
     });
     if let Some(answering) = &target.version().answering {
-        let call = wait::Call { sent, room, deadline };
+        let call = wait::Call {
+            sent,
+            room,
+            deadline,
+        };
         return wait::answer(shared, target, answering, runnable, arrival, call).await;
     }
     let flow = runnable.flow.clone();
@@ -135,7 +166,10 @@ fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
             environment: target.environment.clone(),
             removed: flow.removed.clone(),
         }),
-        None => Err(Refusal::unavailable("the flow of this API is not deployed", std::time::Duration::from_secs(5))),
+        None => Err(Refusal::unavailable(
+            "the flow of this API is not deployed",
+            std::time::Duration::from_secs(5),
+        )),
     }
 }
 
@@ -144,7 +178,9 @@ fn without_body(response: Response<Body>) -> Response<Body> {
     use http_body::Body as _;
     let (mut parts, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
-        parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        parts
+            .headers
+            .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Response::from_parts(parts, bodies::empty())
 }

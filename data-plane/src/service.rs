@@ -95,23 +95,33 @@ where
             response
         }
     };
-    response.headers_mut().insert(request_id::HEADER, request_id);
+    response
+        .headers_mut()
+        .insert(request_id::HEADER, request_id);
     keep_from_scripts(response.headers_mut());
     if shared.is_going() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// Keeps what flows and targets answer from running in a browser under this service's own origin. Only JSON, which no browser runs,
-/// goes out as it is; what a mapping says of it is replaced.
+/// Keeps what flows and targets answer from running in a browser under this service's own origin.
+/// Only JSON, which no browser runs, goes out as it is; what a mapping says of it is replaced.
 fn keep_from_scripts(headers: &mut HeaderMap) {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if kind.is_some_and(is_json) {
         return;
     }
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox"),
+    );
 }
 
 fn is_json(kind: &[u8]) -> bool {
@@ -120,12 +130,20 @@ fn is_json(kind: &[u8]) -> bool {
     if kind == JSON {
         return true;
     }
-    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = kind
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
     essence.eq_ignore_ascii_case(JSON)
 }
 
 /// Fixed paths come first; what is for none of them is for the published APIs.
-async fn route<B>(shared: &Shared, request: Request<B>, request_id: &str) -> Result<Response<Body>, Refusal>
+async fn route<B>(
+    shared: &Shared,
+    request: Request<B>,
+    request_id: &str,
+) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -152,7 +170,11 @@ where
 }
 
 fn read_only(method: &Method) -> Result<(), Refusal> {
-    if matches!(*method, Method::GET | Method::HEAD) { Ok(()) } else { Err(Refusal::method("GET, HEAD")) }
+    if matches!(*method, Method::GET | Method::HEAD) {
+        Ok(())
+    } else {
+        Err(Refusal::method("GET, HEAD"))
+    }
 }
 
 async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
@@ -166,7 +188,11 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
         return not_ready("not taking work", request_id);
     }
     let log = async {
-        shared.pipeline.ping().await.map_err(|error| pipeline::told(&error))?;
+        shared
+            .pipeline
+            .ping()
+            .await
+            .map_err(|error| pipeline::told(&error))?;
         shared.pipeline.takes_messages().await
     };
     match tokio::time::timeout(PROBE_TIMEOUT, log).await {
@@ -187,13 +213,18 @@ fn not_ready(state: &str, request_id: &str) -> Response<Body> {
     kanat_mapping::json::write_string(request_id, &mut text);
     text.push(b'}');
     let mut response = status(StatusCode::SERVICE_UNAVAILABLE, text);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 fn status(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(body::full(text));
     *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }

@@ -1,5 +1,6 @@
-//! W3C trace context: taken from the caller or begun here, and handed on to the target. A message keeps its context as
-//! `<traceparent>`, and behind a space the `tracestate` where its caller sent one.
+//! W3C trace context: taken from the caller or begun here, and handed on to the target. A message
+//! keeps its context as `<traceparent>`, and behind a space the `tracestate` where its caller sent
+//! one.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use uuid::Uuid;
 /// Bytes of a `tracestate` that are handed on; a longer one is left out.
 const MAX_STATE_BYTES: usize = 1024;
 
-/// The context of a message that has come in: a span of its own in the caller's trace when that is valid, else the first of
-/// a new trace whose id is the unique part of the message's id.
+/// The context of a message that has come in: a span of its own in the caller's trace when that is
+/// valid, else the first of a new trace whose id is the unique part of the message's id.
 pub(crate) fn accept(headers: &HeaderMap, message: &MessageId) -> String {
     let caller = caller(headers);
     let own = child(caller, message);
@@ -23,13 +24,17 @@ pub(crate) fn accept(headers: &HeaderMap, message: &MessageId) -> String {
 
 /// The caller's `traceparent`, when it is valid.
 pub(crate) fn caller(headers: &HeaderMap) -> Option<&str> {
-    let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let given = headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok());
     given.filter(|given| !given.trim().contains(' ') && parse(given).is_some())
 }
 
 /// The `traceparent` of a context.
 pub(crate) fn parent(context: &str) -> &str {
-    context.split_once(' ').map_or(context, |(parent, _)| parent)
+    context
+        .split_once(' ')
+        .map_or(context, |(parent, _)| parent)
 }
 
 /// The `tracestate` of a context whose `traceparent` is valid.
@@ -48,8 +53,15 @@ pub(crate) fn with_state(traceparent: String, state: &str) -> String {
 
 /// The headers of that name are one list.
 fn states(headers: &HeaderMap) -> String {
-    let states = headers.get_all("tracestate").iter().filter_map(|value| value.to_str().ok()).map(str::trim);
-    states.filter(|state| !state.is_empty()).collect::<Vec<_>>().join(",")
+    let states = headers
+        .get_all("tracestate")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .map(str::trim);
+    states
+        .filter(|state| !state.is_empty())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// The `traceparent` of a part of the work on a message: same trace, a span of its own.
@@ -68,10 +80,14 @@ struct Parent<'a> {
 
 fn parse(text: &str) -> Option<Parent<'_>> {
     let mut parts = parent(text.trim()).split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let version = parts.next()?;
+    let trace = parts.next()?;
+    let span = parts.next()?;
+    let flags = parts.next()?;
     // A later version may append fields; this one has none.
     let whole = version != "00" || parts.next().is_none();
-    let valid = hex(version, 2) && version != "ff" && id(trace, 32) && id(span, 16) && hex(flags, 2);
+    let valid =
+        hex(version, 2) && version != "ff" && id(trace, 32) && id(span, 16) && hex(flags, 2);
     (whole && valid).then_some(Parent { trace, flags })
 }
 
@@ -80,7 +96,10 @@ fn id(text: &str, length: usize) -> bool {
 }
 
 fn hex(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == length
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn trace_id(message: &MessageId) -> Cow<'_, str> {
@@ -104,15 +123,28 @@ mod tests {
     fn accepted(given: &str) -> String {
         let mut headers = HeaderMap::new();
         headers.insert("traceparent", given.parse().unwrap());
-        accept(&headers, &MessageId::new("msg_0198c0ffee0070008000000000000001"))
+        accept(
+            &headers,
+            &MessageId::new("msg_0198c0ffee0070008000000000000001"),
+        )
     }
 
     #[test]
     fn a_valid_traceparent_is_continued() {
-        assert!(accepted(GIVEN).starts_with(&GIVEN[..36]) && accepted(GIVEN).ends_with("-00"), "{}", accepted(GIVEN));
+        assert!(
+            accepted(GIVEN).starts_with(&GIVEN[..36]) && accepted(GIVEN).ends_with("-00"),
+            "{}",
+            accepted(GIVEN)
+        );
         let child = child(Some(GIVEN), &MessageId::new("msg_1"));
-        assert!(child.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && child.ends_with("-00"), "{child}");
-        assert!(parse(&child).is_some() && !child.contains("00f067aa0ba902b7"), "{child}");
+        assert!(
+            child.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && child.ends_with("-00"),
+            "{child}"
+        );
+        assert!(
+            parse(&child).is_some() && !child.contains("00f067aa0ba902b7"),
+            "{child}"
+        );
     }
 
     #[test]
@@ -127,11 +159,20 @@ mod tests {
         };
         let context = accepted(GIVEN, &["vendor=a:1 ", "", "other=b"]);
         assert_eq!(state(&context), Some("vendor=a:1,other=b"));
-        assert!(parent(&context).starts_with(&GIVEN[..36]) && parent(&context).len() == GIVEN.len(), "{context}");
+        assert!(
+            parent(&context).starts_with(&GIVEN[..36]) && parent(&context).len() == GIVEN.len(),
+            "{context}"
+        );
         let child = child(Some(&context), &MessageId::new("msg_1"));
-        assert!(child.starts_with(&GIVEN[..36]) && child.len() == GIVEN.len(), "{child}");
+        assert!(
+            child.starts_with(&GIVEN[..36]) && child.len() == GIVEN.len(),
+            "{child}"
+        );
         assert_eq!(state(&accepted("none", &["vendor=a"])), None);
-        assert_eq!(state(&accepted(GIVEN, &[&"x".repeat(MAX_STATE_BYTES + 1)])), None);
+        assert_eq!(
+            state(&accepted(GIVEN, &[&"x".repeat(MAX_STATE_BYTES + 1)])),
+            None
+        );
         assert_eq!(state(&format!("{} vendor=a", GIVEN.to_uppercase())), None);
     }
 
@@ -152,7 +193,10 @@ mod tests {
             &GIVEN.to_uppercase(),
         ] {
             let made = accepted(given);
-            assert!(made.starts_with("00-0198c0ffee0070008000000000000001-") && parse(&made).is_some(), "{made}");
+            assert!(
+                made.starts_with("00-0198c0ffee0070008000000000000001-") && parse(&made).is_some(),
+                "{made}"
+            );
         }
     }
 }

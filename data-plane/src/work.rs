@@ -43,18 +43,29 @@ impl Work {
         self.attempts.saturating_add(1)
     }
 
-    /// Begins the span of an attempt, of which its call is to be a part; none when nobody takes spans.
+    /// Begins the span of an attempt, of which its call is to be a part; none when nobody takes
+    /// spans.
     pub fn begin_attempt(&mut self, flow: &FlowId) -> Option<Span> {
         if !spans::taken() {
             return None;
         }
         let context = self.traceparent.take();
         let own = trace_context::child(context.as_deref(), &self.id);
-        let span = Span::begin("run", Kind::Internal, &own, context.as_deref().map(trace_context::parent));
-        let state = context.as_deref().and_then(trace_context::state).unwrap_or_default();
+        let span = Span::begin(
+            "run",
+            Kind::Internal,
+            &own,
+            context.as_deref().map(trace_context::parent),
+        );
+        let state = context
+            .as_deref()
+            .and_then(trace_context::state)
+            .unwrap_or_default();
         self.traceparent = Some(trace_context::with_state(own, state));
         let attempt = self.attempt().to_string();
-        let span = span?.with("kanat.message.id", self.id.as_str()).with("kanat.flow.id", flow.as_str());
+        let span = span?
+            .with("kanat.message.id", self.id.as_str())
+            .with("kanat.flow.id", flow.as_str());
         Some(span.with("kanat.attempt", attempt))
     }
 
@@ -66,21 +77,30 @@ impl Work {
 
     /// What a lenient published API found wrong with the request, in words.
     pub fn noted(&self) -> Option<String> {
-        // Nearly every call is without fault, and a look at the text is much less work than to parse it.
+        // Nearly every call is without fault, and a look at the text is much less work than to
+        // parse it.
         let document = std::str::from_utf8(&self.trigger).ok()?;
         if self.source != Trigger::Api || !document.contains(NOTED) {
             return None;
         }
         let document: Document = serde_json::from_str(document).ok()?;
-        let faults = document.validation.iter().map(|fault| format!("{} {}", fault.field, fault.message));
+        let faults = document
+            .validation
+            .iter()
+            .map(|fault| format!("{} {}", fault.field, fault.message));
         Some(faults.collect::<Vec<_>>().join("; ")).filter(|noted| !noted.is_empty())
     }
 
     /// What the body was declared to be when it came, or was taken for.
     pub fn content_type(&self) -> HeaderValue {
         let document: Document = serde_json::from_slice(&self.trigger).unwrap_or_default();
-        let declared = document.headers.content_type.filter(|text| !text.is_empty());
-        declared.and_then(|text| HeaderValue::from_str(&text).ok()).unwrap_or_else(|| self.taken_for())
+        let declared = document
+            .headers
+            .content_type
+            .filter(|text| !text.is_empty());
+        declared
+            .and_then(|text| HeaderValue::from_str(&text).ok())
+            .unwrap_or_else(|| self.taken_for())
     }
 
     /// A body without a content type was JSON, a text, or bytes that are neither.
@@ -95,7 +115,11 @@ impl Work {
 
 /// Bytes that a message of these parts takes in memory, with what is kept beside them.
 pub(crate) fn cost(payload: &Bytes, raw_body: &Bytes, trigger: &Bytes) -> usize {
-    let body = if payload.as_ptr() == raw_body.as_ptr() { 0 } else { raw_body.len() };
+    let body = if payload.as_ptr() == raw_body.as_ptr() {
+        0
+    } else {
+        raw_body.len()
+    };
     payload.len() + body + trigger.len() + 1024
 }
 
@@ -144,15 +168,37 @@ mod tests {
 
     #[test]
     fn a_body_keeps_its_content_type_and_is_what_it_was_taken_for_when_it_has_none() {
-        let of = |trigger: &'static str| Work { trigger: trigger.into(), ..Work::default() }.content_type();
-        assert_eq!(of(r#"{"headers":{"content-type":"text/xml; charset=utf-8"}}"#), "text/xml; charset=utf-8");
-        for without in [r#"{"headers":{}}"#, "{}", "", r#"{"headers":{"content-type":""}}"#] {
+        let of = |trigger: &'static str| {
+            Work {
+                trigger: trigger.into(),
+                ..Work::default()
+            }
+            .content_type()
+        };
+        assert_eq!(
+            of(r#"{"headers":{"content-type":"text/xml; charset=utf-8"}}"#),
+            "text/xml; charset=utf-8"
+        );
+        for without in [
+            r#"{"headers":{}}"#,
+            "{}",
+            "",
+            r#"{"headers":{"content-type":""}}"#,
+        ] {
             assert_eq!(of(without), "application/json");
         }
         let taken = |payload: &'static str, raw_body: &'static [u8]| {
-            Work { payload: payload.into(), raw_body: raw_body.into(), ..Work::default() }.content_type()
+            Work {
+                payload: payload.into(),
+                raw_body: raw_body.into(),
+                ..Work::default()
+            }
+            .content_type()
         };
         assert_eq!(taken(r#""hello""#, b"hello"), "text/plain; charset=utf-8");
-        assert_eq!(taken(r#"{"base64":"/w=="}"#, b"\xff"), "application/octet-stream");
+        assert_eq!(
+            taken(r#"{"base64":"/w=="}"#, b"\xff"),
+            "application/octet-stream"
+        );
     }
 }

@@ -22,5 +22,10 @@ async fn adapter(api: &Rest, name: &str, kind: &str, code: &str) -> String {
 
 /// The records of that stage in a message's trace.
 fn stages<'m>(message: &'m Value, stage: &str) -> Vec<&'m Value> {
-    message["trace"].as_array().unwrap().iter().filter(|record| record["stage"] == stage).collect()
+    message["trace"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|record| record["stage"] == stage)
+        .collect()
 }

@@ -35,7 +35,9 @@ pub async fn start(api: &Rest, flow: &str, records: &[Value], concurrency: u32) 
 }
 
 pub async fn get(api: &Rest, id: &str) -> Value {
-    api.get(&format!("/api/v1/batch-jobs/{id}")).await.expect(200)
+    api.get(&format!("/api/v1/batch-jobs/{id}"))
+        .await
+        .expect(200)
 }
 
 /// The job once its last record has ended. Its counts add up at every look.
@@ -43,7 +45,11 @@ pub async fn finished(api: &Rest, id: &str) -> Value {
     until(&format!("batch job {id} ends"), || async {
         let job = get(api, id).await;
         let count = |name: &str| job[name].as_u64().unwrap();
-        assert_eq!(count("processed"), count("succeeded") + count("failed"), "{job}");
+        assert_eq!(
+            count("processed"),
+            count("succeeded") + count("failed"),
+            "{job}"
+        );
         assert!(count("processed") <= count("total"), "{job}");
         job["finishedAt"].is_string().then_some(job)
     })

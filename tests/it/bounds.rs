@@ -12,10 +12,15 @@ const IMPORT: &str = "POST /api/v1/lookup-tables/x/import";
 
 /// A connection whose request has sent its head, and nothing of a body of `length` bytes.
 async fn head(api: &Rest, line: &str, key: &str, length: usize) -> TcpStream {
-    let mut peer = TcpStream::connect(api.base.trim_start_matches("http://")).await.unwrap();
+    let mut peer = TcpStream::connect(api.base.trim_start_matches("http://"))
+        .await
+        .unwrap();
     let authorization = format!("authorization: Bearer {key}");
     let length = format!("content-length: {length}");
-    let request = raw::request(&[line, &authorization, &length, "content-type: text/csv"], &[]);
+    let request = raw::request(
+        &[line, &authorization, &length, "content-type: text/csv"],
+        &[],
+    );
     peer.write_all(&request).await.unwrap();
     peer
 }
@@ -37,13 +42,20 @@ async fn answer(peer: &mut (impl AsyncRead + Unpin)) -> String {
 #[tokio::test]
 async fn a_key_is_judged_before_the_body_has_come() {
     let app = TestApp::start().await;
-    let viewer = app.api.post("/api/v1/api-keys", &json!({"name": "v", "role": "viewer"})).await.expect(201);
+    let viewer = app
+        .api
+        .post("/api/v1/api-keys", &json!({"name": "v", "role": "viewer"}))
+        .await
+        .expect(201);
     let viewer = viewer["key"].as_str().unwrap();
     for (key, status) in [("x", 401), ("kanat_ak_of_nobody", 401), (viewer, 403)] {
         for line in [IMPORT, "POST /api/v1/flows", "POST /api/v1/batch-jobs"] {
             let mut peer = head(&app.api, line, key, 1 << 20).await;
             let answer = answer(&mut peer).await;
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line} with {key}: {answer}");
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{line} with {key}: {answer}"
+            );
         }
     }
 }
@@ -70,7 +82,10 @@ async fn bodies_that_do_not_end_have_so_much_room_and_no_more() {
     }
     for _ in 0..BODIES - (256 << 20) / BODY {
         let answer = senders.join_next().await.unwrap().unwrap();
-        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nretry-after: 1\r\n"),
+            "{answer}"
+        );
     }
     let grown = peak_kib(app.pid()) - before;
     assert!(grown < (400 << 10), "it grew by {} MiB", grown >> 10);
@@ -83,7 +98,11 @@ async fn bodies_that_do_not_end_have_so_much_room_and_no_more() {
 #[tokio::test]
 async fn one_caller_has_so_many_calls_waiting_and_no_more() {
     let app = TestApp::start().await;
-    let other = app.api.post("/api/v1/api-keys", &json!({"name": "other"})).await.expect(201);
+    let other = app
+        .api
+        .post("/api/v1/api-keys", &json!({"name": "other"}))
+        .await
+        .expect(201);
     let other = app.api.with_key(other["key"].as_str().unwrap());
     let mut senders = tokio::task::JoinSet::new();
     for _ in 0..64 {
@@ -91,10 +110,16 @@ async fn one_caller_has_so_many_calls_waiting_and_no_more() {
         senders.spawn(async move { drip(&mut peer).await });
     }
     let list = || app.api.get("/api/v1/flows");
-    let refused = wait::until("64 calls wait", async || Some(list().await).filter(|answer| answer.status != 200)).await;
+    let refused = wait::until("64 calls wait", async || {
+        Some(list().await).filter(|answer| answer.status != 200)
+    })
+    .await;
     assert_eq!(refused.header("retry-after"), "1");
     refused.expect_error(429, "RESOURCE_EXHAUSTED");
     other.get("/api/v1/flows").await.expect(200);
     senders.shutdown().await;
-    wait::until("they are gone", async || Some(list().await).filter(|answer| answer.status == 200)).await;
+    wait::until("they are gone", async || {
+        Some(list().await).filter(|answer| answer.status == 200)
+    })
+    .await;
 }

@@ -1,4 +1,5 @@
-//! The command line on a whole service: what the binary's own tests, which need no target, do not reach.
+//! The command line on a whole service: what the binary's own tests, which need no target, do not
+//! reach.
 
 mod adapter;
 mod api_key;

@@ -1,5 +1,5 @@
-//! Every page of the documentation is followed word for word: the blocks marked `sh`, in terminals of their own, print
-//! what the page shows.
+//! Every page of the documentation is followed word for word: the blocks marked `sh`, in terminals
+//! of their own, print what the page shows.
 
 use kanat_tests::page::Reader;
 use kanat_tests::python::Python;

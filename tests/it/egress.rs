@@ -1,4 +1,5 @@
-//! The egress guard at the processes: what calls of flows and connectors may reach, by which settings.
+//! The egress guard at the processes: what calls of flows and connectors may reach, by which
+//! settings.
 
 use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::{Value, json};
@@ -12,16 +13,29 @@ const ALLOWED: &str = "local addresses are allowed";
 
 /// Returns what a test of a connector at `base_url` says.
 async fn test(api: &Rest, base_url: &str) -> Value {
-    let body = json!({"catalogId": "http", "name": format!("{base_url} of test"), "config": {"base_url": base_url}});
-    let made = api.post("/api/v1/connectors/instances", &body).await.expect(201);
-    let path = format!("/api/v1/connectors/instances/{}/test", made["id"].as_str().unwrap());
+    let body = json!({
+        "catalogId": "http",
+        "name": format!("{base_url} of test"),
+        "config": {"base_url": base_url},
+    });
+    let made = api
+        .post("/api/v1/connectors/instances", &body)
+        .await
+        .expect(201);
+    let path = format!(
+        "/api/v1/connectors/instances/{}/test",
+        made["id"].as_str().unwrap()
+    );
     api.post(&path, &json!({})).await.expect(200)
 }
 
 async fn is_refused(api: &Rest, base_url: &str, reason: &str) {
     let told = test(api, base_url).await;
     let message = told["message"].as_str().unwrap();
-    assert!(told["ok"] == false && message.contains("egress guard") && message.contains(reason), "{base_url}: {told}");
+    assert!(
+        told["ok"] == false && message.contains("egress guard") && message.contains(reason),
+        "{base_url}: {told}"
+    );
 }
 
 #[tokio::test]
@@ -35,14 +49,23 @@ async fn a_service_with_a_public_url_calls_no_local_address_unless_its_settings_
     assert!(!guarded.log().contains(ALLOWED), "{}", guarded.log());
     let told = TestApp::start_with(&[PUBLIC, LOCAL]).await;
     assert_eq!(test(&told.api, &target.url()).await["ok"], true);
-    let warned = told.log().lines().any(|line| line.contains("WARN") && line.contains(ALLOWED));
+    let warned = told
+        .log()
+        .lines()
+        .any(|line| line.contains("WARN") && line.contains(ALLOWED));
     assert!(warned, "{}", told.log());
 }
 
 #[tokio::test]
 async fn no_setting_opens_metadata_services() {
     let app = TestApp::start_with(&[LOCAL, ("KANAT_EGRESS_ALLOW", "0.0.0.0/0,::/0")]).await;
-    for address in ["169.254.169.254", "168.63.129.16", "100.100.100.200", "[fd00:ec2::254]", "[fd20:ce::254]"] {
+    for address in [
+        "169.254.169.254",
+        "168.63.129.16",
+        "100.100.100.200",
+        "[fd00:ec2::254]",
+        "[fd20:ce::254]",
+    ] {
         is_refused(&app.api, &format!("http://{address}"), "metadata").await;
     }
 }
@@ -55,8 +78,19 @@ async fn calls_of_users_reach_the_listeners_of_the_process_by_webhook_addresses_
     let metrics_port = metrics.rsplit(':').next().unwrap();
     let own_port = app.base.rsplit(':').next().unwrap();
     for port in [metrics_port, own_port] {
-        for host in ["127.0.0.1", "localhost", "127.1.2.3", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-            is_refused(&app.api, &format!("http://{host}:{port}"), "this service listens there").await;
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "127.1.2.3",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0",
+        ] {
+            is_refused(
+                &app.api,
+                &format!("http://{host}:{port}"),
+                "this service listens there",
+            )
+            .await;
         }
     }
     let target = FakeTarget::start().await;
@@ -64,7 +98,9 @@ async fn calls_of_users_reach_the_listeners_of_the_process_by_webhook_addresses_
     let (_, second) = app.api.deployed(&passthrough("second")).await;
     let (base, path) = second.split_at(second.find("/webhooks/").unwrap());
     app.api.http_instance("next", base).await;
-    let first = passthrough("first").replace("erp", "next").replace("/in", path);
+    let first = passthrough("first")
+        .replace("erp", "next")
+        .replace("/in", path);
     let (_, first) = app.api.deployed(&first).await;
     let id = app.api.webhook(&first, &json!({"n": 1})).await;
     app.api.message_becomes(&id, "delivered").await;

@@ -1,4 +1,5 @@
-//! Every endpoint of the descriptor set: it has a test, it asks for a credential, and it keeps environments apart.
+//! Every endpoint of the descriptor set: it has a test, it asks for a credential, and it keeps
+//! environments apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,10 @@ const TESTS: &[(&str, &str)] = &[
     ("AdapterService/CreateAdapter", "adapter/create.rs"),
     ("AdapterService/DeleteAdapter", "adapter/delete.rs"),
     ("AdapterService/GetAdapter", "adapter/get.rs"),
-    ("AdapterService/ListAdapterTemplates", "adapter/templates.rs"),
+    (
+        "AdapterService/ListAdapterTemplates",
+        "adapter/templates.rs",
+    ),
     ("AdapterService/ListAdapters", "adapter/list.rs"),
     ("AdapterService/TestAdapter", "adapter/test.rs"),
     ("AdapterService/UpdateAdapter", "adapter/update.rs"),
@@ -27,27 +31,72 @@ const TESTS: &[(&str, &str)] = &[
     ("BatchJobService/ListBatchJobErrors", "batch_job/errors.rs"),
     ("BatchJobService/ListBatchJobs", "batch_job/list.rs"),
     ("BatchJobService/RetryBatchJob", "batch_job/errors.rs"),
-    ("ConnectorService/CheckEndpointSchemas", "connector/schemas.rs"),
+    (
+        "ConnectorService/CheckEndpointSchemas",
+        "connector/schemas.rs",
+    ),
     ("ConnectorService/CompleteOAuth", "connector/oauth.rs"),
-    ("ConnectorService/CreateConnectorInstance", "connector/create.rs"),
-    ("ConnectorService/DeleteConnectorInstance", "connector/delete.rs"),
+    (
+        "ConnectorService/CreateConnectorInstance",
+        "connector/create.rs",
+    ),
+    (
+        "ConnectorService/DeleteConnectorInstance",
+        "connector/delete.rs",
+    ),
     ("ConnectorService/GetCatalogAction", "connector/catalog.rs"),
     ("ConnectorService/GetCatalogEntry", "connector/catalog.rs"),
     ("ConnectorService/GetConnectorHealth", "connector/health.rs"),
     ("ConnectorService/GetConnectorInstance", "connector/get.rs"),
-    ("ConnectorService/ListCatalogActions", "connector/catalog.rs"),
-    ("ConnectorService/ListCatalogEntries", "connector/catalog.rs"),
-    ("ConnectorService/ListConnectorInstances", "connector/list.rs"),
-    ("ConnectorService/ListEndpointSchemas", "connector/schemas.rs"),
-    ("ConnectorService/ReceiveOAuthCallback", "connector/oauth.rs"),
+    (
+        "ConnectorService/ListCatalogActions",
+        "connector/catalog.rs",
+    ),
+    (
+        "ConnectorService/ListCatalogEntries",
+        "connector/catalog.rs",
+    ),
+    (
+        "ConnectorService/ListConnectorInstances",
+        "connector/list.rs",
+    ),
+    (
+        "ConnectorService/ListEndpointSchemas",
+        "connector/schemas.rs",
+    ),
+    (
+        "ConnectorService/ReceiveOAuthCallback",
+        "connector/oauth.rs",
+    ),
     ("ConnectorService/StartOAuth", "connector/oauth.rs"),
-    ("ConnectorService/TestConnectorInstance", "connector/test.rs"),
-    ("ConnectorService/UpdateConnectorInstance", "connector/update.rs"),
-    ("ConsumerKeyService/CreateConsumerKey", "published_api/keys.rs"),
-    ("ConsumerKeyService/ListConsumerKeys", "published_api/keys.rs"),
-    ("ConsumerKeyService/RevokeConsumerKey", "published_api/keys.rs"),
-    ("ConsumerKeyService/RotateConsumerKey", "published_api/keys.rs"),
-    ("ConsumerKeyService/UpdateConsumerKey", "published_api/keys.rs"),
+    (
+        "ConnectorService/TestConnectorInstance",
+        "connector/test.rs",
+    ),
+    (
+        "ConnectorService/UpdateConnectorInstance",
+        "connector/update.rs",
+    ),
+    (
+        "ConsumerKeyService/CreateConsumerKey",
+        "published_api/keys.rs",
+    ),
+    (
+        "ConsumerKeyService/ListConsumerKeys",
+        "published_api/keys.rs",
+    ),
+    (
+        "ConsumerKeyService/RevokeConsumerKey",
+        "published_api/keys.rs",
+    ),
+    (
+        "ConsumerKeyService/RotateConsumerKey",
+        "published_api/keys.rs",
+    ),
+    (
+        "ConsumerKeyService/UpdateConsumerKey",
+        "published_api/keys.rs",
+    ),
     ("EnvironmentService/CreateEnvironment", "environment.rs"),
     ("EnvironmentService/GetEnvironment", "environment.rs"),
     ("EnvironmentService/ListEnvironments", "environment.rs"),
@@ -64,20 +113,47 @@ const TESTS: &[(&str, &str)] = &[
     ("FlowService/PauseFlow", "webhook/pause.rs"),
     ("FlowService/ResumeFlow", "webhook/pause.rs"),
     ("FlowService/RollbackFlow", "flow/rollback.rs"),
-    ("FlowService/RotateWebhookToken", "flow/rotate_webhook_token.rs"),
+    (
+        "FlowService/RotateWebhookToken",
+        "flow/rotate_webhook_token.rs",
+    ),
     ("FlowService/RunFlow", "flow/run.rs"),
     ("FlowService/TestFlow", "flow/test.rs"),
     ("FlowService/UpdateFlow", "flow/update.rs"),
     ("FlowService/ValidateFlow", "flow/validate.rs"),
-    ("LookupTableService/CreateLookupTable", "lookup_table/create.rs"),
-    ("LookupTableService/DeleteLookupEntry", "lookup_table/entries.rs"),
-    ("LookupTableService/DeleteLookupTable", "lookup_table/delete.rs"),
-    ("LookupTableService/ExportLookupTable", "lookup_table/export.rs"),
+    (
+        "LookupTableService/CreateLookupTable",
+        "lookup_table/create.rs",
+    ),
+    (
+        "LookupTableService/DeleteLookupEntry",
+        "lookup_table/entries.rs",
+    ),
+    (
+        "LookupTableService/DeleteLookupTable",
+        "lookup_table/delete.rs",
+    ),
+    (
+        "LookupTableService/ExportLookupTable",
+        "lookup_table/export.rs",
+    ),
     ("LookupTableService/GetLookupTable", "lookup_table/get.rs"),
-    ("LookupTableService/ImportLookupTable", "lookup_table/import.rs"),
-    ("LookupTableService/ListLookupTables", "lookup_table/list.rs"),
-    ("LookupTableService/SetLookupEntry", "lookup_table/entries.rs"),
-    ("LookupTableService/UpsertLookupEntries", "lookup_table/entries.rs"),
+    (
+        "LookupTableService/ImportLookupTable",
+        "lookup_table/import.rs",
+    ),
+    (
+        "LookupTableService/ListLookupTables",
+        "lookup_table/list.rs",
+    ),
+    (
+        "LookupTableService/SetLookupEntry",
+        "lookup_table/entries.rs",
+    ),
+    (
+        "LookupTableService/UpsertLookupEntries",
+        "lookup_table/entries.rs",
+    ),
     ("MessageService/DiscardMessage", "message/dead_letter.rs"),
     ("MessageService/GetMessage", "message/list.rs"),
     ("MessageService/ListMessages", "message/list.rs"),
@@ -87,16 +163,46 @@ const TESTS: &[(&str, &str)] = &[
     ("MessageService/RetryMessages", "message/dead_letter.rs"),
     ("MessageService/StreamMessages", "message/stream.rs"),
     ("NodeService/ListNodes", "node.rs"),
-    ("PublishedApiService/CreatePublishedApi", "published_api/create.rs"),
-    ("PublishedApiService/CreatePublishedApiVersion", "published_api/versions.rs"),
-    ("PublishedApiService/DeletePublishedApi", "published_api/delete.rs"),
-    ("PublishedApiService/DeprecatePublishedApiVersion", "published_api/versions.rs"),
-    ("PublishedApiService/GetPublishedApi", "published_api/get.rs"),
-    ("PublishedApiService/GetPublishedApiDocument", "published_api/document.rs"),
-    ("PublishedApiService/ListPublishedApiVersions", "published_api/versions.rs"),
-    ("PublishedApiService/ListPublishedApis", "published_api/list.rs"),
-    ("PublishedApiService/RetirePublishedApiVersion", "published_api/versions.rs"),
-    ("PublishedApiService/UpdatePublishedApi", "published_api/update.rs"),
+    (
+        "PublishedApiService/CreatePublishedApi",
+        "published_api/create.rs",
+    ),
+    (
+        "PublishedApiService/CreatePublishedApiVersion",
+        "published_api/versions.rs",
+    ),
+    (
+        "PublishedApiService/DeletePublishedApi",
+        "published_api/delete.rs",
+    ),
+    (
+        "PublishedApiService/DeprecatePublishedApiVersion",
+        "published_api/versions.rs",
+    ),
+    (
+        "PublishedApiService/GetPublishedApi",
+        "published_api/get.rs",
+    ),
+    (
+        "PublishedApiService/GetPublishedApiDocument",
+        "published_api/document.rs",
+    ),
+    (
+        "PublishedApiService/ListPublishedApiVersions",
+        "published_api/versions.rs",
+    ),
+    (
+        "PublishedApiService/ListPublishedApis",
+        "published_api/list.rs",
+    ),
+    (
+        "PublishedApiService/RetirePublishedApiVersion",
+        "published_api/versions.rs",
+    ),
+    (
+        "PublishedApiService/UpdatePublishedApi",
+        "published_api/update.rs",
+    ),
     ("ScheduleService/GetSchedule", "schedule/get.rs"),
     ("ScheduleService/ListSchedules", "schedule/list.rs"),
     ("ScheduleService/PreviewSchedule", "schedule/preview.rs"),
@@ -111,35 +217,73 @@ const BODIES: &[(&str, &str)] = &[
     ("FlowService/RollbackFlow", r#"{"versionNumber": 1}"#),
     ("FlowService/RunFlow", r#"{"payload": {}}"#),
     ("FlowService/TestFlow", r#"{"sampleData": {}}"#),
-    ("LookupTableService/ImportLookupTable", r#"{"csv": "key,value\na,b\n"}"#),
-    ("LookupTableService/SetLookupEntry", r#"{"key": "a", "value": "b"}"#),
-    ("LookupTableService/UpsertLookupEntries", r#"{"entries": [{"key": "a", "value": "b"}]}"#),
+    (
+        "LookupTableService/ImportLookupTable",
+        r#"{"csv": "key,value\na,b\n"}"#,
+    ),
+    (
+        "LookupTableService/SetLookupEntry",
+        r#"{"key": "a", "value": "b"}"#,
+    ),
+    (
+        "LookupTableService/UpsertLookupEntries",
+        r#"{"entries": [{"key": "a", "value": "b"}]}"#,
+    ),
 ];
 
 fn routes() -> Vec<RouteInfo> {
     let services = tonic::service::Routes::default();
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, services).unwrap().routes()
+    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, services)
+        .unwrap()
+        .routes()
 }
 
 fn short(route: &RouteInfo) -> &str {
-    route.grpc_method.strip_prefix("kanat.v1.").unwrap_or(&route.grpc_method)
+    route
+        .grpc_method
+        .strip_prefix("kanat.v1.")
+        .unwrap_or(&route.grpc_method)
 }
 
 #[test]
 fn every_endpoint_has_a_test() {
     let served: BTreeSet<String> = routes().iter().map(|r| short(r).to_owned()).collect();
-    let tested: BTreeSet<String> = TESTS.iter().map(|(method, _)| (*method).to_owned()).collect();
+    let tested: BTreeSet<String> = TESTS
+        .iter()
+        .map(|(method, _)| (*method).to_owned())
+        .collect();
     let differing: Vec<_> = served.symmetric_difference(&tested).collect();
-    assert!(differing.is_empty(), "without a test, or a test without an endpoint: {differing:?}");
+    assert!(
+        differing.is_empty(),
+        "without a test, or a test without an endpoint: {differing:?}"
+    );
     for (method, file) in TESTS {
         let text = std::fs::read_to_string(root().join("tests/it").join(file)).unwrap_or_default();
-        assert!(text.contains("#[tokio::test]"), "{method}: tests/it/{file} has no test");
+        assert!(
+            text.contains("#[tokio::test]"),
+            "{method}: tests/it/{file} has no test"
+        );
         // What the file calls: the last literal segment of the path says which operation it is.
         let routes = routes();
         let route = routes.iter().find(|r| short(r) == *method).unwrap();
-        let operation = route.path.split('/').rev().find(|s| !s.starts_with('{')).unwrap();
-        let helpers = ["flows", "instances", "messages", "entries", "lookup-tables", "published-apis"];
-        assert!(text.contains(operation) || helpers.contains(&operation), "{method}: {file} never calls {operation}");
+        let operation = route
+            .path
+            .split('/')
+            .rev()
+            .find(|s| !s.starts_with('{'))
+            .unwrap();
+        let helpers = [
+            "flows",
+            "instances",
+            "messages",
+            "entries",
+            "lookup-tables",
+            "published-apis",
+        ];
+        assert!(
+            text.contains(operation) || helpers.contains(&operation),
+            "{method}: {file} never calls {operation}"
+        );
     }
 }
 
@@ -151,16 +295,31 @@ async fn call(api: &Rest, route: &RouteInfo, ids: &BTreeMap<&str, String>) -> ka
     }
     let mut request = api.request(route.method.as_str(), &path);
     if route.method != http::Method::GET && route.method != http::Method::DELETE {
-        let body = BODIES.iter().find(|(method, _)| *method == short(route)).map_or("{}", |(_, body)| body);
-        request = request.header("content-type", "application/json").body(body);
+        let body = BODIES
+            .iter()
+            .find(|(method, _)| *method == short(route))
+            .map_or("{}", |(_, body)| body);
+        request = request
+            .header("content-type", "application/json")
+            .body(body);
     }
     Rest::send(request).await
 }
 
 /// Something for every variable that a path has.
 fn ids(id: &str) -> BTreeMap<&'static str, String> {
-    let fixed = [("key", "a"), ("key_id", "ck_1"), ("version", "1"), ("catalog_id", "nothing"), ("slug", "nothing")];
-    fixed.into_iter().chain([("id", id)]).map(|(name, id)| (name, id.to_owned())).collect()
+    let fixed = [
+        ("key", "a"),
+        ("key_id", "ck_1"),
+        ("version", "1"),
+        ("catalog_id", "nothing"),
+        ("slug", "nothing"),
+    ];
+    fixed
+        .into_iter()
+        .chain([("id", id)])
+        .map(|(name, id)| (name, id.to_owned()))
+        .collect()
 }
 
 #[tokio::test]
@@ -168,9 +327,17 @@ async fn every_endpoint_asks_for_a_credential() {
     let app = TestApp::start().await;
     let unknown_key = "kanat_ak_nobody_ever_made_this_key";
     for route in routes().iter().filter(|route| !route.public) {
-        for api in [app.api.without_key(), app.api.with_key(unknown_key), app.api.with_key("")] {
+        for api in [
+            app.api.without_key(),
+            app.api.with_key(unknown_key),
+            app.api.with_key(""),
+        ] {
             let answer = call(&api, route, &ids("x")).await;
-            assert_eq!(answer.status, 401, "{} {}: {}", route.method, route.path, answer.text);
+            assert_eq!(
+                answer.status, 401,
+                "{} {}: {}",
+                route.method, route.path, answer.text
+            );
             assert_eq!(answer.header("www-authenticate"), "Bearer");
             answer.expect_error(401, "UNAUTHENTICATED");
         }
@@ -179,16 +346,34 @@ async fn every_endpoint_asks_for_a_credential() {
 
 #[tokio::test]
 async fn an_id_of_another_environment_does_not_exist() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     let instance = app.api.http_instance("erp", &target.url()).await;
     let (flow, url) = app.api.deployed(&passthrough("apart")).await;
     let message = app.api.webhook(&url, &json!({})).await;
     app.api.message_becomes(&message, "delivered").await;
-    let table = app.api.post("/api/v1/lookup-tables", &json!({"name": "apart"})).await.expect(201);
+    let table = app
+        .api
+        .post("/api/v1/lookup-tables", &json!({"name": "apart"}))
+        .await
+        .expect(201);
     let table = kanat_tests::rest::text(&table["id"]);
-    app.api.post(&format!("/api/v1/lookup-tables/{table}/entries"), &json!({"key": "a", "value": "b"})).await;
-    let (scheduled, _) = app.api.deployed(&crate::schedule::scheduled("apart-by-clock", "0 0 1 1 *", "UTC")).await;
-    let schedule = kanat_tests::rest::text(&crate::schedule::schedule_of(&app.api, &scheduled).await["id"]);
+    app.api
+        .post(
+            &format!("/api/v1/lookup-tables/{table}/entries"),
+            &json!({"key": "a", "value": "b"}),
+        )
+        .await;
+    let (scheduled, _) = app
+        .api
+        .deployed(&crate::schedule::scheduled(
+            "apart-by-clock",
+            "0 0 1 1 *",
+            "UTC",
+        ))
+        .await;
+    let schedule =
+        kanat_tests::rest::text(&crate::schedule::schedule_of(&app.api, &scheduled).await["id"]);
 
     let adapter = json!({"name": "apart", "code": "const transform = (input) => input"});
     let adapter = app.api.post("/api/v1/adapters", &adapter).await.expect(201);
@@ -196,7 +381,11 @@ async fn an_id_of_another_environment_does_not_exist() {
 
     app.api.flow(&crate::published_api::quote("quotes")).await;
     let body = json!({"flowName": "quotes", "path": "quotes"});
-    let published = app.api.post("/api/v1/published-apis", &body).await.expect(201);
+    let published = app
+        .api
+        .post("/api/v1/published-apis", &body)
+        .await
+        .expect(201);
     let published = kanat_tests::rest::text(&published["id"]);
 
     let job = crate::batch_job::start(&app.api, &flow, &crate::batch_job::records(1), 1).await;
@@ -213,16 +402,38 @@ async fn an_id_of_another_environment_does_not_exist() {
             _ => &instance,
         };
         let answer = call(&production, route, &ids(id)).await;
-        assert_eq!(answer.status, 404, "{} {}: {}", route.method, route.path, answer.text);
+        assert_eq!(
+            answer.status, 404,
+            "{} {}: {}",
+            route.method, route.path, answer.text
+        );
         answer.expect_error(404, "NOT_FOUND");
     }
 
     // All is as it was.
-    assert_eq!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["status"], "active");
-    assert_eq!(app.api.get(&format!("/api/v1/lookup-tables/{table}")).await.expect(200)["version"], 2);
-    for list in
-        ["flows", "adapters", "lookup-tables", "batch-jobs", "connectors/instances", "schedules", "published-apis"]
-    {
+    assert_eq!(
+        app.api
+            .get(&format!("/api/v1/flows/{flow}"))
+            .await
+            .expect(200)["status"],
+        "active"
+    );
+    assert_eq!(
+        app.api
+            .get(&format!("/api/v1/lookup-tables/{table}"))
+            .await
+            .expect(200)["version"],
+        2
+    );
+    for list in [
+        "flows",
+        "adapters",
+        "lookup-tables",
+        "batch-jobs",
+        "connectors/instances",
+        "schedules",
+        "published-apis",
+    ] {
         let body = production.get(&format!("/api/v1/{list}")).await.expect(200);
         assert_eq!(body["data"], Value::Array(Vec::new()), "{list}");
     }
@@ -233,7 +444,11 @@ async fn an_unknown_id_does_not_exist() {
     let app = TestApp::start().await;
     for route in routes().iter().filter(|route| route.path.contains('{')) {
         let answer = call(&app.api, route, &ids("nobody_1")).await;
-        assert_eq!(answer.status, 404, "{} {}: {}", route.method, route.path, answer.text);
+        assert_eq!(
+            answer.status, 404,
+            "{} {}: {}",
+            route.method, route.path, answer.text
+        );
         answer.expect_error(404, "NOT_FOUND");
     }
 }
@@ -241,7 +456,10 @@ async fn an_unknown_id_does_not_exist() {
 #[tokio::test]
 async fn an_unknown_path_is_404_and_another_method_405() {
     let app = TestApp::start().await;
-    app.api.get("/api/v1/nothing").await.expect_error(404, "NOT_FOUND");
+    app.api
+        .get("/api/v1/nothing")
+        .await
+        .expect_error(404, "NOT_FOUND");
     let answer = app.api.delete("/api/v1/flows").await;
     assert_eq!(answer.header("allow"), "POST, GET, HEAD, OPTIONS");
     answer.expect_error(405, "UNIMPLEMENTED");

@@ -1,4 +1,5 @@
-//! Environments: three from the first start, kept apart; more of them, and where their consumers call.
+//! Environments: three from the first start, kept apart; more of them, and where their consumers
+//! call.
 
 use kanat_tests::split::Split;
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
@@ -8,12 +9,33 @@ use serde_json::json;
 async fn the_first_start_makes_three() {
     let app = TestApp::start().await;
     let body = app.api.get("/api/v1/environments").await.expect(200);
-    let names: Vec<_> = body["data"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = body["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["development", "staging", "production"]);
-    let unknown = app.api.with_header("x-environment", "nowhere").get("/api/v1/flows").await;
-    assert!(unknown.status == 404 || unknown.status == 400, "{}", unknown.text);
-    let near = app.api.with_header("x-environment", "prodction").get("/api/v1/flows").await;
-    assert!(near.text.contains("did you mean \\\"production\\\""), "{}", near.text);
+    let unknown = app
+        .api
+        .with_header("x-environment", "nowhere")
+        .get("/api/v1/flows")
+        .await;
+    assert!(
+        unknown.status == 404 || unknown.status == 400,
+        "{}",
+        unknown.text
+    );
+    let near = app
+        .api
+        .with_header("x-environment", "prodction")
+        .get("/api/v1/flows")
+        .await;
+    assert!(
+        near.text.contains("did you mean \\\"production\\\""),
+        "{}",
+        near.text
+    );
     near.expect_error(404, "NOT_FOUND");
 }
 
@@ -23,39 +45,96 @@ async fn environments_are_made_named_and_given_a_base_url() {
     let path = "/api/v1/environments";
     let body = json!({"name": "canary", "baseUrl": "https://Canary.example.com/"});
     let made = app.api.post(path, &body).await.expect(201);
-    assert!(made["id"].as_str().unwrap().starts_with("env_") && made["isDefault"] == false, "{made}");
-    assert_eq!((&made["name"], &made["baseUrl"]), (&json!("canary"), &json!("https://canary.example.com")));
-    app.api.post(path, &json!({"name": "canary"})).await.expect_error(409, "ALREADY_EXISTS");
-    let shared = app.api.post(path, &json!({"name": "other", "baseUrl": "https://canary.example.com"})).await;
+    assert!(
+        made["id"].as_str().unwrap().starts_with("env_") && made["isDefault"] == false,
+        "{made}"
+    );
+    assert_eq!(&made["name"], &json!("canary"));
+    assert_eq!(&made["baseUrl"], &json!("https://canary.example.com"));
+    app.api
+        .post(path, &json!({"name": "canary"}))
+        .await
+        .expect_error(409, "ALREADY_EXISTS");
+    let shared = app
+        .api
+        .post(
+            path,
+            &json!({"name": "other", "baseUrl": "https://canary.example.com"}),
+        )
+        .await;
     assert!(shared.text.contains("\\\"canary\\\""), "{}", shared.text);
     shared.expect_error(409, "ALREADY_EXISTS");
     let one = format!("{path}/{}", made["id"].as_str().unwrap());
     assert_eq!(app.api.get(&one).await.expect(200), made);
-    assert_eq!(app.api.get(&format!("{path}/canary")).await.expect(200), made);
-    assert_eq!(app.api.get(path).await.expect(200)["pagination"]["total"], 4);
+    assert_eq!(
+        app.api.get(&format!("{path}/canary")).await.expect(200),
+        made
+    );
+    assert_eq!(
+        app.api.get(path).await.expect(200)["pagination"]["total"],
+        4
+    );
 
-    let changed = app.api.patch(&one, &json!({"name": "early"})).await.expect(200);
-    assert_eq!((&changed["name"], &changed["baseUrl"]), (&json!("early"), &made["baseUrl"]));
-    app.api.with_header("if-match", "\"1\"").put(&one, &json!({"name": "late"})).await.expect_error(409, "ABORTED");
-    assert!(app.api.put(&one, &json!({"baseUrl": ""})).await.expect(200).get("baseUrl").is_none());
-    app.api.patch(&format!("{path}/development"), &json!({"baseUrl": "https://canary.example.com"})).await.expect(200);
+    let changed = app
+        .api
+        .patch(&one, &json!({"name": "early"}))
+        .await
+        .expect(200);
+    assert_eq!(&changed["name"], &json!("early"));
+    assert_eq!(&changed["baseUrl"], &made["baseUrl"]);
+    app.api
+        .with_header("if-match", "\"1\"")
+        .put(&one, &json!({"name": "late"}))
+        .await
+        .expect_error(409, "ABORTED");
+    assert!(
+        app.api
+            .put(&one, &json!({"baseUrl": ""}))
+            .await
+            .expect(200)
+            .get("baseUrl")
+            .is_none()
+    );
+    app.api
+        .patch(
+            &format!("{path}/development"),
+            &json!({"baseUrl": "https://canary.example.com"}),
+        )
+        .await
+        .expect(200);
     for (body, field) in [
         (json!({"name": ""}), "name"),
         (json!({"name": "env_1"}), "name"),
         (json!({"baseUrl": "canary.example.com"}), "baseUrl"),
-        (json!({"baseUrl": "https://canary.example.com/v1"}), "baseUrl"),
+        (
+            json!({"baseUrl": "https://canary.example.com/v1"}),
+            "baseUrl",
+        ),
     ] {
-        let details = app.api.patch(&one, &body).await.expect_error(400, "INVALID_ARGUMENT");
+        let details = app
+            .api
+            .patch(&one, &body)
+            .await
+            .expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0]["field"], field, "{body}");
     }
-    app.api.patch(&format!("{path}/nowhere"), &json!({"name": "x"})).await.expect_error(404, "NOT_FOUND");
+    app.api
+        .patch(&format!("{path}/nowhere"), &json!({"name": "x"}))
+        .await
+        .expect_error(404, "NOT_FOUND");
 
     // A flow of the new environment is its own.
     let canary = app.api.with_header("x-environment", "early");
     let flow = canary.flow(&crate::published_api::quote("quotes")).await;
-    app.api.get(&format!("/api/v1/flows/{flow}")).await.expect_error(404, "NOT_FOUND");
+    app.api
+        .get(&format!("/api/v1/flows/{flow}"))
+        .await
+        .expect_error(404, "NOT_FOUND");
     let api = json!({"flowName": "quotes", "path": "quotes"});
-    canary.post("/api/v1/published-apis", &api).await.expect(201);
+    canary
+        .post("/api/v1/published-apis", &api)
+        .await
+        .expect(201);
 
     // Who only builds cannot make places, and a key of one place cannot reach another.
     let key = async |body: serde_json::Value| {
@@ -63,13 +142,31 @@ async fn environments_are_made_named_and_given_a_base_url() {
         app.api.with_key(made["key"].as_str().unwrap())
     };
     let editor = key(json!({"name": "editor", "role": "editor"})).await;
-    editor.post(path, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
-    editor.patch(&one, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
+    editor
+        .post(path, &json!({"name": "mine"}))
+        .await
+        .expect_error(403, "PERMISSION_DENIED");
+    editor
+        .patch(&one, &json!({"name": "mine"}))
+        .await
+        .expect_error(403, "PERMISSION_DENIED");
     editor.get(&one).await.expect(200);
     let bound = key(json!({"name": "bound", "role": "admin", "environmentId": "staging"})).await;
-    bound.post(path, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
-    bound.patch(&one, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
-    bound.patch(&format!("{path}/staging"), &json!({"baseUrl": "https://s.example"})).await.expect(200);
+    bound
+        .post(path, &json!({"name": "mine"}))
+        .await
+        .expect_error(403, "PERMISSION_DENIED");
+    bound
+        .patch(&one, &json!({"name": "mine"}))
+        .await
+        .expect_error(403, "PERMISSION_DENIED");
+    bound
+        .patch(
+            &format!("{path}/staging"),
+            &json!({"baseUrl": "https://s.example"}),
+        )
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -78,23 +175,38 @@ async fn the_first_deploy_of_a_new_environment_is_live_when_it_is_answered() {
     let app = TestApp::start().await;
     first_deploys_are_live(&app.api, &[&app.base], &target).await;
     let split = Split::new();
-    let controls = [split.control_plane("one").await, split.control_plane("two").await];
-    let nodes = [split.node("a", &[&controls[0]]).await, split.node("b", &[&controls[1]]).await];
+    let controls = [
+        split.control_plane("one").await,
+        split.control_plane("two").await,
+    ];
+    let nodes = [
+        split.node("a", &[&controls[0]]).await,
+        split.node("b", &[&controls[1]]).await,
+    ];
     let deployed_by_either = [&nodes[0].base, &nodes[1].base];
-    first_deploys_are_live(&controls[0].api, &deployed_by_either.map(String::as_str), &target).await;
+    first_deploys_are_live(
+        &controls[0].api,
+        &deployed_by_either.map(String::as_str),
+        &target,
+    )
+    .await;
 }
 
 async fn first_deploys_are_live(api: &Rest, nodes: &[&str], target: &FakeTarget) {
     for n in 0..3 {
         let name = format!("qa-{n}");
-        let made = api.post("/api/v1/environments", &json!({ "name": name })).await;
-        assert_eq!((made.status, made.header("x-config-applied")), (201, ""), "{}", made.text);
+        let made = api
+            .post("/api/v1/environments", &json!({ "name": name }))
+            .await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        assert_eq!(made.header("x-config-applied"), "", "{}", made.text);
         let qa = api.with_header("x-environment", &name);
         qa.http_instance("erp", &target.url()).await;
         let (_, url) = qa.deployed(&crate::webhook::passthrough("first")).await;
         let token = url.rsplit('/').next().unwrap();
         for node in nodes {
-            qa.webhook(&format!("{node}/webhooks/receive/{token}"), &json!({})).await;
+            qa.webhook(&format!("{node}/webhooks/receive/{token}"), &json!({}))
+                .await;
         }
     }
 }
@@ -104,8 +216,14 @@ async fn the_host_of_a_new_environment_is_its_own_when_it_is_answered() {
     let app = TestApp::start().await;
     new_hosts_are_live(&app.api, &[&app.base]).await;
     let split = Split::new();
-    let controls = [split.control_plane("one").await, split.control_plane("two").await];
-    let nodes = [split.node("a", &[&controls[0]]).await, split.node("b", &[&controls[1]]).await];
+    let controls = [
+        split.control_plane("one").await,
+        split.control_plane("two").await,
+    ];
+    let nodes = [
+        split.node("a", &[&controls[0]]).await,
+        split.node("b", &[&controls[1]]).await,
+    ];
     new_hosts_are_live(&controls[0].api, &[&nodes[0].base, &nodes[1].base]).await;
 }
 
@@ -119,12 +237,19 @@ async fn new_hosts_are_live(api: &Rest, nodes: &[&str]) {
         assert_eq!(made.status, 201, "{}", made.text);
         assert_eq!(made.header("x-config-applied"), "");
         for node in nodes {
-            assert_eq!(call(node, &host).await.status, 404, "it has no API, and the default environment's is not its");
+            assert_eq!(
+                call(node, &host).await.status,
+                404,
+                "it has no API, and the default environment's is not its"
+            );
         }
         answers(&api.with_header("x-environment", &name), &name).await;
         for node in nodes {
             assert_eq!(call(node, &host).await.expect(200), json!({ "by": name }));
-            assert_eq!(call(node, "127.0.0.1").await.expect(200), json!({ "by": "default" }));
+            assert_eq!(
+                call(node, "127.0.0.1").await.expect(200),
+                json!({ "by": "default" })
+            );
         }
     }
 }
@@ -134,7 +259,8 @@ async fn the_host_of_the_public_url_is_the_default_environments() {
     let mut app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
     public_host_is_the_default_environments(&app.api, &app.base).await;
     app.terminate().await;
-    app.restart_with(&[("KANAT_PUBLIC_URL", "https://in.example.com:8443")]).await;
+    app.restart_with(&[("KANAT_PUBLIC_URL", "https://in.example.com:8443")])
+        .await;
     // The service starts with the plans that ran last, which name the former URL.
     until("the former host is nobody's", || async {
         (call(&app.base, "hooks.example.com").await.status == 404).then_some(())
@@ -148,16 +274,34 @@ async fn the_host_of_the_public_url_is_the_default_environments() {
     let other = split.control_plane("other").await;
     let node = split.node("a", &[&other]).await;
     public_host_is_the_default_environments(&knows.api, &node.base).await;
-    other.api.patch("/api/v1/environments/development", &json!({ "name": "dev" })).await.expect(200);
-    assert_eq!(call(&node.base, "hooks.example.com").await.expect(200), json!({ "by": "default" }));
+    other
+        .api
+        .patch(
+            "/api/v1/environments/development",
+            &json!({ "name": "dev" }),
+        )
+        .await
+        .expect(200);
+    assert_eq!(
+        call(&node.base, "hooks.example.com").await.expect(200),
+        json!({ "by": "default" })
+    );
 }
 
 async fn public_host_is_the_default_environments(api: &Rest, node: &str) {
     answers(api, "default").await;
-    assert_eq!(call(node, "any.example.com").await.expect(200), json!({ "by": "default" }));
+    assert_eq!(
+        call(node, "any.example.com").await.expect(200),
+        json!({ "by": "default" })
+    );
     let base = json!({ "baseUrl": "https://staging.example.com" });
-    api.patch("/api/v1/environments/staging", &base).await.expect(200);
-    assert_eq!(call(node, "hooks.example.com").await.expect(200), json!({ "by": "default" }));
+    api.patch("/api/v1/environments/staging", &base)
+        .await
+        .expect(200);
+    assert_eq!(
+        call(node, "hooks.example.com").await.expect(200),
+        json!({ "by": "default" })
+    );
     assert_eq!(call(node, "any.example.com").await.status, 404);
 }
 
@@ -173,6 +317,9 @@ async fn answers(api: &Rest, by: &str) {
 
 /// Calls that API at a node, by the host of a request.
 async fn call(node: &str, host: &str) -> Answer {
-    let request = Rest::new(node, "").without_key().request("POST", "/who").header("host", host);
+    let request = Rest::new(node, "")
+        .without_key()
+        .request("POST", "/who")
+        .header("host", host);
     Rest::send(request.json(&json!({ "total": 1 }))).await
 }

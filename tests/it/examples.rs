@@ -26,9 +26,16 @@ fn entry(instance: &str) -> &str {
 
 /// The files of a folder with this ending, by the name before it, in order.
 fn named(folder: &str, ending: &str) -> Vec<(String, PathBuf)> {
-    let files = std::fs::read_dir(examples().join(folder)).unwrap().map(|file| file.unwrap().path());
+    let files = std::fs::read_dir(examples().join(folder))
+        .unwrap()
+        .map(|file| file.unwrap().path());
     let mut found: Vec<_> = files
-        .filter_map(|path| Some((path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned(), path.clone())))
+        .filter_map(|path| {
+            Some((
+                path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned(),
+                path.clone(),
+            ))
+        })
         .collect();
     found.sort();
     assert!(!found.is_empty(), "{folder} has no *{ending}");
@@ -37,33 +44,55 @@ fn named(folder: &str, ending: &str) -> Vec<(String, PathBuf)> {
 
 async fn prepare(api: &Rest, target: &FakeTarget) {
     for (name, path) in named("lookups", ".csv") {
-        let table = api.post("/api/v1/lookup-tables", &json!({ "name": name })).await.expect(201);
-        let import = format!("/api/v1/lookup-tables/{}/import", table["id"].as_str().unwrap());
-        api.raw("POST", &import, "text/csv", read(&path)).await.expect(200);
+        let table = api
+            .post("/api/v1/lookup-tables", &json!({ "name": name }))
+            .await
+            .expect(201);
+        let import = format!(
+            "/api/v1/lookup-tables/{}/import",
+            table["id"].as_str().unwrap()
+        );
+        api.raw("POST", &import, "text/csv", read(&path))
+            .await
+            .expect(200);
     }
     for (name, path) in named("adapters", ".js") {
-        api.post("/api/v1/adapters", &json!({ "name": name, "code": read(&path) })).await.expect(201);
+        api.post(
+            "/api/v1/adapters",
+            &json!({ "name": name, "code": read(&path) }),
+        )
+        .await
+        .expect(201);
     }
     for (name, path) in named("connectors", ".json") {
         let mut config: Value = serde_json::from_str(&read(&path)).unwrap();
         config["base_url"] = target.url().into();
         let body = json!({ "catalogId": entry(&name), "name": name, "config": config });
-        api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        api.post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
     }
 }
 
 /// Publishes the API of this request; gives its URL and a key for it.
 async fn published_at(api: &Rest, request: &str) -> (String, String) {
     let path = "/api/v1/published-apis";
-    let made = api.raw("POST", path, "application/json", request.to_owned()).await.expect(201);
+    let made = api
+        .raw("POST", path, "application/json", request.to_owned())
+        .await
+        .expect(201);
     let keys = format!("{path}/{}/keys", made["id"].as_str().unwrap());
-    let key = api.post(&keys, &json!({ "consumer": "partner" })).await.expect(201);
+    let key = api
+        .post(&keys, &json!({ "consumer": "partner" }))
+        .await
+        .expect(201);
     (text(&made["url"]), text(&key["key"]))
 }
 
 #[tokio::test]
 async fn every_example_runs_as_it_says() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     prepare(&app.api, &target).await;
     for (name, path) in named("flows", ".yaml") {
         let file = |ending: &str| examples().join("flows").join(format!("{name}{ending}"));
@@ -71,7 +100,8 @@ async fn every_example_runs_as_it_says() {
         if file(".answer.json").exists() {
             continue;
         }
-        let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
+        let sample = read(&file(".sample.json"));
+        let expected = read(&file(".expected.json"));
         let (id, url) = app.api.deployed(&read(&path)).await;
         let before = target.received().len();
         let published = std::fs::read_to_string(file(".api.json")).ok();
@@ -79,7 +109,11 @@ async fn every_example_runs_as_it_says() {
             Some(api) => published_at(&app.api, api).await,
             None => (url, String::new()),
         };
-        let mut request = app.api.http().post(&url).header("content-type", "application/json");
+        let mut request = app
+            .api
+            .http()
+            .post(&url)
+            .header("content-type", "application/json");
         if published.is_some() {
             request = request.bearer_auth(key);
         }
@@ -92,29 +126,56 @@ async fn every_example_runs_as_it_says() {
         // Whoever waits is told what a target would have been sent.
         if published.is_some_and(|api| api.contains("responseSchema")) {
             let answer = Rest::send(request.body(sample)).await.expect(200);
-            assert_eq!(answer, serde_json::from_str::<Value>(&expected).unwrap(), "{name}");
+            assert_eq!(
+                answer,
+                serde_json::from_str::<Value>(&expected).unwrap(),
+                "{name}"
+            );
             continue;
         }
         let answer = if url.is_empty() {
             let body = format!("{{\"payload\": {sample}}}");
-            app.api.raw("POST", &format!("/api/v1/flows/{id}/run"), "application/json", body).await
+            app.api
+                .raw(
+                    "POST",
+                    &format!("/api/v1/flows/{id}/run"),
+                    "application/json",
+                    body,
+                )
+                .await
         } else {
             Rest::send(request.body(sample.clone())).await
         };
         let accepted = answer.expect(202);
-        let path = format!("/api/v1/messages/{}", accepted["messageId"].as_str().unwrap());
+        let path = format!(
+            "/api/v1/messages/{}",
+            accepted["messageId"].as_str().unwrap()
+        );
         // Read as text: a payload may hold numbers that no reader of the tests can.
         until(&format!("{name} is delivered"), || async {
-            app.api.get(&path).await.text.contains("\"status\":\"delivered\"").then_some(())
+            app.api
+                .get(&path)
+                .await
+                .text
+                .contains("\"status\":\"delivered\"")
+                .then_some(())
         })
         .await;
         let mut sent = target.received()[before..].to_vec();
         if let Ok(steps) = std::fs::read_to_string(file(".steps.json")) {
             let delivered = sent.split_off(sent.len() - 1);
-            let called =
-                |call: &Received| json!({ "call": format!("{} {}", call.method, call.path), "body": call.json() });
+            let called = |call: &Received| {
+                json!({
+                    "call": format!("{} {}", call.method, call.path),
+                    "body": call.json(),
+                })
+            };
             let called: Vec<Value> = sent.iter().map(called).collect();
-            assert_eq!(Value::Array(called), serde_json::from_str::<Value>(&steps).unwrap(), "{name}");
+            assert_eq!(
+                Value::Array(called),
+                serde_json::from_str::<Value>(&steps).unwrap(),
+                "{name}"
+            );
             sent = delivered;
         }
         assert_eq!(sent.len(), 1, "{name}");
@@ -122,7 +183,11 @@ async fn every_example_runs_as_it_says() {
         if sample == expected {
             assert_eq!(sent[0].body, expected.as_bytes(), "{name}");
         } else {
-            assert_eq!(sent[0].json(), serde_json::from_str::<Value>(&expected).unwrap(), "{name}");
+            assert_eq!(
+                sent[0].json(),
+                serde_json::from_str::<Value>(&expected).unwrap(),
+                "{name}"
+            );
         }
     }
 }
@@ -138,26 +203,45 @@ fn a_schema_by_itself_is_that_of_the_request() {
 
 #[tokio::test]
 async fn every_example_tests_as_it_runs() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     prepare(&app.api, &target).await;
     for (name, path) in named("flows", ".yaml") {
         let file = |ending: &str| examples().join("flows").join(format!("{name}{ending}"));
         // What steps answer, and what a caller is told, is not of a test.
-        if [".answer.json", ".api.json", ".steps.json"].iter().any(|ending| file(ending).exists()) {
+        if [".answer.json", ".api.json", ".steps.json"]
+            .iter()
+            .any(|ending| file(ending).exists())
+        {
             continue;
         }
-        let headers = std::fs::read_to_string(file(".headers.json")).unwrap_or_else(|_| "{}".to_owned());
-        let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
+        let headers =
+            std::fs::read_to_string(file(".headers.json")).unwrap_or_else(|_| "{}".to_owned());
+        let sample = read(&file(".sample.json"));
+        let expected = read(&file(".expected.json"));
         // It may have numbers that no reader of the tests can take.
         if sample == expected {
             continue;
         }
         let id = app.api.flow(&read(&path)).await;
         let body = format!("{{\"sampleData\": {sample}, \"headers\": {headers}}}");
-        let tested = app.api.raw("POST", &format!("/api/v1/flows/{id}/test"), "application/json", body).await;
+        let tested = app
+            .api
+            .raw(
+                "POST",
+                &format!("/api/v1/flows/{id}/test"),
+                "application/json",
+                body,
+            )
+            .await;
         let tested = tested.expect(200);
-        assert_eq!((&tested["matched"], &tested["errors"]), (&json!(true), &json!([])), "{name}: {tested}");
-        let calls = tested["trace"].as_array().unwrap().iter().filter(|record| record["stage"] == "delivery");
+        assert_eq!(&tested["matched"], &json!(true), "{name}: {tested}");
+        assert_eq!(&tested["errors"], &json!([]), "{name}: {tested}");
+        let calls = tested["trace"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|record| record["stage"] == "delivery");
         let bodies: Vec<Value> = calls.map(|call| call["request"]["body"].clone()).collect();
         let expected: Value = serde_json::from_str(&expected).unwrap();
         assert_eq!(bodies, [expected], "{name}: {tested}");

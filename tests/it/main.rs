@@ -1,5 +1,5 @@
-//! The black-box suite: the real binary, asked from outside. One module a resource, one file an operation; `planes` holds
-//! what processes must survive.
+//! The black-box suite: the real binary, asked from outside. One module a resource, one file an
+//! operation; `planes` holds what processes must survive.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! What processes must survive: kills, hung targets, drains, full disks, peers that send garbage; and what they must not
-//! give away.
+//! What processes must survive: kills, hung targets, drains, full disks, peers that send garbage;
+//! and what they must not give away.
 
 mod bound_nodes;
 mod clock;

@@ -1,4 +1,5 @@
-//! Polls: endpoints that have their records in pages of every style, and that fail in the midst of them.
+//! Polls: endpoints that have their records in pages of every style, and that fail in the midst of
+//! them.
 
 mod examples;
 mod faults;
@@ -13,17 +14,22 @@ use serde_json::Value;
 
 pub use provider::{PAGE, Provider};
 
-/// A flow that polls the instance `shop` and delivers each record to the instance `erp`; `poll` has further keys of
-/// `source.poll`, indented by four blanks.
+/// A flow that polls the instance `shop` and delivers each record to the instance `erp`; `poll` has
+/// further keys of `source.poll`, indented by four blanks.
 pub fn polling(name: &str, path: &str, poll: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \"{{{{ instance.base_url }}}}{path}\"\n{poll}target:\n  connector: erp\n  endpoint: /in/{name}\n  method: POST\nmapping:\n  id: source.id | required\n"
+        "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \
+         \"{{{{ instance.base_url }}}}{path}\"\n{poll}target:\n  connector: erp\n  endpoint: \
+         /in/{name}\n  method: POST\nmapping:\n  id: source.id | required\n"
     )
 }
 
 /// How many messages a flow has.
 async fn messages(api: &Rest, flow: &str) -> u64 {
-    let body = api.get(&format!("/api/v1/messages?flowId={flow}&limit=1")).await.expect(200);
+    let body = api
+        .get(&format!("/api/v1/messages?flowId={flow}&limit=1"))
+        .await
+        .expect(200);
     body["pagination"]["total"].as_u64().unwrap()
 }
 
@@ -31,21 +37,30 @@ async fn messages(api: &Rest, flow: &str) -> u64 {
 async fn polled(api: &Rest, flow: &str) -> Value {
     until("a cycle has ended", || async {
         let flow = api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
-        flow["poll"]["lastPolledAt"].is_string().then(|| flow["poll"].clone())
+        flow["poll"]["lastPolledAt"]
+            .is_string()
+            .then(|| flow["poll"].clone())
     })
     .await
 }
 
-/// Waits until so many records of a flow have reached the target; gives their ids in order, each as often as it came.
+/// Waits until so many records of a flow have reached the target; gives their ids in order, each as
+/// often as it came.
 async fn delivered(target: &FakeTarget, name: &str, count: usize) -> Vec<u64> {
     let path = format!("/in/{name}");
-    until(&format!("{count} records of {name} are delivered"), || async {
-        let received = target.received();
-        let mut ids: Vec<u64> =
-            received.iter().filter(|r| r.path == path).map(|r| r.json()["id"].as_u64().unwrap()).collect();
-        ids.sort_unstable();
-        (ids.len() >= count).then_some(ids)
-    })
+    until(
+        &format!("{count} records of {name} are delivered"),
+        || async {
+            let received = target.received();
+            let mut ids: Vec<u64> = received
+                .iter()
+                .filter(|r| r.path == path)
+                .map(|r| r.json()["id"].as_u64().unwrap())
+                .collect();
+            ids.sort_unstable();
+            (ids.len() >= count).then_some(ids)
+        },
+    )
     .await
 }
 

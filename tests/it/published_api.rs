@@ -29,11 +29,19 @@ pub fn quote(name: &str) -> String {
 
 /// Publishes the flow of that name under a path; gives the API's path in the management API.
 async fn published(api: &Rest, flow: &str, path: &str) -> String {
-    let made = api.post(PATH, &json!({ "flowName": flow, "path": path })).await.expect(201);
+    let made = api
+        .post(PATH, &json!({ "flowName": flow, "path": path }))
+        .await
+        .expect(201);
     format!("{PATH}/{}", text(&made["id"]))
 }
 
 /// The fields at fault of a request that must be refused.
 fn fields(details: &Value) -> Vec<&str> {
-    details.as_array().unwrap().iter().map(|detail| detail["field"].as_str().unwrap()).collect()
+    details
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|detail| detail["field"].as_str().unwrap())
+        .collect()
 }

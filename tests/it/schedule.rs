@@ -13,18 +13,26 @@ use serde_json::Value;
 /// A flow that the clock starts at these times, and that delivers to the instance `erp`.
 pub fn scheduled(name: &str, cron: &str, timezone: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  connector: erp\n  trigger: schedule\n  schedule: {cron:?}\n  timezone: {timezone}\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  due: source.scheduled_at | required\n  by_hand: source.manual\n"
+        "flow: {name}\nversion: 1\nsource:\n  connector: erp\n  trigger: schedule\n  schedule: \
+         {cron:?}\n  timezone: {timezone}\ntarget:\n  connector: erp\n  endpoint: /in\n  method: \
+         POST\nmapping:\n  due: source.scheduled_at | required\n  by_hand: source.manual\n"
     )
 }
 
 /// The schedule of a flow, as lists show it.
 pub async fn schedule_of(api: &Rest, flow: &str) -> Value {
-    let body = api.get(&format!("/api/v1/schedules?flowId={flow}")).await.expect(200);
+    let body = api
+        .get(&format!("/api/v1/schedules?flowId={flow}"))
+        .await
+        .expect(200);
     assert_eq!(body["pagination"]["total"], 1, "{body}");
     body["data"][0].clone()
 }
 
 /// The path of the schedule of a flow.
 pub async fn path_of(api: &Rest, flow: &str) -> String {
-    format!("/api/v1/schedules/{}", schedule_of(api, flow).await["id"].as_str().unwrap())
+    format!(
+        "/api/v1/schedules/{}",
+        schedule_of(api, flow).await["id"].as_str().unwrap()
+    )
 }

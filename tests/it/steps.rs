@@ -39,7 +39,10 @@ on_error:
 /// A desk instance whose provider is `desk`, a newsletter whose provider is `mail`, and `erp`.
 pub async fn instances(api: &Rest, desk: &FakeTarget, mail: &FakeTarget, erp: &FakeTarget) {
     let config = json!({
-        "subdomain": "acme", "email": "agent@acme.example", "api_token": "s3cr3t-token", "base_url": desk.url(),
+        "subdomain": "acme",
+        "email": "agent@acme.example",
+        "api_token": "s3cr3t-token",
+        "base_url": desk.url(),
     });
     instance(api, "support-ticketing", "desk", &config).await;
     let config = json!({ "api_key": "SG.s3cr3t", "base_url": format!("{}/v3", mail.url()) });
@@ -49,7 +52,9 @@ pub async fn instances(api: &Rest, desk: &FakeTarget, mail: &FakeTarget, erp: &F
 
 pub async fn instance(api: &Rest, entry: &str, name: &str, config: &serde_json::Value) {
     let body = json!({ "catalogId": entry, "name": name, "config": config });
-    api.post("/api/v1/connectors/instances", &body).await.expect(201);
+    api.post("/api/v1/connectors/instances", &body)
+        .await
+        .expect(201);
 }
 
 /// What a provider answers to a call that makes something.
@@ -59,5 +64,9 @@ pub fn made(body: &str) -> Reply {
 
 /// `METHOD path`, in order.
 pub fn calls(target: &FakeTarget) -> Vec<String> {
-    target.received().iter().map(|Received { method, path, .. }| format!("{method} {path}")).collect()
+    target
+        .received()
+        .iter()
+        .map(|Received { method, path, .. }| format!("{method} {path}"))
+        .collect()
 }

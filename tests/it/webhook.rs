@@ -12,6 +12,7 @@ mod verify;
 /// A flow that hands on what it gets, byte for byte, to the instance `erp`.
 pub fn passthrough(name: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\n"
+        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
+         endpoint: /in\n  method: POST\n"
     )
 }

@@ -34,8 +34,16 @@ struct Start {
 
 impl Start {
     fn with(environment: &[(&str, &str)]) -> Self {
-        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Self { environment, listen: "127.0.0.1:0".to_owned(), file_limit_kib: None, disk_mib: None }
+        let environment = environment
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Self {
+            environment,
+            listen: "127.0.0.1:0".to_owned(),
+            file_limit_kib: None,
+            disk_mib: None,
+        }
     }
 }
 
@@ -52,7 +60,11 @@ pub fn build_folder() -> PathBuf {
     let own = std::env::current_exe().expect("a program has a path");
     let folder = own.parent().expect("a program lies in a folder");
     // Tests lie in target/<profile>/deps.
-    if folder.ends_with("deps") { folder.parent().unwrap_or(folder).to_owned() } else { folder.to_owned() }
+    if folder.ends_with("deps") {
+        folder.parent().unwrap_or(folder).to_owned()
+    } else {
+        folder.to_owned()
+    }
 }
 
 impl TestApp {
@@ -68,25 +80,47 @@ impl TestApp {
 
     /// A fresh service whose data folder is a disk of so many MiB, which only the service sees.
     pub async fn start_on_a_disk_of(mib: u32) -> Self {
-        Self::launch(Start { disk_mib: Some(mib), ..Start::with(&[]) }).await
+        Self::launch(Start {
+            disk_mib: Some(mib),
+            ..Start::with(&[])
+        })
+        .await
     }
 
     /// Makes the disk of the running service so many MiB large.
     pub async fn resize_the_disk(&self, mib: u32) {
         let mut enter = Command::new("nsenter");
-        enter.args(["--preserve-credentials", "--user", "--mount", "--target", &self.pid().to_string(), "mount", "-o"]);
-        let resized = enter.arg(format!("remount,size={mib}m")).arg(self.data_dir()).status().await;
+        enter.args([
+            "--preserve-credentials",
+            "--user",
+            "--mount",
+            "--target",
+            &self.pid().to_string(),
+            "mount",
+            "-o",
+        ]);
+        let resized = enter
+            .arg(format!("remount,size={mib}m"))
+            .arg(self.data_dir())
+            .status()
+            .await;
         assert!(resized.expect("nsenter runs").success());
     }
 
-    /// A fresh service that finds no room for a file of more than `file_limit_kib`, until [`Self::free_the_disk`].
+    /// A fresh service that finds no room for a file of more than `file_limit_kib`, until
+    /// [`Self::free_the_disk`].
     pub async fn start_on_a_small_disk(file_limit_kib: u32) -> Self {
-        Self::launch(Start { file_limit_kib: Some(file_limit_kib), ..Start::with(&[]) }).await
+        Self::launch(Start {
+            file_limit_kib: Some(file_limit_kib),
+            ..Start::with(&[])
+        })
+        .await
     }
 
     /// A fresh service with its files in a new folder below this one, where they are kept.
     pub async fn start_in(folder: &Path, environment: &[(&str, &str)]) -> Self {
-        let mut own = TempDir::with_prefix_in("up-", folder).expect("a temporary folder can be made");
+        let mut own =
+            TempDir::with_prefix_in("up-", folder).expect("a temporary folder can be made");
         own.disable_cleanup(true);
         Self::launch_in(own, Start::with(environment)).await
     }
@@ -94,7 +128,9 @@ impl TestApp {
     /// From now on the running service finds room again.
     pub async fn free_the_disk(&self) {
         let mut prlimit = Command::new("prlimit");
-        prlimit.args(["--fsize=unlimited", "--pid"]).arg(self.pid().to_string());
+        prlimit
+            .args(["--fsize=unlimited", "--pid"])
+            .arg(self.pid().to_string());
         assert!(prlimit.status().await.expect("prlimit runs").success());
     }
 
@@ -103,23 +139,46 @@ impl TestApp {
     pub async fn limit_open_files(&self, bound: u64) -> u64 {
         let pid = self.pid().to_string();
         let mut prlimit = Command::new("prlimit");
-        let told = prlimit.args(["--nofile", "--output", "SOFT", "--noheadings", "--pid", &pid]).output().await;
+        let told = prlimit
+            .args([
+                "--nofile",
+                "--output",
+                "SOFT",
+                "--noheadings",
+                "--pid",
+                &pid,
+            ])
+            .output()
+            .await;
         let told = String::from_utf8(told.expect("prlimit runs").stdout).expect("a number is text");
         let mut prlimit = Command::new("prlimit");
-        prlimit.arg(format!("--nofile={bound}:")).args(["--pid", &pid]);
+        prlimit
+            .arg(format!("--nofile={bound}:"))
+            .args(["--pid", &pid]);
         assert!(prlimit.status().await.expect("prlimit runs").success());
         told.trim().parse().expect("a bound")
     }
 
     async fn launch(start: Start) -> Self {
-        Self::launch_in(TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made"), start).await
+        Self::launch_in(
+            TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made"),
+            start,
+        )
+        .await
     }
 
     async fn launch_in(folder: TempDir, start: Start) -> Self {
         let (child, base) = launch(folder.path(), &start).await.expect("kanat starts");
-        let base = base.unwrap_or_else(|| panic!("kanat ended before it listened:\n{}", log(folder.path())));
+        let base = base
+            .unwrap_or_else(|| panic!("kanat ended before it listened:\n{}", log(folder.path())));
         let api = Rest::new(&base, KEY);
-        Self { folder, child, base, api, start }
+        Self {
+            folder,
+            child,
+            base,
+            api,
+            start,
+        }
     }
 
     pub fn data_dir(&self) -> PathBuf {
@@ -128,13 +187,17 @@ impl TestApp {
 
     /// Every file of the data folder, with what is in it.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let (mut files, mut folders) = (Vec::new(), vec![self.data_dir()]);
+        let mut files = Vec::new();
+        let mut folders = vec![self.data_dir()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("a folder can be read") {
                 let path = entry.expect("an entry can be read").path();
                 match path.is_dir() {
                     true => folders.push(path),
-                    false => files.push((path.clone(), std::fs::read(&path).expect("a file can be read"))),
+                    false => files.push((
+                        path.clone(),
+                        std::fs::read(&path).expect("a file can be read"),
+                    )),
                 }
             }
         }
@@ -163,7 +226,11 @@ impl TestApp {
     }
 
     pub async fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().await;
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.pid().to_string())
+            .status()
+            .await;
         assert!(sent.expect("kill runs").success());
     }
 
@@ -172,23 +239,38 @@ impl TestApp {
         self.child.wait().await.expect("the process ends").code()
     }
 
-    /// The same, with these variables in place of those that it had. Where they give it a point to die at, and there are
-    /// calls enough, it may be dead before it says that it listens.
+    /// The same, with these variables in place of those that it had. Where they give it a point to
+    /// die at, and there are calls enough, it may be dead before it says that it listens.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
-        self.start.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        self.start.environment = environment
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         let listens = self.launch_again().await;
-        assert!(listens || dies(environment), "kanat ended before it listened:\n{}", log(self.folder.path()));
+        assert!(
+            listens || dies(environment),
+            "kanat ended before it listened:\n{}",
+            log(self.folder.path())
+        );
     }
 
     /// Starts again on the same folder and the same port, with all the room that the disk has.
     pub async fn restart(&mut self) {
-        assert!(self.launch_again().await, "kanat ended before it listened:\n{}", log(self.folder.path()));
+        assert!(
+            self.launch_again().await,
+            "kanat ended before it listened:\n{}",
+            log(self.folder.path())
+        );
     }
 
     /// Starts again on the same folder and port, with as little room as before.
     pub async fn restart_on_the_small_disk(&mut self) {
         let limit = self.start.file_limit_kib;
-        assert!(self.launch_with(limit).await, "kanat ended before it listened:\n{}", log(self.folder.path()));
+        assert!(
+            self.launch_with(limit).await,
+            "kanat ended before it listened:\n{}",
+            log(self.folder.path())
+        );
     }
 
     /// Whether it came to say that it listens.
@@ -199,7 +281,9 @@ impl TestApp {
     async fn launch_with(&mut self, file_limit_kib: Option<u32>) -> bool {
         self.start.listen = self.base.trim_start_matches("http://").to_owned();
         self.start.file_limit_kib = file_limit_kib;
-        let (child, base) = launch(self.folder.path(), &self.start).await.expect("kanat starts again");
+        let (child, base) = launch(self.folder.path(), &self.start)
+            .await
+            .expect("kanat starts again");
         self.child = child;
         base.map(|base| assert_eq!(base, self.base)).is_some()
     }
@@ -207,7 +291,9 @@ impl TestApp {
 
 /// Whether these variables give a process a point to die at.
 pub(crate) fn dies(environment: &[(&str, &str)]) -> bool {
-    environment.iter().any(|(name, value)| *name == "KANAT_FAILPOINT" && !value.is_empty())
+    environment
+        .iter()
+        .any(|(name, value)| *name == "KANAT_FAILPOINT" && !value.is_empty())
 }
 
 fn log(folder: &Path) -> String {
@@ -216,7 +302,10 @@ fn log(folder: &Path) -> String {
 
 /// The process, and where it listens; no place when it ended before.
 async fn launch(folder: &Path, start: &Start) -> Result<(Child, Option<String>)> {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join("log"))?;
     let mut command = match (start.file_limit_kib, start.disk_mib) {
         (None, None) => Command::new(binary()),
         (None, Some(mib)) => {
@@ -224,14 +313,20 @@ async fn launch(folder: &Path, start: &Start) -> Result<(Child, Option<String>)>
             std::fs::create_dir(&data)?;
             let mut unshare = Command::new("unshare");
             unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-            let mounted = format!("mount -t tmpfs -o size={mib}m,mode=700 kanat \"$1\" && shift && exec \"$@\"");
+            let mounted = format!(
+                "mount -t tmpfs -o size={mib}m,mode=700 kanat \"$1\" && shift && exec \"$@\""
+            );
             unshare.args([&mounted, "sh"]).arg(data).arg(binary());
             unshare
         }
         (Some(kib), _) => {
-            // The shell counts in blocks of 512 bytes; without the signal a write past the limit is an error.
+            // The shell counts in blocks of 512 bytes; without the signal a write past the limit is
+            // an error.
             let mut shell = Command::new("sh");
-            let limited = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$@\"", u64::from(kib) * 2);
+            let limited = format!(
+                "trap '' XFSZ; ulimit -S -f {}; exec \"$@\"",
+                u64::from(kib) * 2
+            );
             shell.args(["-c", &limited, "sh"]).arg(binary());
             shell
         }
@@ -249,8 +344,17 @@ async fn launch(folder: &Path, start: &Start) -> Result<(Child, Option<String>)>
         .spawn()
         .with_context(|| format!("cannot start {}", binary().display()))?;
     let stdout = child.stdout.take().context("no standard output")?;
-    let Some(line) = BufReader::new(stdout).lines().next_line().await? else { return Ok((child, None)) };
-    let base = line.rsplit(' ').next().context("an empty first line")?.to_owned();
-    anyhow::ensure!(line.starts_with("kanat ") && base.starts_with("http://"), "unexpected first line {line:?}");
+    let Some(line) = BufReader::new(stdout).lines().next_line().await? else {
+        return Ok((child, None));
+    };
+    let base = line
+        .rsplit(' ')
+        .next()
+        .context("an empty first line")?
+        .to_owned();
+    anyhow::ensure!(
+        line.starts_with("kanat ") && base.starts_with("http://"),
+        "unexpected first line {line:?}"
+    );
     Ok((child, Some(base)))
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 
 /// Vouches for certificates of 127.0.0.1; its files lie in a folder of the test.
 pub struct Authority {
@@ -25,7 +27,10 @@ impl Authority {
         let key = KeyPair::generate().expect("a key can be made");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("a key can sign");
         write(&folder.join(format!("{name}.pem")), &issuer.pem());
-        Self { folder: folder.join(name), issuer }
+        Self {
+            folder: folder.join(name),
+            issuer,
+        }
     }
 
     /// The file of its own certificate.
@@ -49,16 +54,26 @@ impl Authority {
 
     /// The same, of these host names too.
     pub fn identity_for(&self, name: &str, hosts: &[&str]) -> Identity {
-        let names: Vec<_> = ["127.0.0.1"].iter().chain(hosts).map(|host| (*host).to_owned()).collect();
+        let names: Vec<_> = ["127.0.0.1"]
+            .iter()
+            .chain(hosts)
+            .map(|host| (*host).to_owned())
+            .collect();
         let mut params = CertificateParams::new(names).expect("addresses and hosts are names");
         params.distinguished_name = called(name);
         let key = KeyPair::generate().expect("a key can be made");
-        let certificate = params.signed_by(&key, &self.issuer).expect("the authority can sign");
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .expect("the authority can sign");
         let stem = self.folder.with_file_name(name);
-        let (certificate_file, key_file) = (stem.with_extension("pem"), stem.with_extension("key"));
+        let certificate_file = stem.with_extension("pem");
+        let key_file = stem.with_extension("key");
         write(&certificate_file, &certificate.pem());
         write(&key_file, &key.serialize_pem());
-        Identity { certificate: path(&certificate_file), key: path(&key_file) }
+        Identity {
+            certificate: path(&certificate_file),
+            key: path(&key_file),
+        }
     }
 }
 
@@ -74,5 +89,7 @@ fn write(file: &Path, text: &str) {
 }
 
 fn path(file: &Path) -> String {
-    file.to_str().expect("temporary folders have plain names").to_owned()
+    file.to_str()
+        .expect("temporary folders have plain names")
+        .to_owned()
 }

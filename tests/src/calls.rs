@@ -1,4 +1,5 @@
-//! Callers of a published API who ask for more than their key allows, and how much they were let have at any time.
+//! Callers of a published API who ask for more than their key allows, and how much they were let
+//! have at any time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -24,23 +25,32 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Posts to `path` at all of these until `end`, `per_second` times in all while they keep up. Whatever is neither 200 nor
-    /// a 429 that says when to come back fails the test.
+    /// Posts to `path` at all of these until `end`, `per_second` times in all while they keep up.
+    /// Whatever is neither 200 nor a 429 that says when to come back fails the test.
     pub async fn make(consumers: &[Rest], path: &str, per_second: u32, end: Instant) -> Self {
-        let (begun, turns) = (Instant::now(), AtomicU32::new(0));
-        let callers = consumers.iter().flat_map(|consumer| [consumer; CALLERS_OF_A_NODE]).map(async |consumer| {
-            let mut calls = Self::default();
-            loop {
-                let due = begun + Duration::from_secs(1) * turns.fetch_add(1, Ordering::Relaxed) / per_second;
-                if due.max(Instant::now()) >= end {
-                    return calls;
+        let begun = Instant::now();
+        let turns = AtomicU32::new(0);
+        let callers = consumers
+            .iter()
+            .flat_map(|consumer| [consumer; CALLERS_OF_A_NODE])
+            .map(async |consumer| {
+                let mut calls = Self::default();
+                loop {
+                    let due = begun
+                        + Duration::from_secs(1) * turns.fetch_add(1, Ordering::Relaxed)
+                            / per_second;
+                    if due.max(Instant::now()) >= end {
+                        return calls;
+                    }
+                    tokio::time::sleep_until(due).await;
+                    calls.make_one(consumer, path).await;
                 }
-                tokio::time::sleep_until(due).await;
-                calls.make_one(consumer, path).await;
-            }
-        });
+            });
         let mut all = Self::default();
-        join_all(callers).await.into_iter().for_each(|calls| all.add(calls));
+        join_all(callers)
+            .await
+            .into_iter()
+            .for_each(|calls| all.add(calls));
         all.admitted.sort_unstable();
         all.refused.sort_unstable();
         all
@@ -75,9 +85,16 @@ impl Calls {
     pub fn most_in_a_second(&self) -> usize {
         let inside = |from: Instant| {
             let end = from + Duration::from_secs(1);
-            self.admitted.iter().filter(|(begun, answered)| *begun >= from && *answered <= end).count()
+            self.admitted
+                .iter()
+                .filter(|(begun, answered)| *begun >= from && *answered <= end)
+                .count()
         };
-        self.admitted.iter().map(|(begun, _)| inside(*begun)).max().unwrap_or_default()
+        self.admitted
+            .iter()
+            .map(|(begun, _)| inside(*begun))
+            .max()
+            .unwrap_or_default()
     }
 
     /// No t seconds, of any length and from any instant, let in more than `limit` x (t + 1) calls.
@@ -90,15 +107,26 @@ impl Calls {
             for (earlier, end) in ends.iter().enumerate() {
                 let seconds = (*end - from).as_secs_f64();
                 let allowed = f64::from(limit) * (seconds + 1.0);
-                assert!((earlier + 1) as f64 <= allowed + 1e-6, "{} calls in {seconds} s", earlier + 1);
+                assert!(
+                    (earlier + 1) as f64 <= allowed + 1e-6,
+                    "{} calls in {seconds} s",
+                    earlier + 1
+                );
             }
         }
     }
 
-    /// What the callers could have had of `limit` calls a second: of each second that, or what they asked for.
+    /// What the callers could have had of `limit` calls a second: of each second that, or what they
+    /// asked for.
     pub fn had_at_most(&self, limit: u32) -> usize {
-        let begun = self.admitted.iter().map(|(from, _)| *from).chain(self.refused.iter().copied());
-        let Some(first) = begun.clone().min() else { return 0 };
+        let begun = self
+            .admitted
+            .iter()
+            .map(|(from, _)| *from)
+            .chain(self.refused.iter().copied());
+        let Some(first) = begun.clone().min() else {
+            return 0;
+        };
         let mut seconds: Vec<usize> = Vec::new();
         for from in begun {
             let second = usize::try_from((from - first).as_secs()).expect("a test is short");

@@ -41,7 +41,11 @@ impl Outcome {
     /// What a command that must end with `code` said of it.
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
-        assert!(self.stderr.lines().any(|line| line.starts_with("error: ")), "{}", self.stderr);
+        assert!(
+            self.stderr.lines().any(|line| line.starts_with("error: ")),
+            "{}",
+            self.stderr
+        );
         self.stderr
     }
 }
@@ -50,12 +54,17 @@ impl Cli {
     /// Knows of no service.
     pub fn new() -> Self {
         let home = TempDir::with_prefix("kanat-home-").expect("a temporary folder can be made");
-        Self { home, environment: Vec::new() }
+        Self {
+            home,
+            environment: Vec::new(),
+        }
     }
 
     /// Knows the service and the owner's key by its environment.
     pub fn of(app: &TestApp) -> Self {
-        Self::new().with("KANAT_URL", &app.base).with("KANAT_API_KEY", KEY)
+        Self::new()
+            .with("KANAT_URL", &app.base)
+            .with("KANAT_API_KEY", KEY)
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -93,14 +102,26 @@ impl Cli {
     }
 
     pub async fn run(&self, arguments: &[&str]) -> Outcome {
-        outcome(self.command(arguments).output().await.expect("kanat starts"))
+        outcome(
+            self.command(arguments)
+                .output()
+                .await
+                .expect("kanat starts"),
+        )
     }
 
     /// The same with text on standard input.
     pub async fn run_with(&self, arguments: &[&str], input: &str) -> Outcome {
-        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("kanat starts");
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("kanat starts");
         let mut stdin = child.stdin.take().expect("standard input is a pipe");
-        stdin.write_all(input.as_bytes()).await.expect("kanat reads its input");
+        stdin
+            .write_all(input.as_bytes())
+            .await
+            .expect("kanat reads its input");
         drop(stdin);
         outcome(child.wait_with_output().await.expect("kanat ends"))
     }
@@ -114,5 +135,9 @@ impl Default for Cli {
 
 fn outcome(output: Output) -> Outcome {
     let text = |bytes| String::from_utf8(bytes).expect("kanat prints UTF-8");
-    Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Outcome {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }

@@ -113,7 +113,10 @@ impl Fault {
         }
         let find = |name: &str| match Self::ALL.into_iter().find(|fault| fault.name() == name) {
             Some(fault) => Ok(fault),
-            None => bail!("there is no fault {name:?}: there are all, {}", Self::ALL.map(Self::name).join(", ")),
+            None => bail!(
+                "there is no fault {name:?}: there are all, {}",
+                Self::ALL.map(Self::name).join(", ")
+            ),
         };
         text.split(',').map(find).collect()
     }
@@ -128,10 +131,15 @@ impl Fault {
             problem: None,
             folder: None,
         };
-        let folder = TempDir::with_prefix(format!("kanat-{}-", self.name())).expect("a temporary folder can be made");
+        let folder = TempDir::with_prefix(format!("kanat-{}-", self.name()))
+            .expect("a temporary folder can be made");
         let folder = folder.keep();
         let random = Random::new(extent.seed);
-        let run = Run { extent, random, folder: folder.clone() };
+        let run = Run {
+            extent,
+            random,
+            folder: folder.clone(),
+        };
         let mut task = JoinSet::new();
         task.spawn(self.drive(run));
         // A wait in vain ends with a panic, which is this row's and leaves the others alone.
@@ -142,7 +150,9 @@ impl Fault {
             }
             Ok(Ok(Outcome::Skipped(reason))) => row.skipped = Some(reason),
             Ok(Err(error)) => row.problem = Some(format!("{error:#}")),
-            Err(error) => row.problem = Some(error.try_into_panic().map_or("aborted".to_owned(), text_of)),
+            Err(error) => {
+                row.problem = Some(error.try_into_panic().map_or("aborted".to_owned(), text_of))
+            }
         }
         match row.problem {
             None => remove(&folder),
@@ -168,14 +178,37 @@ impl Fault {
     }
 
     fn judge(self, tally: &Tally) -> Result<()> {
-        let Tally { rounds, acked, lost, given_up, out_of_order, .. } = tally;
-        ensure!(*rounds > 0 && *acked > 0, "{rounds} rounds, {acked} acked: it has shown nothing");
+        let Tally {
+            rounds,
+            acked,
+            lost,
+            given_up,
+            out_of_order,
+            ..
+        } = tally;
+        ensure!(
+            *rounds > 0 && *acked > 0,
+            "{rounds} rounds, {acked} acked: it has shown nothing"
+        );
         if self == Self::PowerControl {
-            ensure!(!lost.is_empty(), "nothing is missing on a disk that forgets: the check sees nothing");
+            ensure!(
+                !lost.is_empty(),
+                "nothing is missing on a disk that forgets: the check sees nothing"
+            );
             return Ok(());
         }
-        ensure!(lost.is_empty(), "{} of {acked} acked are lost: {}", lost.len(), lost.join(", "));
-        ensure!(given_up.is_empty(), "{} are given up: {}", given_up.len(), given_up.join(", "));
+        ensure!(
+            lost.is_empty(),
+            "{} of {acked} acked are lost: {}",
+            lost.len(),
+            lost.join(", ")
+        );
+        ensure!(
+            given_up.is_empty(),
+            "{} are given up: {}",
+            given_up.len(),
+            given_up.join(", ")
+        );
         ensure!(*out_of_order == 0, "{out_of_order} came out of order");
         Ok(())
     }
@@ -190,6 +223,10 @@ fn remove(folder: &Path) {
 fn text_of(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(panic) => panic.downcast::<&str>().map_or("a panic without words".to_owned(), |text| (*text).to_owned()),
+        Err(panic) => panic
+            .downcast::<&str>()
+            .map_or("a panic without words".to_owned(), |text| {
+                (*text).to_owned()
+            }),
     }
 }

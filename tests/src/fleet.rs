@@ -1,5 +1,6 @@
-//! Nodes as far as their plan stream goes, many in one process: each speaks the protocol of `proto/kanat/node/v1` over a
-//! connection of its own, checks and acks what it is sent, comes back when it is cut off, and runs nothing.
+//! Nodes as far as their plan stream goes, many in one process: each speaks the protocol of
+//! `proto/kanat/node/v1` over a connection of its own, checks and acks what it is sent, comes back
+//! when it is cut off, and runs nothing.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -90,15 +91,28 @@ struct Held {
 impl Fleet {
     /// None yet, of the control plane at this URL.
     pub fn new(url: &str) -> Self {
-        let shared = Shared { url: url.to_owned(), ..Shared::default() };
-        Self { shared: Arc::new(shared), nodes: Vec::new(), cut: watch::Sender::new(0), tasks: JoinSet::new() }
+        let shared = Shared {
+            url: url.to_owned(),
+            ..Shared::default()
+        };
+        Self {
+            shared: Arc::new(shared),
+            nodes: Vec::new(),
+            cut: watch::Sender::new(0),
+            tasks: JoinSet::new(),
+        }
     }
 
     /// One node more.
     pub fn join(&mut self) {
         let (report, reports) = watch::channel(Report::default());
         let id = format!("node_simulated_{}", self.nodes.len());
-        let node = Node { id, shared: Arc::clone(&self.shared), report, held: None };
+        let node = Node {
+            id,
+            shared: Arc::clone(&self.shared),
+            report,
+            held: None,
+        };
         self.tasks.spawn(node.run(self.cut.subscribe()));
         self.nodes.push(reports);
     }
@@ -109,7 +123,10 @@ impl Fleet {
     }
 
     pub fn reports(&self) -> Vec<Report> {
-        self.nodes.iter().map(|node| node.borrow().clone()).collect()
+        self.nodes
+            .iter()
+            .map(|node| node.borrow().clone())
+            .collect()
     }
 
     /// Waits until every node has acked `generation`, or a later one, since it was cut off last.
@@ -117,13 +134,21 @@ impl Fleet {
         let cuts = *self.cut.borrow();
         let every = async {
             for node in &self.nodes {
-                let runs =
-                    |report: &Report| report.cuts == cuts && report.generation.is_some_and(|own| own >= generation);
-                node.clone().wait_for(runs).await.expect("a simulated node runs as long as its fleet");
+                let runs = |report: &Report| {
+                    report.cuts == cuts && report.generation.is_some_and(|own| own >= generation)
+                };
+                node.clone()
+                    .wait_for(runs)
+                    .await
+                    .expect("a simulated node runs as long as its fleet");
             }
         };
         let waited = tokio::time::timeout(DEADLINE, every).await;
-        assert!(waited.is_ok(), "generation {generation} does not reach every node: {:?}", self.reports());
+        assert!(
+            waited.is_ok(),
+            "generation {generation} does not reach every node: {:?}",
+            self.reports()
+        );
     }
 }
 
@@ -141,13 +166,21 @@ impl Node {
             if cuts > self.report.borrow().cuts {
                 self.held = None;
             }
-            self.report.send_modify(|report| *report = Report { generation: None, cuts, ..*report });
+            self.report.send_modify(|report| {
+                *report = Report {
+                    generation: None,
+                    cuts,
+                    ..*report
+                }
+            });
         }
     }
 
     /// One stream, to its end.
     async fn follow(&mut self) -> Result<Infallible, Status> {
-        let endpoint = Endpoint::from_shared(self.shared.url.clone()).map_err(unavailable)?.tcp_nodelay(true);
+        let endpoint = Endpoint::from_shared(self.shared.url.clone())
+            .map_err(unavailable)?
+            .tcp_nodelay(true);
         let channel = endpoint.connect().await.map_err(unavailable)?;
         let mut client = PlanServiceClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -155,10 +188,13 @@ impl Node {
         let (mut outbound, messages) = mpsc::channel(4);
         send(&mut outbound, Out::Hello(self.hello())).await?;
         let mut request = Request::new(messages);
-        let token = format!("Bearer {JOIN_TOKEN}").parse().expect("the token is plain text");
+        let token = format!("Bearer {JOIN_TOKEN}")
+            .parse()
+            .expect("the token is plain text");
         request.metadata_mut().insert("authorization", token);
         let mut inbound = client.sync(request).await?.into_inner();
-        let (mut beat, mut assembly) = (tokio::time::interval(HEARTBEAT), None);
+        let mut beat = tokio::time::interval(HEARTBEAT);
+        let mut assembly = None;
         loop {
             let message = tokio::select! {
                 message = inbound.message() => message?.ok_or_else(|| Status::unavailable("closed"))?,
@@ -174,7 +210,11 @@ impl Node {
                     continue;
                 }
                 Some(In::SnapshotChunk(chunk)) => {
-                    assembly.as_mut().expect("a chunk comes after its beginning").1.extend_from_slice(&chunk.data);
+                    assembly
+                        .as_mut()
+                        .expect("a chunk comes after its beginning")
+                        .1
+                        .extend_from_slice(&chunk.data);
                     continue;
                 }
                 Some(In::SnapshotEnd(end)) => {
@@ -187,7 +227,8 @@ impl Node {
                     self.take_delta(delta);
                     nonce
                 }
-                Some(In::Welcome(_) | In::Heartbeat(_) | In::Drain(_) | In::ObservedRequest(_)) | None => continue,
+                Some(In::Welcome(_) | In::Heartbeat(_) | In::Drain(_) | In::ObservedRequest(_))
+                | None => continue,
             };
             let held = self.held.clone().expect("what was taken is held");
             let ack = Ack {
@@ -197,7 +238,8 @@ impl Node {
                 set_hash: held.set_hash,
             };
             send(&mut outbound, Out::Ack(ack)).await?;
-            self.report.send_modify(|report| report.generation = Some(held.generation));
+            self.report
+                .send_modify(|report| report.generation = Some(held.generation));
         }
     }
 
@@ -225,17 +267,40 @@ impl Node {
     }
 
     fn take_snapshot(&mut self, begin: SnapshotBegin, bytes: Bytes) {
-        let Snapshot { bytes: proven, resources } = self.shared.snapshot(&begin, &bytes);
+        let Snapshot {
+            bytes: proven,
+            resources,
+        } = self.shared.snapshot(&begin, &bytes);
         assert_eq!(proven, bytes, "two snapshots of one hash");
-        let SnapshotBegin { environment_id, epoch, generation, set_hash, .. } = begin;
-        self.held = Some(Held { environment_id, epoch, generation, set_hash, resources });
+        let SnapshotBegin {
+            environment_id,
+            epoch,
+            generation,
+            set_hash,
+            ..
+        } = begin;
+        self.held = Some(Held {
+            environment_id,
+            epoch,
+            generation,
+            set_hash,
+            resources,
+        });
         self.report.send_modify(|report| report.snapshots += 1);
     }
 
     fn take_delta(&mut self, delta: Delta) {
-        let held = self.held.as_mut().expect("a delta starts from what the node holds");
-        assert_eq!((&held.epoch, held.generation), (&delta.epoch, delta.from_generation));
-        let bytes = delta.upserts.iter().map(|resource| resource.body.len()).sum();
+        let held = self
+            .held
+            .as_mut()
+            .expect("a delta starts from what the node holds");
+        assert_eq!(&held.epoch, &delta.epoch);
+        assert_eq!(held.generation, delta.from_generation);
+        let bytes = delta
+            .upserts
+            .iter()
+            .map(|resource| resource.body.len())
+            .sum();
         self.report.send_modify(|report| report.delta_bytes = bytes);
         held.resources = self.shared.set(&held.resources, &delta);
         held.generation = delta.generation;
@@ -249,27 +314,65 @@ impl Shared {
             let mut assembly = Assembly::begin(begin.clone());
             assembly.push(bytes).expect("as long as announced");
             let (_, resources) = assembly.finish().expect("the snapshot that was announced");
-            let resources = resources.into_iter().map(|r| ResourceHash { id: r.id, hash: r.hash });
-            Snapshot { bytes: bytes.clone(), resources: Arc::new(resources.collect()) }
+            let resources = resources.into_iter().map(|r| ResourceHash {
+                id: r.id,
+                hash: r.hash,
+            });
+            Snapshot {
+                bytes: bytes.clone(),
+                resources: Arc::new(resources.collect()),
+            }
         };
-        lock(&self.snapshots).entry(begin.sha256.clone()).or_insert_with(make).clone()
+        lock(&self.snapshots)
+            .entry(begin.sha256.clone())
+            .or_insert_with(make)
+            .clone()
     }
 
     fn set(&self, former: &Resources, delta: &Delta) -> Resources {
         let make = || {
-            let mut resources: HashMap<_, _> = former.iter().map(|r| (r.id.clone(), r.hash.clone())).collect();
-            resources.extend(delta.upserts.iter().map(|r| (r.id.clone(), Hash::of(&r.body).to_vec())));
-            delta.removals.iter().for_each(|id| drop(resources.remove(id)));
-            let hashes = resources.iter().map(|(id, hash)| (id.as_str(), Hash::from_slice(hash).expect("32 bytes")));
-            assert_eq!(SetHash::of(hashes).to_vec(), delta.set_hash, "the delta leads where it says");
-            Arc::new(resources.into_iter().map(|(id, hash)| ResourceHash { id, hash }).collect())
+            let mut resources: HashMap<_, _> = former
+                .iter()
+                .map(|r| (r.id.clone(), r.hash.clone()))
+                .collect();
+            resources.extend(
+                delta
+                    .upserts
+                    .iter()
+                    .map(|r| (r.id.clone(), Hash::of(&r.body).to_vec())),
+            );
+            delta
+                .removals
+                .iter()
+                .for_each(|id| drop(resources.remove(id)));
+            let hashes = resources
+                .iter()
+                .map(|(id, hash)| (id.as_str(), Hash::from_slice(hash).expect("32 bytes")));
+            assert_eq!(
+                SetHash::of(hashes).to_vec(),
+                delta.set_hash,
+                "the delta leads where it says"
+            );
+            Arc::new(
+                resources
+                    .into_iter()
+                    .map(|(id, hash)| ResourceHash { id, hash })
+                    .collect(),
+            )
         };
-        Arc::clone(lock(&self.sets).entry(delta.set_hash.clone()).or_insert_with(make))
+        Arc::clone(
+            lock(&self.sets)
+                .entry(delta.set_hash.clone())
+                .or_insert_with(make),
+        )
     }
 }
 
 async fn send(outbound: &mut mpsc::Sender<NodeMessage>, kind: Out) -> Result<(), Status> {
-    outbound.send(NodeMessage { kind: Some(kind) }).await.map_err(|_| Status::unavailable("closed"))
+    outbound
+        .send(NodeMessage { kind: Some(kind) })
+        .await
+        .map_err(|_| Status::unavailable("closed"))
 }
 
 fn unavailable(error: tonic::transport::Error) -> Status {

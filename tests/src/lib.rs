@@ -1,4 +1,5 @@
-//! What the black-box suite stands on: the real binary in a folder of its own, real targets, and waiting by condition.
+//! What the black-box suite stands on: the real binary in a folder of its own, real targets, and
+//! waiting by condition.
 
 pub mod app;
 pub mod authority;

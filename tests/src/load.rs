@@ -1,5 +1,6 @@
-//! An open loop of webhooks: one is sent when it is due, whether or not earlier ones were answered. The sender speaks
-//! plain HTTP/1.1, over TLS or not, and little more, so that what it costs does not stand in for what it measures.
+//! An open loop of webhooks: one is sent when it is due, whether or not earlier ones were answered.
+//! The sender speaks plain HTTP/1.1, over TLS or not, and little more, so that what it costs does
+//! not stand in for what it measures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,8 +28,8 @@ const LARGEST_HEAD: usize = 16 << 10;
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub per_second: u32,
-    /// Requests that may wait for their answers. A machine that cannot keep up is offered no more than
-    /// it answers then, which shows in the rate.
+    /// Requests that may wait for their answers. A machine that cannot keep up is offered no more
+    /// than it answers then, which shows in the rate.
     pub waiting: usize,
 }
 
@@ -77,16 +78,36 @@ struct Answer {
 }
 
 impl Load {
-    /// Posts `{"n": 0}`, `{"n": 1}` ... to `path` at a listener on 127.0.0.1, over TLS where an authority
-    /// vouches for it.
+    /// Posts `{"n": 0}`, `{"n": 1}` ... to `path` at a listener on 127.0.0.1, over TLS where an
+    /// authority vouches for it.
     pub fn start(base: &str, path: &str, authority: Option<&Authority>, pace: Pace) -> Self {
-        let address = base.trim_start_matches("https://").trim_start_matches("http://").to_owned();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n");
-        let sender = Sender { address, tls: authority.map(connector), head, idle: Mutex::default() };
+        let address = base
+            .trim_start_matches("https://")
+            .trim_start_matches("http://")
+            .to_owned();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n"
+        );
+        let sender = Sender {
+            address,
+            tls: authority.map(connector),
+            head,
+            idle: Mutex::default(),
+        };
         let (stop, stopped) = watch::channel(false);
-        let (answered, mut running) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
-        running.spawn(offer(Arc::new(sender), pace, Arc::clone(&answered), stopped));
-        Self { answered, stop, running }
+        let answered = Arc::new(AtomicUsize::new(0));
+        let mut running = JoinSet::new();
+        running.spawn(offer(
+            Arc::new(sender),
+            pace,
+            Arc::clone(&answered),
+            stopped,
+        ));
+        Self {
+            answered,
+            stop,
+            running,
+        }
     }
 
     /// Requests that were answered so far, whatever the answer.
@@ -97,7 +118,11 @@ impl Load {
     /// Sends no more, and waits for the last answer.
     pub async fn stop(mut self) -> Outcome {
         self.stop.send_replace(true);
-        let ended = self.running.join_next().await.expect("a loop runs until it is stopped");
+        let ended = self
+            .running
+            .join_next()
+            .await
+            .expect("a loop runs until it is stopped");
         ended.expect("a request that fails is counted")
     }
 }
@@ -110,14 +135,24 @@ impl Outcome {
 
     /// How long this share of the answers took, in hundredths.
     pub fn took(&self, hundredths: usize) -> Duration {
-        self.took.get(self.took.len().saturating_sub(1) * hundredths / 100).copied().unwrap_or_default()
+        self.took
+            .get(self.took.len().saturating_sub(1) * hundredths / 100)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn take(&mut self, answer: Result<Answer>, took: Duration) {
         self.took.push(took);
         match answer {
-            Ok(Answer { status: 202, body, .. }) => self.accepted.push(body),
-            Ok(Answer { status, body, asks_to_wait, .. }) => {
+            Ok(Answer {
+                status: 202, body, ..
+            }) => self.accepted.push(body),
+            Ok(Answer {
+                status,
+                body,
+                asks_to_wait,
+                ..
+            }) => {
                 self.refused.push(format!("{status}: {body}"));
                 self.asked_to_wait += usize::from(status == 503 && asks_to_wait);
             }
@@ -136,7 +171,8 @@ async fn offer(
     let mut due = tokio::time::interval(Duration::from_secs(1) / pace.per_second);
     // What is late is sent at once: the loop does not slow down with those who answer.
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let (mut requests, mut outcome) = (JoinSet::new(), Outcome::default());
+    let mut requests = JoinSet::new();
+    let mut outcome = Outcome::default();
     for n in 0.. {
         let at = tokio::select! {
             biased;
@@ -153,11 +189,15 @@ async fn offer(
             let (answer, took) = ended.expect("a request that fails is counted");
             outcome.take(answer, took);
         }
-        let (sender, answered) = (Arc::clone(&sender), Arc::clone(&answered));
+        let sender = Arc::clone(&sender);
+        let answered = Arc::clone(&answered);
         requests.spawn(async move {
             let answer = tokio::time::timeout(ANSWERED_WITHIN, sender.post(n)).await;
             answered.fetch_add(1, Ordering::AcqRel);
-            (answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer"))), at.elapsed())
+            (
+                answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer"))),
+                at.elapsed(),
+            )
         });
     }
     outcome.lasted = begun.elapsed();
@@ -178,8 +218,14 @@ impl Sender {
         };
         let body = format!("{{\"n\":{n}}}");
         let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
-        connection.write_all(request.as_bytes()).await.context("the request is not taken")?;
-        connection.flush().await.context("the request is not taken")?;
+        connection
+            .write_all(request.as_bytes())
+            .await
+            .context("the request is not taken")?;
+        connection
+            .flush()
+            .await
+            .context("the request is not taken")?;
         let answer = read(&mut connection).await.context("no answer")?;
         if answer.keeps {
             self.idle().push(connection);
@@ -191,7 +237,10 @@ impl Sender {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         let socket: Box<dyn Socket> = match &self.tls {
-            Some(tls) => Box::new(tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?),
+            Some(tls) => Box::new(
+                tls.connect(ServerName::try_from("127.0.0.1")?, stream)
+                    .await?,
+            ),
             None => Box::new(stream),
         };
         Ok(BufStream::new(socket))
@@ -210,18 +259,31 @@ async fn read(connection: &mut Connection) -> Result<Answer> {
     }
     let head = String::from_utf8(head)?.to_ascii_lowercase();
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let length = field("content-length:").context("an answer without its length")?.parse()?;
+    let field = |name: &str| {
+        head.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let length = field("content-length:")
+        .context("an answer without its length")?
+        .parse()?;
     let mut body = vec![0; length];
     connection.read_exact(&mut body).await?;
     let keeps = field("connection:") != Some("close");
     let asks_to_wait = field("retry-after:").is_some();
-    Ok(Answer { status, body: String::from_utf8(body)?, asks_to_wait, keeps })
+    Ok(Answer {
+        status,
+        body: String::from_utf8(body)?,
+        asks_to_wait,
+        keeps,
+    })
 }
 
 fn connector(authority: &Authority) -> TlsConnector {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(authority.der().to_vec())).expect("an authority's certificate");
+    roots
+        .add(CertificateDer::from(authority.der().to_vec()))
+        .expect("an authority's certificate");
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider has the usual versions")

@@ -14,7 +14,14 @@ pub fn peak_kib(process: u32) -> u64 {
 
 fn field(process: u32, name: &str) -> u64 {
     let path = format!("/proc/{process}/status");
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path} cannot be read: {error}"));
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("Linux tells it of every process");
-    line.split_whitespace().next().and_then(|value| value.parse().ok()).expect("a number of KiB")
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path} cannot be read: {error}"));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("Linux tells it of every process");
+    line.split_whitespace()
+        .next()
+        .and_then(|value| value.parse().ok())
+        .expect("a number of KiB")
 }

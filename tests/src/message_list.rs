@@ -34,9 +34,12 @@ pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
 pub async fn all_end(api: &Rest, query: &str) {
     let count = async |filter: &str| {
         let path = format!("/api/v1/messages?{query}{filter}&limit=1");
-        readable(api, &path).await["pagination"]["total"].as_u64().expect("a page has a total")
+        readable(api, &path).await["pagination"]["total"]
+            .as_u64()
+            .expect("a page has a total")
     };
-    let (mut fewest, mut since) = (u64::MAX, Instant::now());
+    let mut fewest = u64::MAX;
+    let mut since = Instant::now();
     loop {
         // Counted by those that have ended, which stay so: one that goes from one open state to
         // another between two looks would be seen in neither.
@@ -50,12 +53,16 @@ pub async fn all_end(api: &Rest, query: &str) {
         if total < fewest {
             (fewest, since) = (total, Instant::now());
         }
-        assert!(since.elapsed() < DEADLINE, "no message ends any more, and {total} are open");
+        assert!(
+            since.elapsed() < DEADLINE,
+            "no message ends any more, and {total} are open"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// An answer to a read. One that comes just after a start may be refused for a moment, while the log's tables are being taken up.
+/// An answer to a read. One that comes just after a start may be refused for a moment, while the
+/// log's tables are being taken up.
 async fn readable(api: &Rest, path: &str) -> Value {
     crate::until("the log can be read", || async {
         let answer = api.get(path).await;

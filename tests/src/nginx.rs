@@ -1,5 +1,5 @@
-//! The nginx of this machine in front of a split deployment, with the file of `deploy/nginx` as users get it: only
-//! addresses and the folder of certificates are replaced.
+//! The nginx of this machine in front of a split deployment, with the file of `deploy/nginx` as
+//! users get it: only addresses and the folder of certificates are replaced.
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -15,7 +15,8 @@ use crate::{python, until};
 /// Another process may take the free port before nginx does.
 const TRIES: u32 = 5;
 
-/// What a Debian system's own file has around ours, but for places; it is one process, so that its end is the end of it.
+/// What a Debian system's own file has around ours, but for places; it is one process, so that its
+/// end is the end of it.
 const AROUND: &str = "daemon off;
 master_process off;
 pid PLACE/nginx.pid;
@@ -56,21 +57,40 @@ impl Nginx {
     /// There is no nginx on this machine, or it refuses the file.
     pub async fn start(upstreams: &Upstreams<'_>) -> Self {
         let folder = TempDir::with_prefix("kanat-nginx-").expect("a temporary folder can be made");
-        let place = folder.path().to_str().expect("temporary folders have plain names");
+        let place = folder
+            .path()
+            .to_str()
+            .expect("temporary folders have plain names");
         let main = folder.path().join("nginx.conf");
         write(&main, &AROUND.replace("PLACE", place));
         for _ in 0..TRIES {
             let address = free_address();
-            write(&folder.path().join("kanat.conf"), &configuration(&address, upstreams));
+            write(
+                &folder.path().join("kanat.conf"),
+                &configuration(&address, upstreams),
+            );
             check(&main).await;
-            let mut child = command(&main).kill_on_drop(true).spawn().expect("nginx starts");
+            let mut child = command(&main)
+                .kill_on_drop(true)
+                .spawn()
+                .expect("nginx starts");
             let listens = until("nginx listens, or has ended", || {
                 let ended = child.try_wait().expect("nginx can be waited for").is_some();
                 let connecting = TcpStream::connect(&address);
-                async move { if connecting.await.is_ok() { Some(true) } else { ended.then_some(false) } }
+                async move {
+                    if connecting.await.is_ok() {
+                        Some(true)
+                    } else {
+                        ended.then_some(false)
+                    }
+                }
             });
             if listens.await {
-                return Self { folder, _child: child, base: format!("https://{address}") };
+                return Self {
+                    folder,
+                    _child: child,
+                    base: format!("https://{address}"),
+                };
             }
         }
         panic!("nginx does not listen:\n{}", log(folder.path()));
@@ -89,23 +109,37 @@ impl Drop for Nginx {
 /// The file of `deploy/nginx` for this deployment.
 fn configuration(listen: &str, upstreams: &Upstreams<'_>) -> String {
     let path = python::root().join("deploy/nginx/kanat.conf");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let certificates = upstreams.certificates.to_str().expect("temporary folders have plain names");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let certificates = upstreams
+        .certificates
+        .to_str()
+        .expect("temporary folders have plain names");
     let mut servers: VecDeque<_> = Vec::new().into();
     let mut lines = Vec::new();
     for line in text.lines() {
-        let mut line =
-            line.replace("/etc/nginx/tls", certificates).replace("listen 443 ", &format!("listen {listen} "));
+        let mut line = line
+            .replace("/etc/nginx/tls", certificates)
+            .replace("listen 443 ", &format!("listen {listen} "));
         if line.starts_with("upstream kanat_data") {
             servers = upstreams.nodes.iter().copied().collect();
         } else if line.starts_with("upstream ") {
             servers = upstreams.control_planes.iter().copied().collect();
-        } else if let Some(server) = line.trim_start().strip_prefix("server ").filter(|rest| *rest != "{") {
+        } else if let Some(server) = line
+            .trim_start()
+            .strip_prefix("server ")
+            .filter(|rest| *rest != "{")
+        {
             let (_, options) = server.split_once(' ').unwrap_or((server, ";"));
-            let ours = servers.pop_front().expect("the file names no more servers than the deployment has");
+            let ours = servers
+                .pop_front()
+                .expect("the file names no more servers than the deployment has");
             line = format!("    server {ours} {options}");
         } else if line == "}" {
-            assert!(servers.is_empty(), "the file names fewer servers than the deployment has");
+            assert!(
+                servers.is_empty(),
+                "the file names fewer servers than the deployment has"
+            );
         }
         lines.push(line);
     }
@@ -113,7 +147,12 @@ fn configuration(listen: &str, upstreams: &Upstreams<'_>) -> String {
 }
 
 async fn check(main: &Path) {
-    let output = command(main).arg("-t").stderr(Stdio::piped()).output().await.expect("nginx runs");
+    let output = command(main)
+        .arg("-t")
+        .stderr(Stdio::piped())
+        .output()
+        .await
+        .expect("nginx runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "nginx refuses the file:\n{said}");
 }
@@ -121,7 +160,14 @@ async fn check(main: &Path) {
 fn command(main: &Path) -> Command {
     let mut command = Command::new(program());
     let folder = main.parent().expect("a file lies in a folder");
-    command.arg("-p").arg(folder).arg("-c").arg(main).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("-p")
+        .arg(folder)
+        .arg("-c")
+        .arg(main)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
@@ -129,13 +175,18 @@ fn command(main: &Path) -> Command {
 fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    let found = folders.map(|folder| folder.join("nginx")).find(|program| program.exists());
+    let found = folders
+        .map(|folder| folder.join("nginx"))
+        .find(|program| program.exists());
     found.expect("nginx is on this machine: on Debian, `apt-get install nginx-light`")
 }
 
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").to_string()
+    listener
+        .local_addr()
+        .expect("a listener has an address")
+        .to_string()
 }
 
 fn log(folder: &Path) -> String {

@@ -1,5 +1,6 @@
-//! A provider that speaks OAuth2 (RFC 6749 with the code challenges of RFC 7636): it gives codes, takes each once, gives
-//! tokens that end, renews them for refresh tokens that it takes once too, and serves an API for the token of the day.
+//! A provider that speaks OAuth2 (RFC 6749 with the code challenges of RFC 7636): it gives codes,
+//! takes each once, gives tokens that end, renews them for refresh tokens that it takes once too,
+//! and serves an API for the token of the day.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,13 +67,17 @@ impl OauthProvider {
     pub fn config(&self) -> Value {
         let base = self.target.url();
         json!({
-            "base_url": format!("{base}/api"), "authorization_url": format!("{base}/authorize"),
-            "token_url": format!("{base}/token"), "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET,
+            "base_url": format!("{base}/api"),
+            "authorization_url": format!("{base}/authorize"),
+            "token_url": format!("{base}/token"),
+            "client_id": CLIENT_ID,
+            "client_secret": CLIENT_SECRET,
             "scopes": "read write",
         })
     }
 
-    /// A person's browser goes to `authorization_url`, the person agrees: where the browser is sent from there.
+    /// A person's browser goes to `authorization_url`, the person agrees: where the browser is sent
+    /// from there.
     pub fn consent(&self, authorization_url: &str) -> Url {
         let url = Url::parse(authorization_url).expect("an authorization URL");
         let params: HashMap<String, String> = url.query_pairs().into_owned().collect();
@@ -83,7 +88,8 @@ impl OauthProvider {
         let mut state = lock(&self.state);
         state.given += 1;
         let code = format!("code/{}", state.given);
-        let (challenge, back) = (params["code_challenge"].clone(), params["redirect_uri"].clone());
+        let challenge = params["code_challenge"].clone();
+        let back = params["redirect_uri"].clone();
         state.codes.insert(code.clone(), (challenge, back.clone()));
         let mut back = Url::parse(&back).expect("a redirect address");
         back.query_pairs_mut()
@@ -128,8 +134,8 @@ impl State {
         if !request.path.starts_with("/api") {
             return answer(404, &json!({"error": "not_found"}));
         }
-        let authorized =
-            !self.access.is_empty() && request.header("authorization") == format!("Bearer {}", self.access);
+        let authorized = !self.access.is_empty()
+            && request.header("authorization") == format!("Bearer {}", self.access);
         if authorized {
             answer(200, &json!({"ok": true, "data": [{"id": 1}]}))
         } else {
@@ -138,20 +144,28 @@ impl State {
     }
 
     fn token(&mut self, body: &[u8]) -> Reply {
-        let form: Url = format!("form:?{}", String::from_utf8_lossy(body)).parse().expect("a form");
+        let form: Url = format!("form:?{}", String::from_utf8_lossy(body))
+            .parse()
+            .expect("a form");
         let fields: HashMap<String, String> = form.query_pairs().into_owned().collect();
         let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
         self.grants.push(field("grant_type"));
         if field("client_id") != CLIENT_ID || field("client_secret") != CLIENT_SECRET {
             return answer(401, &json!({"error": "invalid_client"}));
         }
-        let refused = |why: &str| answer(400, &json!({"error": "invalid_grant", "error_description": why}));
+        let refused = |why: &str| {
+            answer(
+                400,
+                &json!({"error": "invalid_grant", "error_description": why}),
+            )
+        };
         match field("grant_type").as_str() {
             "authorization_code" => {
                 let Some((challenge, back)) = self.codes.remove(&field("code")) else {
                     return refused("the code is not known, or was taken");
                 };
-                let shown = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier").as_bytes()));
+                let shown =
+                    URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier").as_bytes()));
                 if shown != challenge || back != field("redirect_uri") {
                     return refused("the verifier or the redirect address is another");
                 }
@@ -159,7 +173,9 @@ impl State {
             "refresh_token" => match self.renewal {
                 Renewal::Away => return answer(503, &json!({})),
                 Renewal::Refused => return refused("the grant was revoked"),
-                Renewal::Granted if field("refresh_token") != self.refresh => return refused("the token was taken"),
+                Renewal::Granted if field("refresh_token") != self.refresh => {
+                    return refused("the token was taken");
+                }
                 Renewal::Granted => {}
             },
             "client_credentials" => {}
@@ -167,7 +183,11 @@ impl State {
         }
         self.given += 1;
         self.access = format!("access-{}-s3cret", self.given);
-        let mut tokens = json!({"access_token": self.access, "token_type": "Bearer", "expires_in": self.life_seconds});
+        let mut tokens = json!({
+            "access_token": self.access,
+            "token_type": "Bearer",
+            "expires_in": self.life_seconds,
+        });
         if field("grant_type") != "client_credentials" {
             self.refresh = format!("refresh-{}-s3cret", self.given);
             tokens["refresh_token"] = self.refresh.clone().into();
@@ -177,7 +197,11 @@ impl State {
 }
 
 fn answer(status: u16, body: &Value) -> Reply {
-    Reply::Answer(status, vec![("content-type".to_owned(), "application/json".to_owned())], body.to_string())
+    Reply::Answer(
+        status,
+        vec![("content-type".to_owned(), "application/json".to_owned())],
+        body.to_string(),
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -81,7 +81,10 @@ impl Log {
         }
         let find = |name: &str| match Self::ALL.into_iter().find(|log| log.name() == name) {
             Some(log) => Ok(log),
-            None => bail!("there is no log {name:?}: there are all, {}", Self::ALL.map(Self::name).join(", ")),
+            None => bail!(
+                "there is no log {name:?}: there are all, {}",
+                Self::ALL.map(Self::name).join(", ")
+            ),
         };
         text.split(',').map(find).collect()
     }
@@ -94,21 +97,41 @@ impl Log {
 pub async fn run(log: Log, extent: Extent) -> Result<Report> {
     let database = (log == Log::Postgres).then(Database::fresh);
     let bytes = extent.backlog_bytes.to_string();
-    let mut environment = vec![("KANAT_BACKLOG_BYTES", bytes.as_str()), ("KANAT_METRICS_LISTEN", "127.0.0.1:0")];
-    environment.extend(database.as_ref().map(|database| ("KANAT_DATABASE_URL", database.url())));
+    let mut environment = vec![
+        ("KANAT_BACKLOG_BYTES", bytes.as_str()),
+        ("KANAT_METRICS_LISTEN", "127.0.0.1:0"),
+    ];
+    environment.extend(
+        database
+            .as_ref()
+            .map(|database| ("KANAT_DATABASE_URL", database.url())),
+    );
     let app = TestApp::start_with(&environment).await;
     // Senders that use up their threads hold up no answer of the target.
-    let apart = Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
+    let apart = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("no runtime")?;
     let target = FakeTarget::scripted(|_, _| Reply::After(ANSWERED_AFTER, 200));
     let target = apart.spawn(target).await.context("no target")?;
     let config = json!({ "base_url": target.url(), "auth": "none", "concurrency": CONCURRENCY });
     let instance = json!({ "catalogId": "http", "name": "erp", "config": config });
-    app.api.post("/api/v1/connectors/instances", &instance).await.expect(201);
-    let yaml = "flow: orders\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n";
+    app.api
+        .post("/api/v1/connectors/instances", &instance)
+        .await
+        .expect(201);
+    let yaml = "flow: orders\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
+                erp\n  endpoint: /in\n";
     let (_, url) = app.api.deployed(yaml).await;
-    let path = url.strip_prefix(&app.base).context("the webhook is at the service's own address")?;
+    let path = url
+        .strip_prefix(&app.base)
+        .context("the webhook is at the service's own address")?;
 
-    let pace = Pace { per_second: extent.per_second, waiting: CONNECTIONS };
+    let pace = Pace {
+        per_second: extent.per_second,
+        waiting: CONNECTIONS,
+    };
     let load = Load::start(&app.base, path, None, pace);
     let begun = Instant::now();
     let mut peak_backlog_bytes = 0.0_f64;
@@ -144,7 +167,8 @@ pub async fn run(log: Log, extent: Extent) -> Result<Report> {
     Ok(report)
 }
 
-/// Waits until so many requests have arrived, or none does any more. Returns when the last one came.
+/// Waits until so many requests have arrived, or none does any more. Returns when the last one
+/// came.
 async fn delivered(target: &FakeTarget, count: usize) -> Instant {
     let mut former = target.count();
     let mut since = Instant::now();
@@ -161,29 +185,66 @@ async fn delivered(target: &FakeTarget, count: usize) -> Instant {
 
 async fn backlog_bytes(app: &TestApp) -> f64 {
     let log = app.log();
-    let line = log.lines().rfind(|line| line.contains("metrics are served")).expect("the address is logged");
+    let line = log
+        .lines()
+        .rfind(|line| line.contains("metrics are served"))
+        .expect("the address is logged");
     let line: Value = serde_json::from_str(line).expect("a line of the log is JSON");
-    let address = line["url"].as_str().expect("the address is a text").to_owned();
-    let scrape = app.api.without_key().get(&format!("{address}/metrics")).await.text;
-    let sample = scrape.lines().find_map(|line| line.strip_prefix("kanat_backlog_bytes "));
-    sample.and_then(|value| value.parse().ok()).expect("a node tells its backlog")
+    let address = line["url"]
+        .as_str()
+        .expect("the address is a text")
+        .to_owned();
+    let scrape = app
+        .api
+        .without_key()
+        .get(&format!("{address}/metrics"))
+        .await
+        .text;
+    let sample = scrape
+        .lines()
+        .find_map(|line| line.strip_prefix("kanat_backlog_bytes "));
+    sample
+        .and_then(|value| value.parse().ok())
+        .expect("a node tells its backlog")
 }
 
 fn message_id(accepted: &str) -> String {
     let answer: Value = serde_json::from_str(accepted).expect("a 202 is JSON");
-    answer["messageId"].as_str().expect("it has the message's id").to_owned()
+    answer["messageId"]
+        .as_str()
+        .expect("it has the message's id")
+        .to_owned()
 }
 
 impl Report {
     fn judge(&self) -> Result<()> {
         let Self { load, lost, .. } = self;
-        ensure!(!load.accepted.is_empty() && !load.refused.is_empty(), "nothing was accepted, or nothing refused");
+        ensure!(
+            !load.accepted.is_empty() && !load.refused.is_empty(),
+            "nothing was accepted, or nothing refused"
+        );
         let unexplained = load.refused.iter().find(|text| !text.starts_with("503"));
-        ensure!(load.asked_to_wait == load.refused.len(), "refused without 503 and Retry-After: {unexplained:?}");
-        ensure!(lost.is_empty(), "{} were accepted and not delivered: {}", lost.len(), lost.join(", "));
+        ensure!(
+            load.asked_to_wait == load.refused.len(),
+            "refused without 503 and Retry-After: {unexplained:?}"
+        );
+        ensure!(
+            lost.is_empty(),
+            "{} were accepted and not delivered: {}",
+            lost.len(),
+            lost.join(", ")
+        );
         let bound = self.extent.backlog_bytes as f64;
-        ensure!(self.peak_backlog_bytes <= bound, "the backlog came to {} bytes", self.peak_backlog_bytes);
-        ensure!(self.peak_memory_kib <= MEMORY_KIB, "the service took {} KiB", self.peak_memory_kib);
+        ensure!(
+            self.peak_backlog_bytes <= bound,
+            "the backlog came to {} bytes",
+            self.peak_backlog_bytes
+        );
+        ensure!(
+            self.peak_memory_kib <= MEMORY_KIB,
+            "the service took {} KiB",
+            self.peak_memory_kib
+        );
         Ok(())
     }
 
@@ -193,13 +254,19 @@ impl Report {
     /// The overload cost too many deliveries.
     pub fn judge_rate(&self) -> Result<()> {
         let least = LEAST_SHARE * self.sustainable;
-        ensure!(self.under_load >= least, "{:.0} were delivered a second, of {:.0}", self.under_load, self.sustainable);
+        ensure!(
+            self.under_load >= least,
+            "{:.0} were delivered a second, of {:.0}",
+            self.under_load,
+            self.sustainable
+        );
         Ok(())
     }
 
-    pub const HEAD: &str = "| log | offered/s | accepted | refused | delivered | lost | twice | delivered/s under load | \
-        sustainable/s | backlog at most, MiB | memory at most, MiB |\n\
-        | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    pub const HEAD: &str = "| log | offered/s | accepted | refused | delivered | lost | twice | \
+                            delivered/s under load | sustainable/s | backlog at most, MiB | \
+                            memory at most, MiB |\n| --- | --- | --- | --- | --- | --- | --- | \
+                            --- | --- | --- | --- |\n";
 
     /// Returns the report as a row below [`Self::HEAD`].
     pub fn row(&self) -> String {

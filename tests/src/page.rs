@@ -1,5 +1,5 @@
-//! Pages of the documentation: their blocks, and a reader who types those marked `sh` into fresh terminals. What the
-//! marks mean is in `docs/ADDING.md`.
+//! Pages of the documentation: their blocks, and a reader who types those marked `sh` into fresh
+//! terminals. What the marks mean is in `docs/ADDING.md`.
 
 mod output;
 mod reader;
@@ -54,10 +54,20 @@ pub fn blocks(page: &str) -> Vec<Block> {
         let mut words = mark.split_whitespace().map(str::to_owned);
         let language = words.next().unwrap_or_default();
         match blocks.last_mut() {
-            Some(before) if adjacent && language == "text" && before.language == "sh" => before.output = Some(text),
+            Some(before) if adjacent && language == "text" && before.language == "sh" => {
+                before.output = Some(text)
+            }
             _ => {
-                let (section, words) = (section.clone(), words.collect());
-                blocks.push(Block { line: index + 2, section, language, words, text, output: None });
+                let section = section.clone();
+                let words = words.collect();
+                blocks.push(Block {
+                    line: index + 2,
+                    section,
+                    language,
+                    words,
+                    text,
+                    output: None,
+                });
             }
         }
         adjacent = true;
@@ -71,13 +81,23 @@ mod tests {
 
     #[test]
     fn finds_blocks_with_their_sections_and_what_they_print() {
-        let page = "# Page\n\n```text\nfree\n```\n\n## One\n\n- item\n\n  ```sh terminal=2\n  kanat up\n  ```\n\n  ```text\n  \
-                    up\n  ```\n\nmore\n\n```text\nfree too\n```\n";
+        let page = "# Page\n\n```text\nfree\n```\n\n## One\n\n- item\n\n  ```sh terminal=2\n  \
+                    kanat up\n  ```\n\n  ```text\n  up\n  ```\n\nmore\n\n```text\nfree too\n```\n";
         let found = blocks(page);
-        let told: Vec<_> =
-            found.iter().map(|block| (block.line, block.section.as_str(), block.text.as_str())).collect();
-        assert_eq!(told, [(4, "", "free\n"), (12, "One", "kanat up\n"), (22, "One", "free too\n")]);
-        assert_eq!((found[1].language.as_str(), found[1].says("terminal=2")), ("sh", true));
+        let told: Vec<_> = found
+            .iter()
+            .map(|block| (block.line, block.section.as_str(), block.text.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (4, "", "free\n"),
+                (12, "One", "kanat up\n"),
+                (22, "One", "free too\n")
+            ]
+        );
+        assert_eq!(found[1].language.as_str(), "sh");
+        assert!(found[1].says("terminal=2"));
         assert_eq!(found[1].output.as_deref(), Some("up\n"));
     }
 }

@@ -1,5 +1,5 @@
-//! A Python with the packages of `tests/python/requirements.txt` and the stubs of `proto/`, in a folder under `target/`
-//! that later runs find again.
+//! A Python with the packages of `tests/python/requirements.txt` and the stubs of `proto/`, in a
+//! folder under `target/` that later runs find again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,10 @@ impl Python {
         let stubs = tempfile::tempdir()?;
         let proto = root().join("proto");
         let mut protoc = Command::new(&interpreter);
-        protoc.args(["-m", "grpc_tools.protoc"]).arg("-I").arg(&proto);
+        protoc
+            .args(["-m", "grpc_tools.protoc"])
+            .arg("-I")
+            .arg(&proto);
         for option in ["--python_out", "--grpc_python_out"] {
             protoc.arg(option).arg(stubs.path());
         }
@@ -51,7 +54,10 @@ impl Python {
     /// When it fails; the error has what it wrote to standard error.
     pub async fn run(&self, script: &str, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.interpreter);
-        command.arg(root().join("tests/python").join(script)).args(arguments).env("PYTHONPATH", self.stubs.path());
+        command
+            .arg(root().join("tests/python").join(script))
+            .args(arguments)
+            .env("PYTHONPATH", self.stubs.path());
         run(&mut command).await
     }
 }
@@ -61,12 +67,23 @@ async fn environment() -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     std::fs::read_to_string(&requirements)?.hash(&mut hasher);
     let folder = crate::app::build_folder().join(format!("python-{:x}", hasher.finish()));
-    let (interpreter, ready) = (folder.join("bin/python"), folder.join("ready"));
+    let interpreter = folder.join("bin/python");
+    let ready = folder.join("ready");
     let _making = MAKING.lock().await;
     if !ready.exists() {
         // What an earlier run left half-made is made anew.
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)).await?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&folder))
+        .await?;
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--requirement",
+        ];
         run(Command::new(&interpreter).args(pip).arg(&requirements)).await?;
         std::fs::write(ready, "")?;
     }
@@ -74,7 +91,11 @@ async fn environment() -> Result<PathBuf> {
 }
 
 async fn run(command: &mut Command) -> Result<String> {
-    let output = command.kill_on_drop(true).output().await.with_context(|| format!("cannot run {command:?}"))?;
+    let output = command
+        .kill_on_drop(true)
+        .output()
+        .await
+        .with_context(|| format!("cannot run {command:?}"))?;
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} failed:\n{error}");
     Ok(String::from_utf8(output.stdout)?)

@@ -18,7 +18,11 @@ pub struct RawAnswer {
 impl RawAnswer {
     /// The values of a header, one after the other.
     pub fn header(&self, name: &str) -> String {
-        let values = self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let values = self
+            .headers
+            .iter()
+            .filter(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str());
         values.collect::<Vec<_>>().join(", ")
     }
 
@@ -27,14 +31,20 @@ impl RawAnswer {
     }
 
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
     }
 }
 
-/// A request with these lines and this body, which is told to be the last one of its connection. The first line is the
-/// request line, without its HTTP version; unless a line says otherwise there is a host and the body's length.
+/// A request with these lines and this body, which is told to be the last one of its connection.
+/// The first line is the request line, without its HTTP version; unless a line says otherwise there
+/// is a host and the body's length.
 pub fn request(lines: &[&str], body: &[u8]) -> Vec<u8> {
-    let has = |name: &str| lines.iter().any(|line| line.to_ascii_lowercase().starts_with(name));
+    let has = |name: &str| {
+        lines
+            .iter()
+            .any(|line| line.to_ascii_lowercase().starts_with(name))
+    };
     let mut head = format!("{} HTTP/1.1\r\nconnection: close\r\n", lines[0]);
     if !has("host:") {
         head.push_str("host: kanat.test\r\n");
@@ -42,13 +52,17 @@ pub fn request(lines: &[&str], body: &[u8]) -> Vec<u8> {
     if !has("content-length:") && !has("transfer-encoding:") && !body.is_empty() {
         head.push_str(&format!("content-length: {}\r\n", body.len()));
     }
-    lines[1..].iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
+    lines[1..]
+        .iter()
+        .for_each(|line| head.push_str(&format!("{line}\r\n")));
     [head.as_bytes(), b"\r\n", body].concat()
 }
 
 /// Sends bytes to the listener at `base`, and reads what it says until it closes the connection.
 pub async fn send(base: &str, bytes: &[u8]) -> RawAnswer {
-    let mut peer = TcpStream::connect(base.trim_start_matches("http://")).await.expect("the service listens");
+    let mut peer = TcpStream::connect(base.trim_start_matches("http://"))
+        .await
+        .expect("the service listens");
     // It may close, or reset, before it has read all.
     let _ = peer.write_all(bytes).await;
     let mut answer = Vec::new();
@@ -56,11 +70,25 @@ pub async fn send(base: &str, bytes: &[u8]) -> RawAnswer {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
     assert!(read.is_ok(), "kept waiting by {start:?}");
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    let end = end.unwrap_or_else(|| panic!("no answer to {start:?}: {:?}", String::from_utf8_lossy(&answer)));
+    let end = end.unwrap_or_else(|| {
+        panic!(
+            "no answer to {start:?}: {:?}",
+            String::from_utf8_lossy(&answer)
+        )
+    });
     let head = String::from_utf8(answer[..end].to_vec()).expect("a head is text");
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status line");
+    let status = lines
+        .next()
+        .and_then(|line| line.split(' ').nth(1)?.parse().ok())
+        .expect("a status line");
     let headers = lines.filter_map(|line| line.split_once(':'));
-    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
-    RawAnswer { status, headers, body: answer[end + 4..].to_vec() }
+    let headers = headers
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    RawAnswer {
+        status,
+        headers,
+        body: answer[end + 4..].to_vec(),
+    }
 }

@@ -18,12 +18,19 @@ pub struct Relay {
 impl Relay {
     /// Relays to `to`, a host and port.
     pub async fn start(to: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
-        let (to, sent) = (to.to_owned(), Arc::new(AtomicU64::new(0)));
+        let to = to.to_owned();
+        let sent = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, to, Arc::clone(&sent)));
-        Self { address, sent, _tasks: tasks }
+        Self {
+            address,
+            sent,
+            _tasks: tasks,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -39,7 +46,8 @@ impl Relay {
 async fn accept(listener: TcpListener, to: String, sent: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
     while let Ok((caller, _)) = listener.accept().await {
-        let (to, sent) = (to.clone(), Arc::clone(&sent));
+        let to = to.clone();
+        let sent = Arc::clone(&sent);
         // It ends with an error when either side is killed.
         connections.spawn(async move {
             let _ = relay(caller, &to, &sent).await;
@@ -52,8 +60,8 @@ async fn relay(caller: TcpStream, to: &str, sent: &AtomicU64) -> std::io::Result
     let listener = TcpStream::connect(to).await?;
     caller.set_nodelay(true)?;
     listener.set_nodelay(true)?;
-    let ((mut from_caller, mut to_caller), (mut from_listener, mut to_listener)) =
-        (caller.into_split(), listener.into_split());
+    let (mut from_caller, mut to_caller) = caller.into_split();
+    let (mut from_listener, mut to_listener) = listener.into_split();
     let forth = async {
         copy(&mut from_caller, &mut to_listener).await?;
         to_listener.shutdown().await

@@ -1,4 +1,5 @@
-//! A split deployment: control planes and nodes as processes of their own, on one PostgreSQL database.
+//! A split deployment: control planes and nodes as processes of their own, on one PostgreSQL
+//! database.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,7 +16,8 @@ use crate::{Rest, until};
 
 pub const JOIN_TOKEN: &str = "a-join-token-for-tests";
 
-/// What the processes of a deployment have in common; its database and folder go when it is dropped.
+/// What the processes of a deployment have in common; its database and folder go when it is
+/// dropped.
 pub struct Split {
     pub database: Database,
     pub folder: TempDir,
@@ -24,27 +26,52 @@ pub struct Split {
 impl Split {
     pub fn new() -> Self {
         let folder = TempDir::with_prefix("kanat-split-").expect("a temporary folder can be made");
-        Self { database: Database::fresh(), folder }
+        Self {
+            database: Database::fresh(),
+            folder,
+        }
     }
 
     /// Makes a deployment whose folder lies below this one and is kept.
     pub fn new_in(folder: &Path) -> Self {
-        let mut folder = TempDir::with_prefix_in("split-", folder).expect("a temporary folder can be made");
+        let mut folder =
+            TempDir::with_prefix_in("split-", folder).expect("a temporary folder can be made");
         folder.disable_cleanup(true);
-        Self { database: Database::fresh(), folder }
+        Self {
+            database: Database::fresh(),
+            folder,
+        }
     }
 
     /// A further control plane. All share the folder that holds their master key.
     pub async fn control_plane(&self, name: &str) -> TestProcess {
         let data_dir = self.folder.path().join("control");
-        self.process(name, "control-plane", data_dir, &[("KANAT_JOIN_TOKEN", JOIN_TOKEN)], None).await
+        self.process(
+            name,
+            "control-plane",
+            data_dir,
+            &[("KANAT_JOIN_TOKEN", JOIN_TOKEN)],
+            None,
+        )
+        .await
     }
 
     /// The same, with these variables in its environment.
-    pub async fn control_plane_with(&self, name: &str, environment: &[(&str, &str)]) -> TestProcess {
+    pub async fn control_plane_with(
+        &self,
+        name: &str,
+        environment: &[(&str, &str)],
+    ) -> TestProcess {
         let mut all = vec![("KANAT_JOIN_TOKEN", JOIN_TOKEN)];
         all.extend(environment);
-        self.process(name, "control-plane", self.folder.path().join("control"), &all, None).await
+        self.process(
+            name,
+            "control-plane",
+            self.folder.path().join("control"),
+            &all,
+            None,
+        )
+        .await
     }
 
     /// A control plane over TLS that lets nodes in by their certificate alone.
@@ -59,7 +86,8 @@ impl Split {
         authority: &Authority,
         more: &[(&str, &str)],
     ) -> TestProcess {
-        let (identity, clients) = (authority.identity(name), authority.file());
+        let identity = authority.identity(name);
+        let clients = authority.file();
         let mut environment = vec![
             ("KANAT_TLS_CERT", identity.certificate.as_str()),
             ("KANAT_TLS_KEY", &identity.key),
@@ -67,11 +95,24 @@ impl Split {
         ];
         environment.extend(more);
         let data_dir = self.folder.path().join("control");
-        self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
+        self.process(
+            name,
+            "control-plane",
+            data_dir,
+            &environment,
+            Some(authority.pem()),
+        )
+        .await
     }
 
-    /// A control plane over TLS, under a certificate of these host names too, that lets nodes in by their token.
-    pub async fn control_plane_behind_tls(&self, name: &str, authority: &Authority, hosts: &[&str]) -> TestProcess {
+    /// A control plane over TLS, under a certificate of these host names too, that lets nodes in by
+    /// their token.
+    pub async fn control_plane_behind_tls(
+        &self,
+        name: &str,
+        authority: &Authority,
+        hosts: &[&str],
+    ) -> TestProcess {
         let identity = authority.identity_for(name, hosts);
         let environment = [
             ("KANAT_TLS_CERT", identity.certificate.as_str()),
@@ -79,7 +120,14 @@ impl Split {
             ("KANAT_JOIN_TOKEN", JOIN_TOKEN),
         ];
         let data_dir = self.folder.path().join("control");
-        self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
+        self.process(
+            name,
+            "control-plane",
+            data_dir,
+            &environment,
+            Some(authority.pem()),
+        )
+        .await
     }
 
     /// A node that shows this certificate, over TLS on both sides.
@@ -90,10 +138,12 @@ impl Split {
         own: &Authority,
         trusted: &Authority,
     ) -> TestProcess {
-        self.node_over_tls_with(name, control, own, trusted, &[]).await
+        self.node_over_tls_with(name, control, own, trusted, &[])
+            .await
     }
 
-    /// The same, with these variables in its environment. Its certificate is of `<name>.example.com`.
+    /// The same, with these variables in its environment. Its certificate is of
+    /// `<name>.example.com`.
     pub async fn node_over_tls_with(
         &self,
         name: &str,
@@ -112,7 +162,8 @@ impl Split {
         ];
         environment.extend(more);
         let data_dir = self.folder.path().join(name);
-        self.process(name, "data-plane", data_dir, &environment, Some(own.pem())).await
+        self.process(name, "data-plane", data_dir, &environment, Some(own.pem()))
+            .await
     }
 
     /// A further node of these control planes.
@@ -127,32 +178,55 @@ impl Split {
         control_planes: &[&TestProcess],
         environment: &[(&str, &str)],
     ) -> TestProcess {
-        let urls: Vec<_> = control_planes.iter().map(|process| process.base.as_str()).collect();
+        let urls: Vec<_> = control_planes
+            .iter()
+            .map(|process| process.base.as_str())
+            .collect();
         let urls = urls.join(",");
-        let mut all = vec![("KANAT_CONTROL_PLANE", urls.as_str()), ("KANAT_JOIN_TOKEN", JOIN_TOKEN)];
+        let mut all = vec![
+            ("KANAT_CONTROL_PLANE", urls.as_str()),
+            ("KANAT_JOIN_TOKEN", JOIN_TOKEN),
+        ];
         all.extend(environment);
-        self.process(name, "data-plane", self.folder.path().join(name), &all, None).await
+        self.process(
+            name,
+            "data-plane",
+            self.folder.path().join(name),
+            &all,
+            None,
+        )
+        .await
     }
 
     /// The key that the control planes made for themselves.
     pub fn master_key(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("control/master.key")).expect("a control plane has started")
+        std::fs::read_to_string(self.folder.path().join("control/master.key"))
+            .expect("a control plane has started")
     }
 
     /// Writes what is published into a file; gives its path.
     pub async fn plan_file(&self) -> String {
         let file = self.folder.path().join("plans.sealed");
         let mut command = Command::new(binary());
-        command.args(["control-plane", "--data-dir"]).arg(self.folder.path().join("control"));
-        command.arg("--write-plan-file").arg(&file).env("KANAT_DATABASE_URL", self.database.url());
+        command
+            .args(["control-plane", "--data-dir"])
+            .arg(self.folder.path().join("control"));
+        command
+            .arg("--write-plan-file")
+            .arg(&file)
+            .env("KANAT_DATABASE_URL", self.database.url());
         assert!(command.status().await.expect("kanat runs").success());
-        file.to_str().expect("temporary folders have plain names").to_owned()
+        file.to_str()
+            .expect("temporary folders have plain names")
+            .to_owned()
     }
 
     /// Has a node told to drain, as an operator would.
     pub async fn drain_node(&self, id: &str) {
         let mut command = Command::new(binary());
-        command.args(["control-plane", "--drain-node", id]).env("KANAT_DATABASE_URL", self.database.url());
+        command
+            .args(["control-plane", "--drain-node", id])
+            .env("KANAT_DATABASE_URL", self.database.url());
         assert!(command.status().await.expect("kanat runs").success());
     }
 
@@ -173,12 +247,25 @@ impl Split {
         environment: &[(&str, &str)],
         authority: Option<String>,
     ) -> TestProcess {
-        let mut all = vec![("KANAT_BOOTSTRAP_API_KEY", KEY), ("KANAT_DATABASE_URL", self.database.url())];
+        let mut all = vec![
+            ("KANAT_BOOTSTRAP_API_KEY", KEY),
+            ("KANAT_DATABASE_URL", self.database.url()),
+        ];
         all.push(("KANAT_METRICS_LISTEN", "127.0.0.1:0"));
         all.extend(environment);
-        let environment = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let environment = all
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         let log = self.folder.path().join(format!("{name}.log"));
-        let start = Start { command, data_dir, environment, listen: "127.0.0.1:0".to_owned(), log, authority };
+        let start = Start {
+            command,
+            data_dir,
+            environment,
+            listen: "127.0.0.1:0".to_owned(),
+            log,
+            authority,
+        };
         TestProcess::start(start).await
     }
 }
@@ -221,12 +308,24 @@ impl TestProcess {
     async fn start(start: Start) -> Self {
         let (child, mut lines) = spawn(&start).expect("kanat starts");
         let base = listens(&mut lines).await.expect("kanat starts");
-        let base = base.unwrap_or_else(|| panic!("kanat {} ended before it listened:\n{}", start.command, start.log()));
+        let base = base.unwrap_or_else(|| {
+            panic!(
+                "kanat {} ended before it listened:\n{}",
+                start.command,
+                start.log()
+            )
+        });
         let api = match &start.authority {
             None => Rest::new(&base, KEY),
             Some(authority) => Rest::trusting(&base, KEY, authority),
         };
-        Self { child, base, api, start, lines: None }
+        Self {
+            child,
+            base,
+            api,
+            start,
+            lines: None,
+        }
     }
 
     pub fn pid(&self) -> u32 {
@@ -252,7 +351,11 @@ impl TestProcess {
 
     pub async fn signal(&self, name: &str) {
         let id = self.child.id().expect("the process runs").to_string();
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(id).status().await;
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(id)
+            .status()
+            .await;
         assert!(sent.expect("kill runs").success());
     }
 
@@ -267,19 +370,30 @@ impl TestProcess {
         self.listens().await;
     }
 
-    /// The same, with these variables beside or in place of those that it had. Where they give it a point to die at, and
-    /// there are calls enough, it may be dead before it says that it listens.
+    /// The same, with these variables beside or in place of those that it had. Where they give it a
+    /// point to die at, and there are calls enough, it may be dead before it says that it listens.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
         self.spawn_again_with(environment);
         let listens = self.said_where().await;
-        let ended = || format!("kanat {} ended before it listened:\n{}", self.start.command, self.log());
+        let ended = || {
+            format!(
+                "kanat {} ended before it listened:\n{}",
+                self.start.command,
+                self.log()
+            )
+        };
         assert!(listens || crate::app::dies(environment), "{}", ended());
     }
 
-    /// The same as [`Self::spawn_again`], with these variables beside or in place of those that it had.
+    /// The same as [`Self::spawn_again`], with these variables beside or in place of those that it
+    /// had.
     pub fn spawn_again_with(&mut self, environment: &[(&str, &str)]) {
-        self.start.environment.retain(|(name, _)| environment.iter().all(|(new, _)| new != name));
-        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        self.start
+            .environment
+            .retain(|(name, _)| environment.iter().all(|(new, _)| new != name));
+        let environment = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         self.start.environment.extend(environment);
         self.spawn_again();
     }
@@ -293,28 +407,48 @@ impl TestProcess {
 
     /// Waits until it says that it listens.
     pub async fn listens(&mut self) {
-        assert!(self.said_where().await, "kanat {} ended before it listened:\n{}", self.start.command, self.log());
+        assert!(
+            self.said_where().await,
+            "kanat {} ended before it listened:\n{}",
+            self.start.command,
+            self.log()
+        );
     }
 
     /// Whether it came to say that it listens.
     async fn said_where(&mut self) -> bool {
-        let mut lines = self.lines.take().expect("it was started and not waited for");
+        let mut lines = self
+            .lines
+            .take()
+            .expect("it was started and not waited for");
         let base = listens(&mut lines).await.expect("kanat starts again");
         base.map(|base| assert_eq!(base, self.base)).is_some()
     }
 
     /// The sum of a metric over its labels.
     pub async fn metric(&self, name: &str) -> f64 {
-        let answer = self.api.without_key().get(&format!("{}/metrics", self.metrics())).await;
-        let samples = answer.text.lines().filter_map(|line| line.strip_prefix(name));
+        let answer = self
+            .api
+            .without_key()
+            .get(&format!("{}/metrics", self.metrics()))
+            .await;
+        let samples = answer
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix(name));
         let samples = samples.filter(|rest| rest.starts_with([' ', '{']));
-        samples.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        samples
+            .filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 
     /// Where its metrics are, as its log told last.
     pub fn metrics(&self) -> String {
         let log = self.log();
-        let line = log.lines().rfind(|line| line.contains("metrics are served")).expect("the address is logged");
+        let line = log
+            .lines()
+            .rfind(|line| line.contains("metrics are served"))
+            .expect("the address is logged");
         let line: serde_json::Value = serde_json::from_str(line).expect("the log is JSON");
         crate::rest::text(&line["url"])
     }
@@ -325,13 +459,18 @@ impl TestProcess {
     }
 
     pub async fn becomes_ready(&self) {
-        until(&format!("{} is ready", self.start.command), || async { (self.readiness().await == 200).then_some(()) })
-            .await;
+        until(&format!("{} is ready", self.start.command), || async {
+            (self.readiness().await == 200).then_some(())
+        })
+        .await;
     }
 }
 
 fn spawn(start: &Start) -> Result<(Child, FirstLine)> {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(&start.log)?;
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&start.log)?;
     let mut child = Command::new(binary())
         .args([start.command, "--listen", &start.listen, "--data-dir"])
         .arg(&start.data_dir)
@@ -351,8 +490,17 @@ fn spawn(start: &Start) -> Result<(Child, FirstLine)> {
 
 /// Where it listens, by its first line; no place when it ended before.
 async fn listens(lines: &mut FirstLine) -> Result<Option<String>> {
-    let Some(line) = lines.next_line().await? else { return Ok(None) };
-    let base = line.rsplit(' ').next().context("an empty first line")?.to_owned();
-    anyhow::ensure!(line.starts_with("kanat ") && base.starts_with("http"), "unexpected first line {line:?}");
+    let Some(line) = lines.next_line().await? else {
+        return Ok(None);
+    };
+    let base = line
+        .rsplit(' ')
+        .next()
+        .context("an empty first line")?
+        .to_owned();
+    anyhow::ensure!(
+        line.starts_with("kanat ") && base.starts_with("http"),
+        "unexpected first line {line:?}"
+    );
     Ok(Some(base))
 }

@@ -48,7 +48,10 @@ impl Received {
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -62,7 +65,11 @@ struct Inner {
 
 impl Inner {
     async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, Cut> {
-        self.released.subscribe().wait_for(|released| *released).await.map_err(|_| Cut)?;
+        self.released
+            .subscribe()
+            .wait_for(|released| *released)
+            .await
+            .map_err(|_| Cut)?;
         Ok(response(code, &[], "{}".to_owned()))
     }
 }
@@ -90,18 +97,37 @@ impl FakeTarget {
 
     /// Answers 500 to the first `failures` requests and 200 after them.
     pub async fn failing(failures: usize) -> Self {
-        Self::scripted(move |_, earlier| if earlier < failures { status(500) } else { ok() }).await
+        Self::scripted(move |_, earlier| {
+            if earlier < failures {
+                status(500)
+            } else {
+                ok()
+            }
+        })
+        .await
     }
 
     /// Answers as `script` says of the request and of how many came before it.
-    pub async fn scripted(script: impl Fn(&Received, usize) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    pub async fn scripted(
+        script: impl Fn(&Received, usize) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let (released, _) = watch::channel(false);
-        let inner = Arc::new(Inner { received: Mutex::default(), script: Box::new(script), released });
+        let inner = Arc::new(Inner {
+            received: Mutex::default(),
+            script: Box::new(script),
+            released,
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&inner)));
-        Self { address, inner, _tasks: tasks }
+        Self {
+            address,
+            inner,
+            _tasks: tasks,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -151,8 +177,11 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
                 let inner = Arc::clone(&inner);
                 async move { answer(request, &inner).await }
             });
-            // A script that cuts the connection ends it with an error; so does a peer that was killed.
-            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+            // A script that cuts the connection ends it with an error; so does a peer that was
+            // killed.
+            let _ = auto::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
         while connections.try_join_next().is_some() {}
     }
@@ -179,8 +208,17 @@ impl From<Infallible> for Cut {
 async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Full<Bytes>>, Cut> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    let path = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let received = Received { method: parts.method.to_string(), path, headers: parts.headers, body };
+    let path = parts
+        .uri
+        .path_and_query()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let received = Received {
+        method: parts.method.to_string(),
+        path,
+        headers: parts.headers,
+        body,
+    };
     let reply = {
         let mut all = lock(&inner.received);
         let reply = (inner.script)(&received, all.len());
@@ -200,9 +238,13 @@ async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Fu
 }
 
 fn response(code: u16, headers: &[(String, String)], body: String) -> Response<Full<Bytes>> {
-    let mut builder = Response::builder().status(code).header("content-type", "application/json");
+    let mut builder = Response::builder()
+        .status(code)
+        .header("content-type", "application/json");
     for (name, value) in headers {
         builder = builder.header(name, value);
     }
-    builder.body(Full::new(Bytes::from(body))).expect("a script gives a valid answer")
+    builder
+        .body(Full::new(Bytes::from(body)))
+        .expect("a script gives a valid answer")
 }

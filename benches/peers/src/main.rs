@@ -1,5 +1,6 @@
-//! The mapping of eleven fields of an order, by Kanat and by other crates: the same order in, the same document out, from bytes
-//! to bytes, and what each allocates for it. Run by `cargo xtask bench`.
+//! The mapping of eleven fields of an order, by Kanat and by other crates: the same order in, the
+//! same document out, from bytes to bytes, and what each allocates for it. Run by
+//! `cargo xtask bench`.
 
 mod jaq;
 mod kanat;

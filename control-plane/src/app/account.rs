@@ -17,7 +17,12 @@ pub async fn place(app: &App, caller: &Caller) -> Result<Place, Error> {
     let mut tx = app.store.read().await?;
     let account = account::get(&mut tx, &caller.account_id).await?;
     let account = account.ok_or_else(|| Error::not_found("account", caller.account_id.as_str()))?;
-    let environment = environment::find(&mut tx, &caller.account_id, caller.environment_id.as_str()).await?;
-    let environment = environment.ok_or_else(|| Error::not_found("environment", caller.environment_id.as_str()))?;
-    Ok(Place { account, environment })
+    let environment =
+        environment::find(&mut tx, &caller.account_id, caller.environment_id.as_str()).await?;
+    let environment = environment
+        .ok_or_else(|| Error::not_found("environment", caller.environment_id.as_str()))?;
+    Ok(Place {
+        account,
+        environment,
+    })
 }

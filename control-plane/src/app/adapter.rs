@@ -1,4 +1,5 @@
-//! Use-cases of adapters. Code that does not run is refused before it is stored; what is changed runs on the nodes at once.
+//! Use-cases of adapters. Code that does not run is refused before it is stored; what is changed
+//! runs on the nodes at once.
 
 pub mod template;
 
@@ -56,7 +57,10 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Adap
         environment_id: caller.environment_id.clone(),
         name: name::check("name", &new.name)?,
         description: name::check_description("description", new.description)?,
-        kind: new.kind.as_deref().map_or(Ok(Kind::Transform), check_kind)?,
+        kind: new
+            .kind
+            .as_deref()
+            .map_or(Ok(Kind::Transform), check_kind)?,
         code: check_code(app, caller, new.code).await?,
         version: 1,
         created_at: now,
@@ -74,7 +78,12 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Adap
 }
 
 /// The environment's adapters, newest first.
-pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Adapter>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    filter: &Filter,
+    page: Page,
+) -> Result<Paged<Adapter>, Error> {
     if !filter.kind.is_empty() {
         check_kind(&filter.kind)?;
     }
@@ -132,7 +141,12 @@ pub async fn update(
 }
 
 /// Takes an adapter out of service; not while a deployed flow calls it.
-pub async fn delete(app: &App, caller: &Caller, id: &AdapterId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &AdapterId,
+    if_match: &IfMatch,
+) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -146,19 +160,28 @@ pub async fn delete(app: &App, caller: &Caller, id: &AdapterId, if_match: &IfMat
 }
 
 /// Runs an adapter on an input, JSON text, as nodes do.
-pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Result<Tested, Error> {
+pub async fn test(
+    app: &App,
+    caller: &Caller,
+    id: &AdapterId,
+    input: &str,
+) -> Result<Tested, Error> {
     check_json("input", input)?;
     let found = get(app, caller, id).await?;
     let mut session = app.adapters.lease(asker(caller)).await;
     let begun = Instant::now();
-    let called = kanat_script::blocking(|| session.call(&Script::new(found.code), input, TEST_CONTEXT));
+    let called =
+        kanat_script::blocking(|| session.call(&Script::new(found.code), input, TEST_CONTEXT));
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
     if let Err(failure) = &called.output
         && failure.kind == kanat_script::Kind::Unavailable
     {
         return Err(Error::unavailable(failure.message.clone()));
     }
-    Ok(Tested { called, duration_ms })
+    Ok(Tested {
+        called,
+        duration_ms,
+    })
 }
 
 /// What a test's code gets as `context`.
@@ -166,7 +189,10 @@ const TEST_CONTEXT: &str = r#"{"test":true}"#;
 
 /// The caller to whom a test's calls are counted: all tests of an environment are one.
 pub fn asker(caller: &Caller) -> Asker<'_> {
-    Asker { environment: caller.environment_id.as_str(), key: caller.environment_id.as_str() }
+    Asker {
+        environment: caller.environment_id.as_str(),
+        key: caller.environment_id.as_str(),
+    }
 }
 
 /// The tag of an adapter as it now is.
@@ -191,8 +217,12 @@ async fn existing(db: &mut Db, caller: &Caller, id: &AdapterId) -> Result<Adapte
 }
 
 fn check_kind(text: &str) -> Result<Kind, Error> {
-    Kind::parse(text)
-        .ok_or_else(|| Error::field("type", format!("{text:?} is no type of an adapter: transform, source or target")))
+    Kind::parse(text).ok_or_else(|| {
+        Error::field(
+            "type",
+            format!("{text:?} is no type of an adapter: transform, source or target"),
+        )
+    })
 }
 
 /// Code that runs and defines `transform`. Errors name line and column.
@@ -201,14 +231,23 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
         return Err(Error::field("code", "must not be empty"));
     }
     if code.len() > MAX_CODE_BYTES {
-        return Err(Error::field("code", format!("has {} bytes; it may have {MAX_CODE_BYTES}", code.len())));
+        return Err(Error::field(
+            "code",
+            format!("has {} bytes; it may have {MAX_CODE_BYTES}", code.len()),
+        ));
     }
     if code.contains('\0') {
         return Err(Error::field("code", "must not contain a NUL character"));
     }
-    match app.adapters.check(asker(caller), &Script::new(code.as_str())).await {
+    match app
+        .adapters
+        .check(asker(caller), &Script::new(code.as_str()))
+        .await
+    {
         Ok(()) => Ok(code),
-        Err(failure) if failure.kind == kanat_script::Kind::Unavailable => Err(Error::unavailable(failure.message)),
+        Err(failure) if failure.kind == kanat_script::Kind::Unavailable => {
+            Err(Error::unavailable(failure.message))
+        }
         Err(failure) => Err(Error::field("code", failure.to_string())),
     }
 }
@@ -216,13 +255,19 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
 async fn refuse_users(change: &mut Change<'_>, adapter: &Adapter, what: &str) -> Result<(), Error> {
     let users = flow_use::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
     if !users.is_empty() {
-        let message = format!("adapter {:?} is called by deployed flows: {}; {what}", adapter.name, users.join(", "));
+        let message = format!(
+            "adapter {:?} is called by deployed flows: {}; {what}",
+            adapter.name,
+            users.join(", ")
+        );
         return Err(Error::precondition(message));
     }
     let users = uses::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
     if !users.is_empty() {
-        let (name, users) = (&adapter.name, users.join(", "));
-        let message = format!("adapter {name:?} is called by the answers of published APIs: {users}; {what}");
+        let name = &adapter.name;
+        let users = users.join(", ");
+        let message =
+            format!("adapter {name:?} is called by the answers of published APIs: {users}; {what}");
         return Err(Error::precondition(message));
     }
     Ok(())
@@ -236,5 +281,7 @@ async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<(), Error
         kind: adapter.kind.as_str().to_owned(),
         code: adapter.code.clone(),
     };
-    change.put(Resource::Adapter, adapter.id.as_str(), &body).await
+    change
+        .put(Resource::Adapter, adapter.id.as_str(), &body)
+        .await
 }

@@ -21,12 +21,23 @@ pub struct New {
     pub expires_at: Option<String>,
 }
 
-/// Makes a key; its text is nowhere else. Without it where this very call made the key before a crash.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Option<Secret<String>>), Error> {
+/// Makes a key; its text is nowhere else. Without it where this very call made the key before a
+/// crash.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    new: New,
+) -> Result<(ApiKey, Option<Secret<String>>), Error> {
     let name = name::check("name", &new.name)?;
     let role = role(caller, new.role.as_deref())?;
     let now = Timestamp::now();
-    let expires_at = match (new.expires_at.as_deref().map(|text| expiry(text, now)).transpose()?, caller.expires_at) {
+    let expires_at = match (
+        new.expires_at
+            .as_deref()
+            .map(|text| expiry(text, now))
+            .transpose()?,
+        caller.expires_at,
+    ) {
         (Some(wanted), Some(end)) if wanted > end => return Err(beyond_expiry(end)),
         (wanted, end) => wanted.or(end),
     };
@@ -40,8 +51,12 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Opt
     let environment_id = match (&new.environment, &caller.bound_to) {
         (Some(wanted), bound) => {
             let found = environment::find(&mut tx, &caller.account_id, wanted).await?;
-            let found =
-                found.ok_or_else(|| Error::field("environmentId", format!("there is no environment {wanted:?}")))?;
+            let found = found.ok_or_else(|| {
+                Error::field(
+                    "environmentId",
+                    format!("there is no environment {wanted:?}"),
+                )
+            })?;
             if bound.as_ref().is_some_and(|bound| *bound != found.id) {
                 return Err(beyond_binding());
             }
@@ -95,7 +110,9 @@ pub async fn delete(app: &App, caller: &Caller, id: &ApiKeyId) -> Result<(), Err
     }
     let opens_all = role == Role::Owner && found.environment_id.is_none();
     if opens_all && api_key::other_owners(&mut tx, &caller.account_id, id, now).await? == 0 {
-        return Err(Error::precondition("the account's last owner key cannot be revoked: make another one first"));
+        return Err(Error::precondition(
+            "the account's last owner key cannot be revoked: make another one first",
+        ));
     }
     api_key::delete(&mut tx, &caller.account_id, id, now).await?;
     Ok(tx.commit().await?)
@@ -103,18 +120,29 @@ pub async fn delete(app: &App, caller: &Caller, id: &ApiKeyId) -> Result<(), Err
 
 fn role(caller: &Caller, text: Option<&str>) -> Result<Role, Error> {
     let text = text.unwrap_or(Role::Editor.as_str());
-    let role = Role::parse(text)
-        .ok_or_else(|| Error::field("role", format!("{text:?} is no role: owner, admin, editor or viewer")))?;
+    let role = Role::parse(text).ok_or_else(|| {
+        Error::field(
+            "role",
+            format!("{text:?} is no role: owner, admin, editor or viewer"),
+        )
+    })?;
     if !caller.role.may_grant(role) {
-        let message = format!("a key of role {} cannot make one of role {role}", caller.role);
+        let message = format!(
+            "a key of role {} cannot make one of role {role}",
+            caller.role
+        );
         return Err(Error::new(Code::PermissionDenied, message));
     }
     Ok(role)
 }
 
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
-    let at = Timestamp::parse(text)
-        .ok_or_else(|| Error::field("expiresAt", format!("{text:?} is no ISO 8601 instant with an offset")))?;
+    let at = Timestamp::parse(text).ok_or_else(|| {
+        Error::field(
+            "expiresAt",
+            format!("{text:?} is no ISO 8601 instant with an offset"),
+        )
+    })?;
     if at <= now {
         return Err(Error::field("expiresAt", "must lie in the future"));
     }
@@ -122,9 +150,15 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
 }
 
 fn beyond_expiry(end: Timestamp) -> Error {
-    Error::new(Code::PermissionDenied, format!("this key expires at {end} and cannot make one that lasts longer"))
+    Error::new(
+        Code::PermissionDenied,
+        format!("this key expires at {end} and cannot make one that lasts longer"),
+    )
 }
 
 fn beyond_binding() -> Error {
-    Error::new(Code::PermissionDenied, "this key is bound to one environment and cannot reach beyond it")
+    Error::new(
+        Code::PermissionDenied,
+        "this key is bound to one environment and cannot reach beyond it",
+    )
 }

@@ -1,5 +1,5 @@
-//! Use-cases of batch jobs: one message for each of many records, so many at a time. How records come in is in
-//! `batch_job/receive.rs`, how a job goes on in `batch_job/drive.rs`.
+//! Use-cases of batch jobs: one message for each of many records, so many at a time. How records
+//! come in is in `batch_job/receive.rs`, how a job goes on in `batch_job/drive.rs`.
 
 mod csv;
 mod drive;
@@ -26,7 +26,12 @@ const MAX_CONCURRENCY: u32 = 500;
 const USUAL_CONCURRENCY: u32 = 10;
 
 /// The environment's jobs, newest first; those of one flow when it is named.
-pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<BatchJob>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    flow: Option<&FlowId>,
+    page: Page,
+) -> Result<Paged<BatchJob>, Error> {
     let mut tx = app.store.read().await?;
     let found = batch_job::list(&mut tx, &caller.environment_id, flow, page).await?;
     // The jobs of a deleted flow are still there.
@@ -42,7 +47,12 @@ pub async fn get(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob
 }
 
 /// The records that failed, in their order.
-pub async fn errors(app: &App, caller: &Caller, id: &BatchJobId, page: Page) -> Result<Paged<Failed>, Error> {
+pub async fn errors(
+    app: &App,
+    caller: &Caller,
+    id: &BatchJobId,
+    page: Page,
+) -> Result<Paged<Failed>, Error> {
     let mut tx = app.store.read().await?;
     existing(&mut tx, caller, id).await?;
     Ok(record::failed(&mut tx, id, page).await?)
@@ -61,7 +71,10 @@ pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<S
             return rows.end();
         }
         offset += u32::try_from(found.items.len()).unwrap_or(u32::MAX);
-        found.items.iter().try_for_each(|failed| rows.write(failed))?;
+        found
+            .items
+            .iter()
+            .try_for_each(|failed| rows.write(failed))?;
     }
 }
 
@@ -74,7 +87,9 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     let former = existing(&mut tx, caller, id).await?;
     if former.finished_at.is_none() {
         let status = former.status.as_str();
-        return Err(Error::precondition(format!("a batch job that is {status} and has not ended cannot be retried")));
+        return Err(Error::precondition(format!(
+            "a batch job that is {status} and has not ended cannot be retried"
+        )));
     }
     // A second retry of the same records would make second messages of them.
     if let Some(retry) = batch_job::retry_of(&mut tx, id).await? {
@@ -85,14 +100,24 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     // Nobody else goes on with what a cancelled retry did not begin.
     let left = match former.status {
         Status::Cancelled if former.retry_of.is_some() => Left::FailedAndPending,
-        Status::Queued | Status::Running | Status::Completed | Status::CompletedWithErrors | Status::Cancelled => {
-            Left::Failed
-        }
+        Status::Queued
+        | Status::Running
+        | Status::Completed
+        | Status::CompletedWithErrors
+        | Status::Cancelled => Left::Failed,
     };
-    let job = job(caller, former.flow_id, former.failed, former.concurrency, Some(former.id));
+    let job = job(
+        caller,
+        former.flow_id,
+        former.failed,
+        former.concurrency,
+        Some(former.id),
+    );
     let total = u32::try_from(record::copy(&mut tx, id, &job.id, left).await?).unwrap_or(u32::MAX);
     if total == 0 {
-        return Err(Error::precondition("no record of the batch job failed: there is nothing to retry"));
+        return Err(Error::precondition(
+            "no record of the batch job failed: there is nothing to retry",
+        ));
     }
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
@@ -116,13 +141,24 @@ pub async fn cancel(app: &App, caller: &Caller, id: &BatchJobId) -> Result<Batch
     let found = existing(&mut tx, caller, id).await?;
     let status = found.status.cancel()?;
     if !batch_job::cancel(&mut tx, id).await? {
-        return Err(existing(&mut tx, caller, id).await?.status.cancel().err().unwrap_or_else(Error::internal));
+        return Err(existing(&mut tx, caller, id)
+            .await?
+            .status
+            .cancel()
+            .err()
+            .unwrap_or_else(Error::internal));
     }
     tx.commit().await?;
     Ok(BatchJob { status, ..found })
 }
 
-fn job(caller: &Caller, flow_id: FlowId, total: u32, concurrency: u32, retry_of: Option<BatchJobId>) -> BatchJob {
+fn job(
+    caller: &Caller,
+    flow_id: FlowId,
+    total: u32,
+    concurrency: u32,
+    retry_of: Option<BatchJobId>,
+) -> BatchJob {
     BatchJob {
         id: BatchJobId::generate(),
         account_id: caller.account_id.clone(),
@@ -144,7 +180,10 @@ fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
     match asked {
         None => Ok(USUAL_CONCURRENCY),
         Some(number @ 1..=MAX_CONCURRENCY) => Ok(number),
-        Some(number) => Err(Error::field("concurrency", format!("is {number}, and must be 1 to {MAX_CONCURRENCY}"))),
+        Some(number) => Err(Error::field(
+            "concurrency",
+            format!("is {number}, and must be 1 to {MAX_CONCURRENCY}"),
+        )),
     }
 }
 
@@ -152,7 +191,9 @@ async fn check_flow(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Err
     let found = kanat_store::flow::get(db, &caller.environment_id, id).await?;
     let found = found.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
     match found.status {
-        flow::Status::Draft => Err(Error::precondition("a flow that is draft cannot be run: deploy it first")),
+        flow::Status::Draft => Err(Error::precondition(
+            "a flow that is draft cannot be run: deploy it first",
+        )),
         flow::Status::Active | flow::Status::Paused => Ok(()),
     }
 }
@@ -172,7 +213,10 @@ mod tests {
 
     #[test]
     fn concurrency_has_bounds() {
-        assert_eq!([concurrency(None).unwrap(), concurrency(Some(500)).unwrap()], [10, 500]);
+        assert_eq!(
+            [concurrency(None).unwrap(), concurrency(Some(500)).unwrap()],
+            [10, 500]
+        );
         assert!(concurrency(Some(0)).is_err() && concurrency(Some(501)).is_err());
     }
 
@@ -181,22 +225,39 @@ mod tests {
     async fn who_takes_jobs_on_is_told_of_each_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let app = testing::in_folder(folder.path()).await;
-        let (caller, flow) = (testing::caller(&app, Role::Editor).await, testing::flow(&app, "orders").await);
+        let caller = testing::caller(&app, Role::Editor).await;
+        let flow = testing::flow(&app, "orders").await;
         let told = || app.batch_jobs.notified().now_or_never().is_some();
-        let piece = |records| stream::iter([Ok(Piece { flow_id: flow.id.to_string(), records, concurrency: None })]);
+        let piece = |records| {
+            stream::iter([Ok(Piece {
+                flow_id: flow.id.to_string(),
+                records,
+                concurrency: None,
+            })])
+        };
         create(&app, &caller, piece(Vec::new())).await.unwrap_err();
         assert!(!told());
-        let job = create(&app, &caller, piece(vec!["{}".to_owned()])).await.unwrap();
+        let job = create(&app, &caller, piece(vec!["{}".to_owned()]))
+            .await
+            .unwrap();
         assert!(told() && !told());
 
         retry(&app, &caller, &job.id).await.unwrap_err();
         assert!(!told());
         let mut tx = app.store.begin().await.unwrap();
-        let end = record::End::Failed { kind: "status".to_owned(), message: "refused".to_owned(), field: None };
+        let end = record::End::Failed {
+            kind: "status".to_owned(),
+            message: "refused".to_owned(),
+            field: None,
+        };
         record::start_next(&mut tx, &job.id, 1).await.unwrap();
         assert!(record::end(&mut tx, &job.id, 0, &end).await.unwrap());
         batch_job::ended(&mut tx, &job.id, 0, 1).await.unwrap();
-        assert!(batch_job::finish(&mut tx, &job.id, Timestamp::now()).await.unwrap());
+        assert!(
+            batch_job::finish(&mut tx, &job.id, Timestamp::now())
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
         retry(&app, &caller, &job.id).await.unwrap();
         assert!(told() && !told());

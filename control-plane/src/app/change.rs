@@ -1,5 +1,5 @@
-//! A change of what the nodes of an environment run: the rows and what is published of them go into one transaction,
-//! and the answer waits until the change is live.
+//! A change of what the nodes of an environment run: the rows and what is published of them go into
+//! one transaction, and the answer waits until the change is live.
 
 use kanat_auth::Sealer;
 use kanat_model::Error;
@@ -21,8 +21,8 @@ pub struct Changed<T> {
     pub applied: Applied,
 }
 
-/// A transaction on one environment. Others that change the environment wait for its end, so that what was read in it
-/// still holds when it is committed; it is undone when it is dropped.
+/// A transaction on one environment. Others that change the environment wait for its end, so that
+/// what was read in it still holds when it is committed; it is undone when it is dropped.
 pub struct Change<'a> {
     app: &'a App,
     environment: EnvironmentId,
@@ -35,7 +35,13 @@ impl<'a> Change<'a> {
     pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self, Error> {
         let mut tx = app.store.begin().await?;
         environment::lock(&mut tx, environment).await?;
-        Ok(Self { app, environment: environment.clone(), tx, generation: None, urgent: false })
+        Ok(Self {
+            app,
+            environment: environment.clone(),
+            tx,
+            generation: None,
+            urgent: false,
+        })
     }
 
     /// The transaction, for the functions of the store.
@@ -49,13 +55,23 @@ impl<'a> Change<'a> {
     }
 
     /// What is published under `kind` and `id`.
-    pub async fn published<M: Message + Default>(&mut self, kind: Kind, id: &str) -> Result<Option<M>, Error> {
+    pub async fn published<M: Message + Default>(
+        &mut self,
+        kind: Kind,
+        id: &str,
+    ) -> Result<Option<M>, Error> {
         published(&mut self.tx, &self.app.sealer, &self.environment, kind, id).await
     }
 
     /// The same, encoded.
     pub async fn published_body(&mut self, kind: Kind, id: &str) -> Result<Option<Vec<u8>>, Error> {
-        published_body(&mut self.tx, &self.app.sealer, &self.environment, &kind.resource_id(id)).await
+        published_body(
+            &mut self.tx,
+            &self.app.sealer,
+            &self.environment,
+            &kind.resource_id(id),
+        )
+        .await
     }
 
     /// Publishes a resource: nodes run `body` from now on.
@@ -66,25 +82,49 @@ impl<'a> Change<'a> {
     /// The same, of a body that is encoded already.
     pub async fn put_body(&mut self, kind: Kind, id: &str, body: &[u8]) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
-        let generation = put(&mut self.tx, &self.app.sealer, &self.environment, &resource_id, body).await?;
+        let generation = put(
+            &mut self.tx,
+            &self.app.sealer,
+            &self.environment,
+            &resource_id,
+            body,
+        )
+        .await?;
         self.generation = Some(generation);
         Ok(())
     }
 
     /// Publishes resources that are sealed already, each once, as one change of the environment.
-    pub async fn put_together(&mut self, first: &Resource, others: &[&Resource]) -> Result<(), Error> {
-        self.generation = Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
+    pub async fn put_together(
+        &mut self,
+        first: &Resource,
+        others: &[&Resource],
+    ) -> Result<(), Error> {
+        self.generation =
+            Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
         Ok(())
     }
 
-    /// Publishes these bodies and takes these resources out of service, by their resource ids, each once, as one change of
-    /// the environment.
-    pub async fn together(&mut self, bodies: &[(String, Vec<u8>)], removals: &[String]) -> Result<(), Error> {
-        let (sealer, environment) = (&self.app.sealer, &self.environment);
-        let puts: Vec<_> = bodies.iter().map(|(id, body)| sealed(sealer, environment, id, body)).collect();
-        let steps = puts.iter().map(Step::Put).chain(removals.iter().map(|id| Step::Remove(id)));
+    /// Publishes these bodies and takes these resources out of service, by their resource ids, each
+    /// once, as one change of the environment.
+    pub async fn together(
+        &mut self,
+        bodies: &[(String, Vec<u8>)],
+        removals: &[String],
+    ) -> Result<(), Error> {
+        let sealer = &self.app.sealer;
+        let environment = &self.environment;
+        let puts: Vec<_> = bodies
+            .iter()
+            .map(|(id, body)| sealed(sealer, environment, id, body))
+            .collect();
+        let steps = puts
+            .iter()
+            .map(Step::Put)
+            .chain(removals.iter().map(|id| Step::Remove(id)));
         if let Some((first, others)) = steps.collect::<Vec<_>>().split_first() {
-            self.generation = Some(published::together(&mut self.tx, environment, *first, others).await?);
+            self.generation =
+                Some(published::together(&mut self.tx, environment, *first, others).await?);
         }
         Ok(())
     }
@@ -99,7 +139,8 @@ impl<'a> Change<'a> {
 
     /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
     pub async fn commit<T>(self, value: T) -> Result<Changed<T>, Error> {
-        let (app, environment) = (self.app, self.environment.clone());
+        let app = self.app;
+        let environment = self.environment.clone();
         let applied = match self.publish().await? {
             Some(version) => app.hub.applied(&environment, &version).await,
             None => Applied::Everywhere,
@@ -107,12 +148,22 @@ impl<'a> Change<'a> {
         Ok(Changed { value, applied })
     }
 
-    /// Commits and tells the nodes; gives what the change is known by, if it is one of what they run.
+    /// Commits and tells the nodes; gives what the change is known by, if it is one of what they
+    /// run.
     pub async fn publish(mut self) -> Result<Option<Version>, Error> {
         let version = self.version().await?;
         if let Some(Version { generation, .. }) = version {
-            let (environment_id, urgent) = (self.environment.clone(), self.urgent);
-            announce(&mut self.tx, &Announcement::Published { environment_id, generation, urgent }).await?;
+            let environment_id = self.environment.clone();
+            let urgent = self.urgent;
+            announce(
+                &mut self.tx,
+                &Announcement::Published {
+                    environment_id,
+                    generation,
+                    urgent,
+                },
+            )
+            .await?;
         }
         self.tx.commit().await?;
         if let Some(Version { generation, .. }) = version {
@@ -130,8 +181,13 @@ impl<'a> Change<'a> {
     /// store that went back behind what nodes run, the generation is not new: the epoch has to be,
     /// so that nobody takes what runs for this change.
     pub async fn version(&mut self) -> Result<Option<Version>, Error> {
-        let Some(generation) = self.generation else { return Ok(None) };
-        let mut version = Version { epoch: meta::epoch(&mut self.tx).await?, generation };
+        let Some(generation) = self.generation else {
+            return Ok(None);
+        };
+        let mut version = Version {
+            epoch: meta::epoch(&mut self.tx).await?,
+            generation,
+        };
         if self.app.hub.is_ahead_of(&self.environment, &version) {
             meta::renew_epoch(&mut self.tx, &version.epoch).await?;
             version.epoch = meta::epoch(&mut self.tx).await?;
@@ -153,7 +209,12 @@ pub async fn put(
 }
 
 /// A resource as the store keeps it.
-pub fn sealed(sealer: &Sealer, environment: &EnvironmentId, resource_id: &str, body: &[u8]) -> Resource {
+pub fn sealed(
+    sealer: &Sealer,
+    environment: &EnvironmentId,
+    resource_id: &str,
+    body: &[u8],
+) -> Resource {
     Resource {
         id: resource_id.to_owned(),
         hash: *Hash::of(body).as_bytes(),
@@ -170,8 +231,12 @@ pub async fn published<M: Message + Default>(
     id: &str,
 ) -> Result<Option<M>, Error> {
     let resource_id = kind.resource_id(id);
-    let Some(body) = published_body(db, sealer, environment, &resource_id).await? else { return Ok(None) };
-    M::decode(body.as_slice()).map(Some).map_err(|error| unreadable(&resource_id, &error))
+    let Some(body) = published_body(db, sealer, environment, &resource_id).await? else {
+        return Ok(None);
+    };
+    M::decode(body.as_slice())
+        .map(Some)
+        .map_err(|error| unreadable(&resource_id, &error))
 }
 
 async fn published_body(
@@ -180,9 +245,12 @@ async fn published_body(
     environment: &EnvironmentId,
     resource_id: &str,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let Some(row) = published::get(db, environment, resource_id).await? else { return Ok(None) };
+    let Some(row) = published::get(db, environment, resource_id).await? else {
+        return Ok(None);
+    };
     let body = sealer.open(&row.sealed, &seal_context(environment, resource_id));
-    body.map(Some).map_err(|error| unreadable(resource_id, &error))
+    body.map(Some)
+        .map_err(|error| unreadable(resource_id, &error))
 }
 
 fn unreadable(resource_id: &str, error: &dyn std::fmt::Display) -> Error {

@@ -1,5 +1,5 @@
-//! Use-cases of connectors: reads of the catalog, and the instances that an environment made of its entries. Configs
-//! are sealed at rest and leave masked.
+//! Use-cases of connectors: reads of the catalog, and the instances that an environment made of its
+//! entries. Configs are sealed at rest and leave masked.
 
 pub mod health;
 mod live;
@@ -71,8 +71,16 @@ pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entr
 /// One entry of the catalog.
 pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
     kanat_catalog::entry(id).ok_or_else(|| {
-        let near = nearest::suggestion(id, kanat_catalog::entries().iter().map(|entry| entry.id.as_str()));
-        Error::new(Code::NotFound, format!("catalog entry {id:?} does not exist{near}"))
+        let near = nearest::suggestion(
+            id,
+            kanat_catalog::entries()
+                .iter()
+                .map(|entry| entry.id.as_str()),
+        );
+        Error::new(
+            Code::NotFound,
+            format!("catalog entry {id:?} does not exist{near}"),
+        )
     })
 }
 
@@ -82,16 +90,24 @@ pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
     found.ok_or_else(|| Error::not_found("catalog action", format!("{id}.{slug}")))
 }
 
-/// How long the answer to the making of an instance waits for its first tokens, and how often it looks.
+/// How long the answer to the making of an instance waits for its first tokens, and how often it
+/// looks.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 const CONNECTED_LOOK: Duration = Duration::from_millis(50);
 
 /// Makes an instance.
 pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
-    let entry = kanat_catalog::entry(&new.catalog_id)
-        .ok_or_else(|| Error::field("catalogId", format!("the catalog has no entry {:?}", new.catalog_id)))?;
+    let entry = kanat_catalog::entry(&new.catalog_id).ok_or_else(|| {
+        Error::field(
+            "catalogId",
+            format!("the catalog has no entry {:?}", new.catalog_id),
+        )
+    })?;
     let name = name::check("name", &new.name)?;
-    let display_name = name::check_description("displayName", new.display_name.unwrap_or_else(|| name.clone()))?;
+    let display_name = name::check_description(
+        "displayName",
+        new.display_name.unwrap_or_else(|| name.clone()),
+    )?;
     let now = Timestamp::now();
     let id = InstanceId::generate();
     let config = checked(entry, &id, &name, &new.config)?;
@@ -124,28 +140,50 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
 
 /// Waits, but not for long, until the provider has answered the one who keeps the tokens, when that
 /// needs nobody's consent: a flow that runs right after the change finds its connector connected.
-async fn connected(app: &App, made: Changed<Seen>, config: &Config) -> Result<Changed<Seen>, Error> {
+async fn connected(
+    app: &App,
+    made: Changed<Seen>,
+    config: &Config,
+) -> Result<Changed<Seen>, Error> {
     if !oauth::needs_nobody(&made.value.instance, config)? {
         return Ok(made);
     }
-    let Changed { value: Seen { instance, .. }, applied } = made;
+    let Changed {
+        value: Seen { instance, .. },
+        applied,
+    } = made;
     let deadline = Instant::now() + CONNECTED_WITHIN;
-    while !oauth::is_decided(&mut *app.store.read().await?, &instance.id).await? && Instant::now() < deadline {
+    while !oauth::is_decided(&mut *app.store.read().await?, &instance.id).await?
+        && Instant::now() < deadline
+    {
         sleep(CONNECTED_LOOK).await;
     }
     let mut tx = app.store.read().await?;
-    Ok(Changed { value: seen(&mut tx, instance).await?, applied })
+    Ok(Changed {
+        value: seen(&mut tx, instance).await?,
+        applied,
+    })
 }
 
 /// The environment's instances, newest first.
-pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Seen>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    filter: &Filter,
+    page: Page,
+) -> Result<Paged<Seen>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } = connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?;
+    let Paged { items, total, page } =
+        connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for instance in items {
         shown.push(seen(&mut tx, instance).await?);
     }
-    Ok(Paged { items: shown, total, page })
+    Ok(Paged {
+        items: shown,
+        total,
+        page,
+    })
 }
 
 /// One instance.
@@ -196,14 +234,20 @@ pub async fn update(
     publish(&mut change, app, &instance, text).await?;
     let mut seen = seen(change.db(), instance).await?;
     if let Some(held) = &seen.authorization {
-        seen.warnings.extend(oauth::untried(&seen.instance, &stored, &merged, held));
+        seen.warnings
+            .extend(oauth::untried(&seen.instance, &stored, &merged, held));
     }
     let updated = change.commit(seen).await?;
     connected(app, updated, &merged).await
 }
 
 /// Takes an instance out of service; not while a deployed flow uses it.
-pub async fn delete(app: &App, caller: &Caller, id: &InstanceId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+    if_match: &IfMatch,
+) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -212,8 +256,11 @@ pub async fn delete(app: &App, caller: &Caller, id: &InstanceId, if_match: &IfMa
     if_match.check(instance.revision)?;
     let users = flow_use::users(change.db(), &Kind::ConnectorInstance.resource_id(id)).await?;
     if !users.is_empty() {
-        let (name, users) = (&instance.name, users.join(", "));
-        return Err(Error::precondition(format!("connector instance {name:?} is used by deployed flows: {users}")));
+        let name = &instance.name;
+        let users = users.join(", ");
+        return Err(Error::precondition(format!(
+            "connector instance {name:?} is used by deployed flows: {users}"
+        )));
     }
     connector_instance::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     oauth::forget(change.db(), &instance).await?;
@@ -227,19 +274,35 @@ pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error
     let shown = match kanat_catalog::entry(&instance.catalog_id) {
         Some(entry) => entry.redact(&config),
         // Without its entry nobody knows what is secret.
-        None => config.keys().map(|name| (name.clone(), MASK.into())).collect(),
+        None => config
+            .keys()
+            .map(|name| (name.clone(), MASK.into()))
+            .collect(),
     };
     Ok(Value::Object(shown).to_string())
 }
 
-/// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no longer fits its entry.
-pub async fn instance(app: &App, db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<Option<Instance>, Error> {
-    let Some(found) = connector_instance::get(db, &caller.environment_id, id).await? else { return Ok(None) };
+/// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no
+/// longer fits its entry.
+pub async fn instance(
+    app: &App,
+    db: &mut Db,
+    caller: &Caller,
+    id: &InstanceId,
+) -> Result<Option<Instance>, Error> {
+    let Some(found) = connector_instance::get(db, &caller.environment_id, id).await? else {
+        return Ok(None);
+    };
     Ok(ready(app, db, &found).await?.ok())
 }
 
-/// An instance as calls use it, with its access token where it has one; inside, why it no longer fits its entry.
-async fn ready(app: &App, db: &mut Db, row: &ConnectorInstance) -> Result<Result<Instance, String>, Error> {
+/// An instance as calls use it, with its access token where it has one; inside, why it no longer
+/// fits its entry.
+async fn ready(
+    app: &App,
+    db: &mut Db,
+    row: &ConnectorInstance,
+) -> Result<Result<Instance, String>, Error> {
     let config = config(app, row)?;
     let token = oauth::access_token(app, db, row, &config).await?;
     let config = Value::Object(config).to_string();
@@ -257,22 +320,42 @@ async fn ready(app: &App, db: &mut Db, row: &ConnectorInstance) -> Result<Result
 
 async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
     let health = connector_health::get(db, &instance.id).await?;
-    let by_oauth2 = kanat_catalog::entry(&instance.catalog_id).is_some_and(|entry| entry.authentication == "oauth2");
-    let authorization = if by_oauth2 { Some(oauth::held(db, &instance.id).await?) } else { None };
-    Ok(Seen { instance, health, authorization, warnings: Vec::new() })
+    let by_oauth2 = kanat_catalog::entry(&instance.catalog_id)
+        .is_some_and(|entry| entry.authentication == "oauth2");
+    let authorization = if by_oauth2 {
+        Some(oauth::held(db, &instance.id).await?)
+    } else {
+        None
+    };
+    Ok(Seen {
+        instance,
+        health,
+        authorization,
+        warnings: Vec::new(),
+    })
 }
 
-async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
+async fn existing(
+    db: &mut Db,
+    caller: &Caller,
+    id: &InstanceId,
+) -> Result<ConnectorInstance, Error> {
     let found = connector_instance::get(db, &caller.environment_id, id).await?;
     found.ok_or_else(|| Error::not_found("connector instance", id.as_str()))
 }
 
-/// Refuses to send secrets to another place than they were given for: who may change an instance may not read them.
+/// Refuses to send secrets to another place than they were given for: who may change an instance
+/// may not read them.
 fn refuse_to_carry(secrets: Vec<String>) -> Result<(), Error> {
     if secrets.is_empty() {
         return Ok(());
     }
-    let detail = |field| FieldError::new(field, "is required again: it would be sent to another origin than so far");
+    let detail = |field| {
+        FieldError::new(
+            field,
+            "is required again: it would be sent to another origin than so far",
+        )
+    };
     Err(Error::invalid(
         "the instance's calls would go to another origin: give its secrets again",
         secrets.into_iter().map(detail).collect(),
@@ -281,9 +364,17 @@ fn refuse_to_carry(secrets: Vec<String>) -> Result<(), Error> {
 
 /// The text of a config that fits its entry. Errors name each wrong field as `config.<name>`.
 fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Result<String, Error> {
-    let mut config: Config = config.iter().filter(|(_, value)| !value.is_null()).map(clone_pair).collect();
-    entry.choose_auth(&mut config).map_err(|fault| Error::field(fault.field, fault.message))?;
-    entry.check(&config).map_err(|faults| Error::invalid("the config does not fit its catalog entry", faults))?;
+    let mut config: Config = config
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(clone_pair)
+        .collect();
+    entry
+        .choose_auth(&mut config)
+        .map_err(|fault| Error::field(fault.field, fault.message))?;
+    entry
+        .check(&config)
+        .map_err(|faults| Error::invalid("the config does not fit its catalog entry", faults))?;
     let text = Value::Object(config).to_string();
     match Instance::new(id.as_str(), name, &entry.id, &text) {
         Ok(_) => Ok(text),
@@ -297,10 +388,17 @@ fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
 
 fn config(app: &App, instance: &ConnectorInstance) -> Result<Config, Error> {
     let failed = |error: &dyn std::fmt::Display| {
-        tracing::error!(instance.id = %instance.id, error = %error, "the config of a connector instance cannot be read");
+        tracing::error!(
+            instance.id = %instance.id,
+            error = %error,
+            "the config of a connector instance cannot be read",
+        );
         Error::internal()
     };
-    let plain = app.sealer.open(&instance.config, &seal_context(&instance.id)).map_err(|error| failed(&error))?;
+    let plain = app
+        .sealer
+        .open(&instance.config, &seal_context(&instance.id))
+        .map_err(|error| failed(&error))?;
     serde_json::from_slice(&plain).map_err(|_| failed(&"it is no JSON object"))
 }
 
@@ -310,7 +408,11 @@ pub(super) fn seal_context(id: &InstanceId) -> String {
 }
 
 /// Publishes an instance whose config is as it was, with the tokens that it holds by now.
-async fn republish(change: &mut Change<'_>, app: &App, instance: &ConnectorInstance) -> Result<(), Error> {
+async fn republish(
+    change: &mut Change<'_>,
+    app: &App,
+    instance: &ConnectorInstance,
+) -> Result<(), Error> {
     let config = Value::Object(config(app, instance)?).to_string();
     publish(change, app, instance, config).await
 }
@@ -331,8 +433,13 @@ async fn publish(
         config,
         access_token_ends_at: ends_at.map(Timestamp::as_millis).unwrap_or_default(),
         access_token_renewable: token.as_ref().is_some_and(|token| token.renewable),
-        access_token_refusal: oauth::held(change.db(), &instance.id).await?.error.unwrap_or_default(),
+        access_token_refusal: oauth::held(change.db(), &instance.id)
+            .await?
+            .error
+            .unwrap_or_default(),
         access_token: token.map(|token| token.text).unwrap_or_default(),
     };
-    change.put(Kind::ConnectorInstance, instance.id.as_str(), &body).await
+    change
+        .put(Kind::ConnectorInstance, instance.id.as_str(), &body)
+        .await
 }

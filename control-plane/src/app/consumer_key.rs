@@ -1,4 +1,5 @@
-//! Use-cases of consumer keys. What takes a key's rights away reaches the nodes without waiting for other changes.
+//! Use-cases of consumer keys. What takes a key's rights away reaches the nodes without waiting for
+//! other changes.
 
 use std::collections::HashMap;
 
@@ -35,7 +36,8 @@ pub struct Update {
     pub daily: Option<Option<u32>>,
 }
 
-/// A key that was made, with its text, which is nowhere else: none where this very call made it before a crash.
+/// A key that was made, with its text, which is nowhere else: none where this very call made it
+/// before a crash.
 #[derive(Debug)]
 pub struct Made {
     pub key: ConsumerKey,
@@ -71,8 +73,14 @@ pub async fn create(
 }
 
 /// Returns the key that this call has made before a crash kept it from being answered.
-async fn made_before(change: &mut Change<'_>, caller: &Caller, api: &PublishedApi) -> Result<Option<Made>, Error> {
-    let Some(id) = caller.made_before(change.db()).await? else { return Ok(None) };
+async fn made_before(
+    change: &mut Change<'_>,
+    caller: &Caller,
+    api: &PublishedApi,
+) -> Result<Option<Made>, Error> {
+    let Some(id) = caller.made_before(change.db()).await? else {
+        return Ok(None);
+    };
     let found = consumer_key::get(change.db(), &api.id, &ConsumerKeyId::from(id)).await?;
     Ok(found.map(|key| Made { key, text: None }))
 }
@@ -90,10 +98,22 @@ pub async fn list(
     let Paged { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
     drop(tx);
     let ids: Vec<ConsumerKeyId> = items.iter().map(|key| key.id.clone()).collect();
-    let mut used: HashMap<_, _> =
-        app.log.key_usage(&ids).await?.into_iter().map(|usage| (usage.key.clone(), usage)).collect();
-    let seen = |key: ConsumerKey| Seen { usage: used.remove(&key.id), key };
-    Ok(Paged { items: items.into_iter().map(seen).collect(), total, page })
+    let mut used: HashMap<_, _> = app
+        .log
+        .key_usage(&ids)
+        .await?
+        .into_iter()
+        .map(|usage| (usage.key.clone(), usage))
+        .collect();
+    let seen = |key: ConsumerKey| Seen {
+        usage: used.remove(&key.id),
+        key,
+    };
+    Ok(Paged {
+        items: items.into_iter().map(seen).collect(),
+        total,
+        page,
+    })
 }
 
 /// Suspends a key, lets it in again, or changes its limits.
@@ -119,7 +139,12 @@ pub async fn update(
         key.standing = match Status::parse(status) {
             Some(Status::Active) => key.standing.resume(now)?,
             Some(Status::Inactive) => key.standing.suspend(now)?,
-            None => return Err(Error::field("status", format!("{status:?} is neither active nor inactive"))),
+            None => {
+                return Err(Error::field(
+                    "status",
+                    format!("{status:?} is neither active nor inactive"),
+                ));
+            }
         };
         change.urgent();
     }
@@ -134,12 +159,24 @@ pub async fn update(
 
 /// Returns a changed key with what it was used for.
 async fn seen(app: &App, changed: Changed<ConsumerKey>) -> Result<Changed<Seen>, Error> {
-    let Changed { value: key, applied } = changed;
-    let usage = app.log.key_usage(std::slice::from_ref(&key.id)).await?.into_iter().next();
-    Ok(Changed { value: Seen { key, usage }, applied })
+    let Changed {
+        value: key,
+        applied,
+    } = changed;
+    let usage = app
+        .log
+        .key_usage(std::slice::from_ref(&key.id))
+        .await?
+        .into_iter()
+        .next();
+    Ok(Changed {
+        value: Seen { key, usage },
+        applied,
+    })
 }
 
-/// Makes a key in the place of another, which is accepted until the grace period, such as `24h`, is over.
+/// Makes a key in the place of another, which is accepted until the grace period, such as `24h`, is
+/// over.
 pub async fn rotate(
     app: &App,
     caller: &Caller,
@@ -159,7 +196,10 @@ pub async fn rotate(
     if !old.standing.has_ended(now) {
         publish(&mut change, &api, &old).await?;
     }
-    let limits = Limits { per_second: old.rate_limit_per_second, daily: old.daily_limit };
+    let limits = Limits {
+        per_second: old.rate_limit_per_second,
+        daily: old.daily_limit,
+    };
     let made = make(&api, &old.consumer, limits, Some(old.id));
     caller.note_made(change.db(), made.key.id.as_str()).await?;
     add(&mut change, &api, &made.key).await?;
@@ -185,8 +225,8 @@ pub async fn revoke(
     change.commit(()).await
 }
 
-/// Takes the keys off the nodes whose grace is over, of all APIs: they are refused there, and would stay until their API
-/// gets another key. Gives how many there were.
+/// Takes the keys off the nodes whose grace is over, of all APIs: they are refused there, and would
+/// stay until their API gets another key. Gives how many there were.
 pub async fn drop_expired(app: &App) -> Result<usize, Error> {
     let now = Timestamp::now();
     let mut tx = app.store.read().await?;
@@ -209,11 +249,23 @@ async fn key_of(
 ) -> Result<(PublishedApi, ConsumerKey), Error> {
     let api = existing(db, caller, api).await?;
     let found = consumer_key::get(db, &api.id, id).await?;
-    Ok((api, found.ok_or_else(|| Error::not_found("consumer key", id.as_str()))?))
+    Ok((
+        api,
+        found.ok_or_else(|| Error::not_found("consumer key", id.as_str()))?,
+    ))
 }
 
-fn make(api: &PublishedApi, consumer: &str, limits: Limits, rotated_from: Option<ConsumerKeyId>) -> Made {
-    let NewKey { text, sha256, prefix } = auth::generate(consumer);
+fn make(
+    api: &PublishedApi,
+    consumer: &str,
+    limits: Limits,
+    rotated_from: Option<ConsumerKeyId>,
+) -> Made {
+    let NewKey {
+        text,
+        sha256,
+        prefix,
+    } = auth::generate(consumer);
     let key = ConsumerKey {
         id: ConsumerKeyId::generate(),
         api_id: api.id.clone(),
@@ -226,10 +278,17 @@ fn make(api: &PublishedApi, consumer: &str, limits: Limits, rotated_from: Option
         rotated_from,
         created_at: Timestamp::now(),
     };
-    Made { key, text: Some(text) }
+    Made {
+        key,
+        text: Some(text),
+    }
 }
 
-async fn remove_expired(change: &mut Change<'_>, api: &PublishedApiId, now: Timestamp) -> Result<usize, Error> {
+async fn remove_expired(
+    change: &mut Change<'_>,
+    api: &PublishedApiId,
+    now: Timestamp,
+) -> Result<usize, Error> {
     let ended = consumer_key::end_expired(change.db(), api, now).await?;
     for key in &ended {
         change.remove(Kind::ConsumerKey, key.as_str()).await?;
@@ -237,14 +296,19 @@ async fn remove_expired(change: &mut Change<'_>, api: &PublishedApiId, now: Time
     Ok(ended.len())
 }
 
-/// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them already.
+/// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them
+/// already.
 async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
     remove_expired(change, &api.id, key.created_at).await?;
     consumer_key::insert(change.db(), key).await?;
     publish(change, api, key).await
 }
 
-async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
+async fn publish(
+    change: &mut Change<'_>,
+    api: &PublishedApi,
+    key: &ConsumerKey,
+) -> Result<(), Error> {
     let body = plan::ConsumerKey {
         id: key.id.as_str().to_owned(),
         api_id: api.id.as_str().to_owned(),
@@ -261,7 +325,10 @@ async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey)
 }
 
 fn check_limits(limits: Limits) -> Result<(), Error> {
-    for (field, limit) in [("rateLimitPerSecond", limits.per_second), ("dailyLimit", limits.daily)] {
+    for (field, limit) in [
+        ("rateLimitPerSecond", limits.per_second),
+        ("dailyLimit", limits.daily),
+    ] {
         if limit == Some(0) {
             return Err(Error::field(
                 field,

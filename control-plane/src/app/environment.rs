@@ -98,7 +98,8 @@ pub async fn update(
     change.commit(after).await
 }
 
-/// The mark of a store of whose environments the settings have been published, and what it says since these have keys.
+/// The mark of a store of whose environments the settings have been published, and what it says
+/// since these have keys.
 const PUBLISHED: &str = "environment_settings";
 const WITH_SEALING_KEYS: &str = "with sealing keys";
 
@@ -110,7 +111,11 @@ const PUBLIC_HOST: &str = "public_host";
 /// process knows none. Before anything is served: other control planes find the settings by
 /// looking. Nothing of what is published is read: that is not to be touched when it cannot be
 /// trusted.
-pub async fn publish_all(store: &Store, sealer: &Sealer, public_host: Option<String>) -> Result<(), Error> {
+pub async fn publish_all(
+    store: &Store,
+    sealer: &Sealer,
+    public_host: Option<String>,
+) -> Result<(), Error> {
     if is_published(&mut *store.read().await?, public_host.as_deref()).await? {
         return Ok(());
     }
@@ -126,7 +131,9 @@ pub async fn publish_all(store: &Store, sealer: &Sealer, public_host: Option<Str
     for environment in environment::all(&mut tx).await? {
         environment::lock(&mut tx, &environment.id).await?;
         let resource_id = Kind::Environment.resource_id(environment.id.as_str());
-        let body = settings(&mut tx, sealer, &environment).await?.encode_to_vec();
+        let body = settings(&mut tx, sealer, &environment)
+            .await?
+            .encode_to_vec();
         change::put(&mut tx, sealer, &environment.id, &resource_id, &body).await?;
     }
     meta::set(&mut tx, PUBLISHED, WITH_SEALING_KEYS).await?;
@@ -136,7 +143,9 @@ pub async fn publish_all(store: &Store, sealer: &Sealer, public_host: Option<Str
 /// Returns whether the settings of all environments are published, with this host name of the
 /// public URL if it is known.
 async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Error> {
-    let is_published = meta::get(db, PUBLISHED).await?.is_some_and(|mark| mark == WITH_SEALING_KEYS);
+    let is_published = meta::get(db, PUBLISHED)
+        .await?
+        .is_some_and(|mark| mark == WITH_SEALING_KEYS);
     let former = meta::get(db, PUBLIC_HOST).await?.unwrap_or_default();
     Ok(is_published && public_host.is_none_or(|public_host| public_host == former))
 }
@@ -149,20 +158,39 @@ async fn existing(db: &mut Db, caller: &Caller, id_or_name: &str) -> Result<Envi
     }
 }
 
-/// Returns the error for an environment that does not exist, with the nearest name of those that do.
+/// Returns the error for an environment that does not exist, with the nearest name of those that
+/// do.
 pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<Error, Error> {
     let all = environment::list(db, account, Page::new(Some(500), None)).await?;
-    let near = nearest::suggestion(wanted, all.items.iter().map(|environment| environment.name.as_str()));
-    Ok(Error::new(Code::NotFound, format!("environment {wanted:?} does not exist{near}")))
+    let near = nearest::suggestion(
+        wanted,
+        all.items
+            .iter()
+            .map(|environment| environment.name.as_str()),
+    );
+    Ok(Error::new(
+        Code::NotFound,
+        format!("environment {wanted:?} does not exist{near}"),
+    ))
 }
 
-async fn publish(change: &mut Change<'_>, sealer: &Sealer, environment: &Environment) -> Result<(), Error> {
+async fn publish(
+    change: &mut Change<'_>,
+    sealer: &Sealer,
+    environment: &Environment,
+) -> Result<(), Error> {
     let settings = settings(change.db(), sealer, environment).await?;
-    change.put(Kind::Environment, environment.id.as_str(), &settings).await
+    change
+        .put(Kind::Environment, environment.id.as_str(), &settings)
+        .await
 }
 
 /// Returns what nodes have to know.
-async fn settings(db: &mut Db, sealer: &Sealer, environment: &Environment) -> Result<plan::EnvironmentSettings, Error> {
+async fn settings(
+    db: &mut Db,
+    sealer: &Sealer,
+    environment: &Environment,
+) -> Result<plan::EnvironmentSettings, Error> {
     Ok(plan::EnvironmentSettings {
         id: environment.id.as_str().to_owned(),
         name: environment.name.clone(),
@@ -173,23 +201,34 @@ async fn settings(db: &mut Db, sealer: &Sealer, environment: &Environment) -> Re
     })
 }
 
-/// Returns what seals a plan in the message log; `None` for a plan without secrets, which is not sealed.
+/// Returns what seals a plan in the message log; `None` for a plan without secrets, which is not
+/// sealed.
 pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer>, Error> {
     if plan.literal_secrets.is_empty() {
         return Ok(None);
     }
     let mut tx = app.store.begin().await?;
-    let key = sealing_key(&mut tx, &app.sealer, &EnvironmentId::from(plan.environment_id.as_str())).await?;
+    let key = sealing_key(
+        &mut tx,
+        &app.sealer,
+        &EnvironmentId::from(plan.environment_id.as_str()),
+    )
+    .await?;
     tx.commit().await?;
-    Sealer::from_keys(&[key]).map(Some).map_err(|_| Error::internal())
+    Sealer::from_keys(&[key])
+        .map(Some)
+        .map_err(|_| Error::internal())
 }
 
-/// Seals the keys of all environments under the master key in use; gives how many were under a former one.
+/// Seals the keys of all environments under the master key in use; gives how many were under a
+/// former one.
 pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32, Error> {
     let mut renewed = 0;
     for environment in environment::all(db).await? {
         let context = sealing_context(&environment.id);
-        let Some(kept) = meta::get(db, &context).await? else { continue };
+        let Some(kept) = meta::get(db, &context).await? else {
+            continue;
+        };
         let sealed = URL_SAFE_NO_PAD.decode(kept).unwrap_or_default();
         match sealer.renew(&sealed, &context) {
             Ok(None) => {}
@@ -198,7 +237,11 @@ pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32, Err
                 renewed += 1;
             }
             Err(error) => {
-                tracing::error!(environment.id = %environment.id, %error, "the sealing key of an environment cannot be read");
+                tracing::error!(
+                    environment.id = %environment.id,
+                    %error,
+                    "the sealing key of an environment cannot be read",
+                );
             }
         }
     }
@@ -211,11 +254,18 @@ fn sealing_context(environment: &EnvironmentId) -> String {
 }
 
 /// The key of an environment, which is made when it is asked for first.
-async fn sealing_key(db: &mut Db, sealer: &Sealer, environment: &EnvironmentId) -> Result<[u8; 32], Error> {
+async fn sealing_key(
+    db: &mut Db,
+    sealer: &Sealer,
+    environment: &EnvironmentId,
+) -> Result<[u8; 32], Error> {
     let context = sealing_context(environment);
     if let Some(kept) = meta::get(db, &context).await? {
         let failed = || {
-            tracing::error!(environment.id = %environment, "the sealing key of an environment cannot be read");
+            tracing::error!(
+                environment.id = %environment,
+                "the sealing key of an environment cannot be read",
+            );
             Error::internal()
         };
         let sealed = URL_SAFE_NO_PAD.decode(kept).map_err(|_| failed())?;
@@ -224,7 +274,12 @@ async fn sealing_key(db: &mut Db, sealer: &Sealer, environment: &EnvironmentId) 
     }
     let key: Vec<u8> = URL_SAFE_NO_PAD.decode(random_token()).unwrap_or_default();
     let key: [u8; 32] = key.as_slice().try_into().map_err(|_| Error::internal())?;
-    meta::set(db, &context, &URL_SAFE_NO_PAD.encode(sealer.seal(&key, &context))).await?;
+    meta::set(
+        db,
+        &context,
+        &URL_SAFE_NO_PAD.encode(sealer.seal(&key, &context)),
+    )
+    .await?;
     Ok(key)
 }
 
@@ -232,7 +287,10 @@ async fn sealing_key(db: &mut Db, sealer: &Sealer, environment: &EnvironmentId) 
 fn check_name(name: &str) -> Result<String, Error> {
     let name = name::check("name", name)?;
     if name.starts_with(&format!("{}_", EnvironmentId::PREFIX)) {
-        return Err(Error::field("name", format!("begins with {}_, as ids do", EnvironmentId::PREFIX)));
+        return Err(Error::field(
+            "name",
+            format!("begins with {}_, as ids do", EnvironmentId::PREFIX),
+        ));
     }
     Ok(name)
 }
@@ -242,14 +300,20 @@ fn check_base_url(text: &str) -> Result<Option<String>, Error> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let wrong =
-        |why: &str| Error::field("baseUrl", format!("{text:?} {why}: give one such as https://api.example.com"));
+    let wrong = |why: &str| {
+        Error::field(
+            "baseUrl",
+            format!("{text:?} {why}: give one such as https://api.example.com"),
+        )
+    };
     let url = Url::parse(text.trim()).map_err(|_| wrong("is no address"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("is no http or https address"));
     }
-    let bare =
-        url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    let bare = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
     if !bare || url.path() != "/" {
         return Err(wrong("has more than scheme, host and port"));
     }
@@ -257,10 +321,15 @@ fn check_base_url(text: &str) -> Result<Option<String>, Error> {
 }
 
 async fn refuse_shared_base_url(db: &mut Db, environment: &Environment) -> Result<(), Error> {
-    let Some(base_url) = &environment.base_url else { return Ok(()) };
+    let Some(base_url) = &environment.base_url else {
+        return Ok(());
+    };
     match environment::by_base_url(db, &environment.account_id, base_url).await? {
         Some(other) if other.id != environment.id => {
-            let message = format!("{base_url} is the base URL of the environment {:?}", other.name);
+            let message = format!(
+                "{base_url} is the base URL of the environment {:?}",
+                other.name
+            );
             Err(Error::new(Code::AlreadyExists, message))
         }
         Some(_) | None => Ok(()),
@@ -268,7 +337,10 @@ async fn refuse_shared_base_url(db: &mut Db, environment: &Environment) -> Resul
 }
 
 fn beyond_binding() -> Error {
-    Error::new(Code::PermissionDenied, "this key is bound to one environment and cannot reach beyond it")
+    Error::new(
+        Code::PermissionDenied,
+        "this key is bound to one environment and cannot reach beyond it",
+    )
 }
 
 #[cfg(test)]
@@ -279,7 +351,10 @@ mod tests {
     fn a_base_url_is_scheme_host_and_port() {
         for (text, expect) in [
             ("https://API.example.com/", Some("https://api.example.com")),
-            ("https://api.example.com:443", Some("https://api.example.com")),
+            (
+                "https://api.example.com:443",
+                Some("https://api.example.com"),
+            ),
             ("http://127.0.0.1:8080", Some("http://127.0.0.1:8080")),
             ("", None),
             (" ", None),
@@ -294,7 +369,11 @@ mod tests {
             "https://x.example?a",
             "//x",
         ] {
-            assert_eq!(check_base_url(wrong).unwrap_err().details[0].field, "baseUrl", "{wrong}");
+            assert_eq!(
+                check_base_url(wrong).unwrap_err().details[0].field,
+                "baseUrl",
+                "{wrong}"
+            );
         }
     }
 

@@ -31,7 +31,9 @@ use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
 pub use definition::{seal_all as seal_definitions, text as definition_text};
-pub use deploy::{Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback};
+pub use deploy::{
+    Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
+};
 pub use diff::{Edition, diff};
 pub use fields::{misnamed, shut_out};
 pub use names::EnvironmentNames;
@@ -70,7 +72,8 @@ pub struct Details {
     pub flow: Flow,
     /// The definition as a JSON tree.
     pub config: String,
-    /// The compiled plan that runs as JSON; before the first deploy that of the draft, when it compiles.
+    /// The compiled plan that runs as JSON; before the first deploy that of the draft, when it
+    /// compiles.
     pub plan: Option<String>,
     /// Names that do not exist yet.
     pub warnings: Vec<Diagnostic>,
@@ -94,7 +97,8 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         name: name::check("name", new.name.as_deref().unwrap_or(&definition.name))?,
         description: name::check_description(
             "description",
-            new.description.unwrap_or_else(|| definition.description.clone()),
+            new.description
+                .unwrap_or_else(|| definition.description.clone()),
         )?,
         status: Status::Draft,
         version: 0,
@@ -125,10 +129,18 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
 }
 
 /// The environment's flows, newest first.
-pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    filter: &Filter,
+    page: Page,
+) -> Result<Paged<Flow>, Error> {
     let mut tx = app.store.read().await?;
     let mut found = flow::list(&mut tx, &caller.environment_id, filter, page).await?;
-    found.items.iter_mut().for_each(|flow| hide_secrets(caller, flow));
+    found
+        .items
+        .iter_mut()
+        .for_each(|flow| hide_secrets(caller, flow));
     Ok(found)
 }
 
@@ -149,7 +161,8 @@ fn hide_secrets(caller: &Caller, flow: &mut Flow) {
     }
 }
 
-/// Changes what the update names. What is deployed stays as it is, but for its name and whether it is paused.
+/// Changes what the update names. What is deployed stays as it is, but for its name and whether it
+/// is paused.
 pub async fn update(
     app: &App,
     caller: &Caller,
@@ -182,7 +195,10 @@ pub async fn update(
         let definition = definition::parse(&yaml_config)?;
         fields::refuse_exposed(&definition, &names)?;
         let deployed = flow_version::get(change.db(), id, flow.version).await?;
-        let running = deployed.as_ref().map(|deployed| definition::text(&app.sealer, deployed)).transpose()?;
+        let running = deployed
+            .as_ref()
+            .map(|deployed| definition::text(&app.sealer, deployed))
+            .transpose()?;
         flow.draft = running.is_none_or(|running| running != yaml_config);
         match deployed.filter(|_| !flow.draft) {
             Some(deployed) => {
@@ -216,8 +232,14 @@ pub async fn update(
     change.commit(details).await
 }
 
-/// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do its versions.
-pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+/// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do
+/// its versions.
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    if_match: &IfMatch,
+) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         let changed = change.commit(()).await?;
@@ -226,7 +248,11 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
     }
     let flow = existing(change.db(), caller, id).await?;
     if_match.check(flow.revision)?;
-    refuse_callers(&flow, &published_api::uses::callers(change.db(), id).await?, "it stays")?;
+    refuse_callers(
+        &flow,
+        &published_api::uses::callers(change.db(), id).await?,
+        "it stays",
+    )?;
     flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     if flow.version > 0 {
         flow_use::replace(change.db(), id, &[]).await?;
@@ -248,7 +274,10 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
 /// Checks a definition without keeping it.
 pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<Validated, Error> {
     match kanat_flow::parse(yaml_config) {
-        Err(errors) => Ok(Validated { errors, warnings: Vec::new() }),
+        Err(errors) => Ok(Validated {
+            errors,
+            warnings: Vec::new(),
+        }),
         Ok(definition) => {
             let mut tx = app.store.read().await?;
             let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
@@ -260,17 +289,36 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
     }
 }
 
-/// Returns the graph of what runs, or of another edition. A flow that was never deployed has its draft alone.
-pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId, edition: Option<Edition>) -> Result<Graph, Error> {
+/// Returns the graph of what runs, or of another edition. A flow that was never deployed has its
+/// draft alone.
+pub async fn plan_graph(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    edition: Option<Edition>,
+) -> Result<Graph, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
-    let running = if flow.version == 0 { Edition::Draft } else { Edition::Version(flow.version) };
-    Ok(graph::of(&edition.unwrap_or(running).definition(app, &mut tx, &flow).await?))
+    let running = if flow.version == 0 {
+        Edition::Draft
+    } else {
+        Edition::Version(flow.version)
+    };
+    Ok(graph::of(
+        &edition
+            .unwrap_or(running)
+            .definition(app, &mut tx, &flow)
+            .await?,
+    ))
 }
 
 /// The names of the draft's steps.
 pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>, Error> {
-    Ok(definition::stored(&app.sealer, flow)?.steps.into_iter().map(|step| step.name).collect())
+    Ok(definition::stored(&app.sealer, flow)?
+        .steps
+        .into_iter()
+        .map(|step| step.name)
+        .collect())
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Error> {
@@ -289,7 +337,10 @@ fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Err
         return Ok(());
     }
     let callers = callers.join(", ");
-    Err(Error::precondition(format!("flow {:?} is called by published APIs: {callers}; {what}", flow.name)))
+    Err(Error::precondition(format!(
+        "flow {:?} is called by published APIs: {callers}; {what}",
+        flow.name
+    )))
 }
 
 async fn details(
@@ -342,15 +393,20 @@ fn identity(flow: &Flow) -> Identity {
 
 /// The status that an update leads to; the one that the flow has already changes nothing.
 fn asked_status(now: Status, text: &str) -> Result<Status, Error> {
-    let asked = Status::parse(text)
-        .ok_or_else(|| Error::field("status", format!("{text:?} is no status: paused or active")))?;
+    let asked = Status::parse(text).ok_or_else(|| {
+        Error::field("status", format!("{text:?} is no status: paused or active"))
+    })?;
     match (now, asked) {
-        (Status::Draft, Status::Draft) | (Status::Active, Status::Active) | (Status::Paused, Status::Paused) => Ok(now),
-        (Status::Draft, Status::Active) => Err(Error::precondition("a flow that is draft becomes active by a deploy")),
+        (Status::Draft, Status::Draft)
+        | (Status::Active, Status::Active)
+        | (Status::Paused, Status::Paused) => Ok(now),
+        (Status::Draft, Status::Active) => Err(Error::precondition(
+            "a flow that is draft becomes active by a deploy",
+        )),
         (Status::Draft | Status::Active, Status::Paused) => now.pause(),
         (Status::Paused, Status::Active) => now.resume(),
-        (Status::Active | Status::Paused, Status::Draft) => {
-            Err(Error::precondition("a flow that was deployed cannot become a draft again"))
-        }
+        (Status::Active | Status::Paused, Status::Draft) => Err(Error::precondition(
+            "a flow that was deployed cannot become a draft again",
+        )),
     }
 }

@@ -1,18 +1,24 @@
-//! Cells of CSV files that a spreadsheet would run as formulas: an export marks them as text, and an import takes the mark off.
+//! Cells of CSV files that a spreadsheet would run as formulas: an export marks them as text, and
+//! an import takes the mark off.
 
 use std::borrow::Cow;
 
 /// What a spreadsheet takes for the sign of a text, and does not show.
 const MARK: char = '\'';
 
-/// Returns the cell as it is exported: behind a mark when a spreadsheet would run it, or take its first character for a mark.
+/// Returns the cell as it is exported: behind a mark when a spreadsheet would run it, or take its
+/// first character for a mark.
 pub fn mark(cell: &str) -> Cow<'_, str> {
     let runs = match cell.chars().next() {
         Some('=' | '+' | '@' | '\t' | '\r' | MARK) => true,
         Some('-') => !is_number(&cell[1..]),
         Some(_) | None => false,
     };
-    if runs { Cow::Owned(format!("{MARK}{cell}")) } else { Cow::Borrowed(cell) }
+    if runs {
+        Cow::Owned(format!("{MARK}{cell}"))
+    } else {
+        Cow::Borrowed(cell)
+    }
 }
 
 /// Returns the cell as it is imported: without one mark, where it begins with one.
@@ -25,7 +31,9 @@ fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    digits(whole) && digits(fraction) && digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+    digits(whole)
+        && digits(fraction)
+        && digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
 }
 
 #[cfg(test)]
@@ -36,10 +44,15 @@ mod tests {
 
     #[test]
     fn marks_what_a_spreadsheet_would_run() {
-        for run in ["=1+1", "+1", "@SUM(1)", "\t=1", "\r=1", "-1+1", "-", "-inf", "-1e", "-.5", "-2 ", "'a", "'"] {
+        for run in [
+            "=1+1", "+1", "@SUM(1)", "\t=1", "\r=1", "-1+1", "-", "-inf", "-1e", "-.5", "-2 ",
+            "'a", "'",
+        ] {
             assert_eq!(mark(run), format!("'{run}"));
         }
-        for plain in ["", "a=1", "5", "-5", "-0.25", "-1e-3", "-1.5E+10", " =1", "\"x"] {
+        for plain in [
+            "", "a=1", "5", "-5", "-0.25", "-1e-3", "-1.5E+10", " =1", "\"x",
+        ] {
             assert_eq!(mark(plain), plain);
         }
     }

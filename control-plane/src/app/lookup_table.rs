@@ -1,4 +1,5 @@
-//! Use-cases of lookup tables. One request that modifies a table is one step of its version, and one push to the nodes.
+//! Use-cases of lookup tables. One request that modifies a table is one step of its version, and
+//! one push to the nodes.
 
 pub(crate) mod csv;
 mod entries;
@@ -48,7 +49,12 @@ pub async fn create(
 }
 
 /// The environment's tables, newest first.
-pub async fn list(app: &App, caller: &Caller, search: &str, page: Page) -> Result<Paged<LookupTable>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    search: &str,
+    page: Page,
+) -> Result<Paged<LookupTable>, Error> {
     let mut tx = app.store.read().await?;
     Ok(lookup_table::list(&mut tx, &caller.environment_id, search, page).await?)
 }
@@ -68,7 +74,12 @@ pub async fn get(
 }
 
 /// Takes a table out of service; not while a deployed flow reads it.
-pub async fn delete(app: &App, caller: &Caller, id: &LookupTableId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    if_match: &IfMatch,
+) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -78,12 +89,18 @@ pub async fn delete(app: &App, caller: &Caller, id: &LookupTableId, if_match: &I
     let users = flow_use::users(change.db(), &Kind::LookupTable.resource_id(id)).await?;
     if !users.is_empty() {
         let users = users.join(", ");
-        return Err(Error::precondition(format!("lookup table {:?} is read by deployed flows: {users}", table.name)));
+        return Err(Error::precondition(format!(
+            "lookup table {:?} is read by deployed flows: {users}",
+            table.name
+        )));
     }
     let users = uses::users(change.db(), &Kind::LookupTable.resource_id(id)).await?;
     if !users.is_empty() {
         let users = users.join(", ");
-        let message = format!("lookup table {:?} is read by the answers of published APIs: {users}", table.name);
+        let message = format!(
+            "lookup table {:?} is read by the answers of published APIs: {users}",
+            table.name
+        );
         return Err(Error::precondition(message));
     }
     lookup_table::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
@@ -107,8 +124,19 @@ pub async fn upsert(
     }
     if_match.check(u64::from(table.version))?;
     entry::upsert(change.db(), id, &entries).await?;
-    let upserts = entries.into_iter().map(|Entry { key, value }| TableEntry { key, value }).collect();
-    let table = publish::modified(&mut change, &table, TableChange { upserts, ..TableChange::default() }).await?;
+    let upserts = entries
+        .into_iter()
+        .map(|Entry { key, value }| TableEntry { key, value })
+        .collect();
+    let table = publish::modified(
+        &mut change,
+        &table,
+        TableChange {
+            upserts,
+            ..TableChange::default()
+        },
+    )
+    .await?;
     change.commit(table).await
 }
 
@@ -139,14 +167,26 @@ pub async fn delete_entry(
     }
     if_match.check(u64::from(table.version))?;
     if !entry::delete(change.db(), id, key).await? {
-        return Err(Error::new(Code::NotFound, format!("lookup table {:?} has no key {key:?}", table.name)));
+        return Err(Error::new(
+            Code::NotFound,
+            format!("lookup table {:?} has no key {key:?}", table.name),
+        ));
     }
     let removals = vec![key.to_owned()];
-    let table = publish::modified(&mut change, &table, TableChange { removals, ..TableChange::default() }).await?;
+    let table = publish::modified(
+        &mut change,
+        &table,
+        TableChange {
+            removals,
+            ..TableChange::default()
+        },
+    )
+    .await?;
     change.commit(table).await
 }
 
-/// Adds or overwrites the entries of a CSV text with the columns `key` and `value`. A text without entries changes nothing.
+/// Adds or overwrites the entries of a CSV text with the columns `key` and `value`. A text without
+/// entries changes nothing.
 pub async fn import(
     app: &App,
     caller: &Caller,
@@ -158,7 +198,10 @@ pub async fn import(
     if entries.is_empty() {
         let table = existing(&mut *app.store.read().await?, caller, id).await?;
         if_match.check(u64::from(table.version))?;
-        return Ok(Changed { value: table, applied: Applied::Everywhere });
+        return Ok(Changed {
+            value: table,
+            applied: Applied::Everywhere,
+        });
     }
     upsert(app, caller, id, entries, if_match).await
 }

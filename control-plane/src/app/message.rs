@@ -7,7 +7,8 @@ mod paused;
 mod stream;
 
 use kanat_message_log::{
-    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord, key,
+    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant,
+    TraceRecord, key,
 };
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{Status, Trigger};
@@ -33,12 +34,21 @@ pub struct Part {
     pub cursor: Option<String>,
 }
 
-/// Messages, newest first: a flow's by the time they were received, those of all flows by their places in the log.
-pub async fn list(app: &App, caller: &Caller, query: ListQuery, part: &Part) -> Result<MessagePage, Error> {
+/// Messages, newest first: a flow's by the time they were received, those of all flows by their
+/// places in the log.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    query: ListQuery,
+    part: &Part,
+) -> Result<MessagePage, Error> {
     let listed = query.check(tenant(caller))?;
     let position = match part.cursor.as_deref() {
         None => Position::Page(part.page),
-        Some(text) => Position::After { cursor: filter::cursor(text)?, limit: part.page.limit },
+        Some(text) => Position::After {
+            cursor: filter::cursor(text)?,
+            limit: part.page.limit,
+        },
     };
     match listed {
         Listed::Flow(filter) => {
@@ -55,18 +65,25 @@ pub async fn list(app: &App, caller: &Caller, query: ListQuery, part: &Part) -> 
                 None => Paused::of_environment(app, caller).await?,
             };
             let filter = paused.apply_to_environment(filter);
-            Ok(shown(app.log.list_environment(&filter, position).await?, &paused))
+            Ok(shown(
+                app.log.list_environment(&filter, position).await?,
+                &paused,
+            ))
         }
     }
 }
 
 fn shown(page: MessagePage, paused: &Paused) -> MessagePage {
-    let messages = page.messages.into_iter().map(|message| paused.show(message)).collect();
+    let messages = page
+        .messages
+        .into_iter()
+        .map(|message| paused.show(message))
+        .collect();
     MessagePage { messages, ..page }
 }
 
-/// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted flow are still there.
-/// Returns the flow if it is paused.
+/// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted
+/// flow are still there. Returns the flow if it is paused.
 async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error> {
     let mut tx = app.store.read().await?;
     let known = flow::get(&mut tx, &caller.environment_id, id).await?;
@@ -75,7 +92,10 @@ async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, E
         return Ok(Paused::flow(&flow));
     }
     let one = Position::Page(Page::new(Some(1), None));
-    let left = app.log.list(&Filter::flow(tenant(caller), id.clone()), one).await?;
+    let left = app
+        .log
+        .list(&Filter::flow(tenant(caller), id.clone()), one)
+        .await?;
     match left.messages.is_empty() {
         true => Err(Error::not_found("flow", id.as_str())),
         false => Ok(Paused::default()),
@@ -83,7 +103,11 @@ async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, E
 }
 
 /// One message, with everything that happened to it.
-pub async fn get(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+pub async fn get(
+    app: &App,
+    caller: &Caller,
+    id: &MessageId,
+) -> Result<(Message, Vec<TraceRecord>), Error> {
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
     let message = match message.status.while_paused() == message.status {
@@ -119,8 +143,8 @@ pub async fn retry(app: &App, caller: &Caller, id: &MessageId) -> Result<(), Err
     Ok(app.log.retry(&tenant, id, Some(plan.version)).await?)
 }
 
-/// Sends what came in through the whole pipeline again, as a new message under the flow's deployed version. Gives its
-/// id.
+/// Sends what came in through the whole pipeline again, as a new message under the flow's deployed
+/// version. Gives its id.
 pub async fn replay(
     app: &App,
     caller: &Caller,
@@ -130,24 +154,58 @@ pub async fn replay(
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
     let plan = deployed(app, caller, &message.flow_id).await?;
-    let content = app.log.content(&tenant, id).await?.ok_or_else(|| missing(id))?;
-    let dedupe = caller.call.as_deref().map(key::management).into_iter().collect();
-    append(app, NewMessage { traceparent, dedupe, ..replayed(message, content, &plan) }).await
+    let content = app
+        .log
+        .content(&tenant, id)
+        .await?
+        .ok_or_else(|| missing(id))?;
+    let dedupe = caller
+        .call
+        .as_deref()
+        .map(key::management)
+        .into_iter()
+        .collect();
+    append(
+        app,
+        NewMessage {
+            traceparent,
+            dedupe,
+            ..replayed(message, content, &plan)
+        },
+    )
+    .await
 }
 
 /// Says that a message needs no delivery; gives it as it then is.
-pub async fn discard(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+pub async fn discard(
+    app: &App,
+    caller: &Caller,
+    id: &MessageId,
+) -> Result<(Message, Vec<TraceRecord>), Error> {
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
-    if begins(app, caller, &format!("discard of {id}"), message.status.discard()).await? {
+    if begins(
+        app,
+        caller,
+        &format!("discard of {id}"),
+        message.status.discard(),
+    )
+    .await?
+    {
         app.log.discard(&tenant, id).await?;
     }
     get(app, caller, id).await
 }
 
-/// Notes that this call is about to change a message, which is as `before` tells and `may` be changed. Returns whether it is to be:
-/// not where the call noted so before a crash and the message is no longer as it was then.
-async fn begins(app: &App, caller: &Caller, before: &str, may: Result<Status, Error>) -> Result<bool, Error> {
+/// Notes that this call is about to change a message, which is as `before` tells and `may` be
+/// changed. Returns whether it is to be: not where the call noted so before a crash and the message
+/// is no longer as it was then.
+async fn begins(
+    app: &App,
+    caller: &Caller,
+    before: &str,
+    may: Result<Status, Error>,
+) -> Result<bool, Error> {
     if caller.call.is_none() {
         return may.map(|_| true);
     }
@@ -163,28 +221,45 @@ async fn begins(app: &App, caller: &Caller, before: &str, may: Result<Status, Er
     }
 }
 
-/// The flow's deployed plan, kept in the message log so that every node can run messages under it, also one that the
-/// deploy has not reached yet.
+/// The flow's deployed plan, kept in the message log so that every node can run messages under it,
+/// also one that the deploy has not reached yet.
 async fn deployed(app: &App, caller: &Caller, flow_id: &FlowId) -> Result<FlowPlan, Error> {
     let mut tx = app.store.read().await?;
-    let plan = published(&mut tx, &app.sealer, &caller.environment_id, Kind::Flow, flow_id.as_str()).await?;
-    let exists = plan.is_some() || flow::get(&mut tx, &caller.environment_id, flow_id).await?.is_some();
+    let plan = published(
+        &mut tx,
+        &app.sealer,
+        &caller.environment_id,
+        Kind::Flow,
+        flow_id.as_str(),
+    )
+    .await?;
+    let exists = plan.is_some()
+        || flow::get(&mut tx, &caller.environment_id, flow_id)
+            .await?
+            .is_some();
     drop(tx);
     let plan: FlowPlan = plan.ok_or_else(|| {
         let state = if exists { "not deployed" } else { "deleted" };
-        Error::precondition(format!("flow {:?} is {state}, so that nothing can run its messages", flow_id.as_str()))
+        Error::precondition(format!(
+            "flow {:?} is {state}, so that nothing can run its messages",
+            flow_id.as_str()
+        ))
     })?;
     if app.log.plan(flow_id, plan.version).await?.is_none() {
         let sealer = environment::sealer_of(app, &plan).await?;
         let body = saved::kept(&plan, sealer.as_ref());
-        let saved = SavedPlan { flow_id: flow_id.clone(), version: plan.version, body };
+        let saved = SavedPlan {
+            flow_id: flow_id.clone(),
+            version: plan.version,
+            body,
+        };
         app.log.save_plans(vec![saved]).await?;
     }
     Ok(plan)
 }
 
-/// The new message of a replay. It keeps the ordering key and has no key to be known as a repeat by: it is meant as
-/// one.
+/// The new message of a replay. It keeps the ordering key and has no key to be known as a repeat
+/// by: it is meant as one.
 fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPlan) -> NewMessage {
     NewMessage {
         id: MessageId::generate(),
@@ -202,9 +277,17 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
         dedupe: Vec::new(),
         replay_of: Some(message.id),
         batch_id: None,
-        max_attempts: plan.retry.as_ref().map_or(0, |retry| retry.count).saturating_add(1),
+        max_attempts: plan
+            .retry
+            .as_ref()
+            .map_or(0, |retry| retry.count)
+            .saturating_add(1),
         traceparent: None,
-        place: if plan.paused { Place::Held } else { Place::Queued },
+        place: if plan.paused {
+            Place::Held
+        } else {
+            Place::Queued
+        },
     }
 }
 
@@ -225,5 +308,8 @@ fn missing(id: &MessageId) -> Error {
 }
 
 fn tenant(caller: &Caller) -> Tenant {
-    Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() }
+    Tenant {
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+    }
 }

@@ -12,7 +12,10 @@ pub fn check(field: &str, name: &str) -> Result<String, Error> {
         return Err(Error::field(field, "must not be empty"));
     }
     if name.chars().count() > MAX_CHARS {
-        return Err(Error::field(field, format!("has more than {MAX_CHARS} characters")));
+        return Err(Error::field(
+            field,
+            format!("has more than {MAX_CHARS} characters"),
+        ));
     }
     if name.chars().any(char::is_control) {
         return Err(Error::field(field, "must not contain control characters"));
@@ -23,7 +26,10 @@ pub fn check(field: &str, name: &str) -> Result<String, Error> {
 /// A description as it is. Errors name `field`.
 pub fn check_description(field: &str, text: String) -> Result<String, Error> {
     if text.chars().count() > MAX_DESCRIPTION_CHARS {
-        return Err(Error::field(field, format!("has more than {MAX_DESCRIPTION_CHARS} characters")));
+        return Err(Error::field(
+            field,
+            format!("has more than {MAX_DESCRIPTION_CHARS} characters"),
+        ));
     }
     // PostgreSQL cannot store it, and nobody types it.
     if text.contains('\0') {
@@ -40,7 +46,11 @@ mod tests {
     fn trims_and_refuses_what_cannot_be_read() {
         assert_eq!(check("name", " orders ").unwrap(), "orders");
         for wrong in ["", "  ", "a\nb", &"x".repeat(201)] {
-            assert_eq!(check("name", wrong).unwrap_err().details[0].field, "name", "{wrong:?}");
+            assert_eq!(
+                check("name", wrong).unwrap_err().details[0].field,
+                "name",
+                "{wrong:?}"
+            );
         }
     }
 }

@@ -11,19 +11,33 @@ use crate::app::{App, Caller};
 use crate::push::Node;
 use crate::push::nodes::Status;
 
-/// The nodes that serve an environment of the caller's account, connected ones first. Of what they serve and refuse,
-/// only what is the caller's shows.
+/// The nodes that serve an environment of the caller's account, connected ones first. Of what they
+/// serve and refuse, only what is the caller's shows.
 pub async fn list(app: &App, caller: &Caller) -> Result<Vec<Node>, Error> {
     let mut tx = app.store.read().await?;
-    let everything = Page { limit: u32::MAX, offset: 0 };
-    let own = environment::list(&mut tx, &caller.account_id, everything).await?.items;
+    let everything = Page {
+        limit: u32::MAX,
+        offset: 0,
+    };
+    let own = environment::list(&mut tx, &caller.account_id, everything)
+        .await?
+        .items;
     let saved = node::all(&mut tx).await?;
     drop(tx);
 
-    let own: BTreeSet<_> = own.into_iter().map(|environment| environment.id).filter(|id| reaches(caller, id)).collect();
+    let own: BTreeSet<_> = own
+        .into_iter()
+        .map(|environment| environment.id)
+        .filter(|id| reaches(caller, id))
+        .collect();
     let mut nodes = app.hub.nodes();
     let known: HashSet<_> = nodes.iter().map(|node| node.id.clone()).collect();
-    nodes.extend(saved.into_iter().filter(|node| !known.contains(&node.id)).map(Node::from_saved));
+    nodes.extend(
+        saved
+            .into_iter()
+            .filter(|node| !known.contains(&node.id))
+            .map(Node::from_saved),
+    );
     for node in &mut nodes {
         node.environments.retain(|id, _| own.contains(id));
     }
@@ -33,5 +47,8 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Vec<Node>, Error> {
 }
 
 fn reaches(caller: &Caller, environment: &EnvironmentId) -> bool {
-    caller.bound_to.as_ref().is_none_or(|bound| bound == environment)
+    caller
+        .bound_to
+        .as_ref()
+        .is_none_or(|bound| bound == environment)
 }

@@ -1,4 +1,5 @@
-//! Use-cases of published APIs. Every change publishes the API whole, with all of its versions: nodes swap it at once.
+//! Use-cases of published APIs. Every change publishes the API whole, with all of its versions:
+//! nodes swap it at once.
 
 mod check;
 mod content;
@@ -98,17 +99,31 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
         shape,
         auth,
         oauth2: check::oauth2(auth, new.oauth2)?,
-        validation: new.validation.as_deref().map_or(Ok(Validation::Strict), check::validation)?,
+        validation: new
+            .validation
+            .as_deref()
+            .map_or(Ok(Validation::Strict), check::validation)?,
         deadline_ms: check::deadline(new.deadline.as_deref().unwrap_or("30s"))?,
-        on_timeout: new.on_timeout.as_deref().map_or(Ok(OnTimeout::Continue), check::on_timeout)?,
+        on_timeout: new
+            .on_timeout
+            .as_deref()
+            .map_or(Ok(OnTimeout::Continue), check::on_timeout)?,
         strict_response: new.strict_response,
         cors: new.cors.map(check::cors).transpose()?.flatten(),
         revision: 1,
         created_at: now,
         updated_at: now,
     };
-    if new.content.flow.as_ref().is_none_or(|name| name.trim().is_empty()) {
-        return Err(Error::field("flowName", "is required: the name of a flow with the trigger api"));
+    if new
+        .content
+        .flow
+        .as_ref()
+        .is_none_or(|name| name.trim().is_empty())
+    {
+        return Err(Error::field(
+            "flowName",
+            "is required: the name of a flow with the trigger api",
+        ));
     }
     let content = new.content.check("requestSchema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
@@ -127,14 +142,24 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
 }
 
 /// The environment's APIs, newest first.
-pub async fn list(app: &App, caller: &Caller, search: &str, page: Page) -> Result<Paged<Seen>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    search: &str,
+    page: Page,
+) -> Result<Paged<Seen>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } = published_api::list(&mut tx, &caller.environment_id, search, page).await?;
+    let Paged { items, total, page } =
+        published_api::list(&mut tx, &caller.environment_id, search, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for api in items {
         shown.push(seen(app, &mut tx, api).await?);
     }
-    Ok(Paged { items: shown, total, page })
+    Ok(Paged {
+        items: shown,
+        total,
+        page,
+    })
 }
 
 /// One API.
@@ -152,7 +177,9 @@ pub async fn update(
     mut update: Update,
     if_match: &IfMatch,
 ) -> Result<Changed<Seen>, Error> {
-    let content = std::mem::take(&mut update.content).check("requestSchema").await?;
+    let content = std::mem::take(&mut update.content)
+        .check("requestSchema")
+        .await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut api = existing(change.db(), caller, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -170,7 +197,12 @@ pub async fn update(
 }
 
 /// Takes an API out of service, with its keys.
-pub async fn delete(app: &App, caller: &Caller, id: &PublishedApiId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    if_match: &IfMatch,
+) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -194,13 +226,17 @@ pub fn api_etag(api: &PublishedApi) -> String {
 }
 
 /// The API of that id in the caller's environment.
-pub async fn existing(db: &mut Db, caller: &Caller, id: &PublishedApiId) -> Result<PublishedApi, Error> {
+pub async fn existing(
+    db: &mut Db,
+    caller: &Caller,
+    id: &PublishedApiId,
+) -> Result<PublishedApi, Error> {
     let found = published_api::get(db, &caller.environment_id, id).await?;
     found.ok_or_else(|| Error::not_found("published API", id.as_str()))
 }
 
-/// The version that calls without one reach: the latest active one, else the latest deprecated one, else the latest.
-/// `versions` begin with the highest number.
+/// The version that calls without one reach: the latest active one, else the latest deprecated one,
+/// else the latest. `versions` begin with the highest number.
 pub fn current(versions: &[Version]) -> Option<&Version> {
     let latest = |status| versions.iter().find(|version| version.status == status);
     VersionStatus::ALL.iter().find_map(|status| latest(*status))
@@ -210,7 +246,11 @@ async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<Seen, Error> 
     let versions = published_api::version::list(db, &api.id).await?;
     let environment = environment::find(db, &api.account_id, api.environment_id.as_str()).await?;
     let base_url = environment.and_then(|environment| environment.base_url);
-    Ok(Seen { api, versions, base_url: base_url.unwrap_or_else(|| app.public_url.base().to_owned()) })
+    Ok(Seen {
+        api,
+        versions,
+        base_url: base_url.unwrap_or_else(|| app.public_url.base().to_owned()),
+    })
 }
 
 /// What of the update is of the API itself.
@@ -256,7 +296,8 @@ async fn refuse_conflict(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
     let found = published_api::by_route(db, &api.environment_id, api.method, &api.shape).await?;
     match found.filter(|other| other.id != api.id) {
         Some(other) => {
-            let (method, path) = (api.method.as_str(), &api.path);
+            let method = api.method.as_str();
+            let path = &api.path;
             let message = format!(
                 "{method} /{path} takes the same requests as the published API {:?} ({method} /{})",
                 other.name, other.path

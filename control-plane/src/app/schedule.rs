@@ -1,5 +1,6 @@
-//! Use-cases of schedules: one for each deployed flow that the clock starts. Deploys make them and take them away
-//! (`schedule/follow.rs`); what is due is fired in `schedule/fire.rs`, whoever's clock it is.
+//! Use-cases of schedules: one for each deployed flow that the clock starts. Deploys make them and
+//! take them away (`schedule/follow.rs`); what is due is fired in `schedule/fire.rs`, whoever's
+//! clock it is.
 
 mod fire;
 mod follow;
@@ -55,14 +56,24 @@ pub struct Details {
 }
 
 /// The environment's schedules, newest first; those of one flow when it is named.
-pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<Schedule>, Error> {
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    flow: Option<&FlowId>,
+    page: Page,
+) -> Result<Paged<Schedule>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } = schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
+    let Paged { items, total, page } =
+        schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
     if let Some(id) = flow.filter(|_| total == 0) {
         check_known(&mut tx, caller, id).await?;
     }
     drop(tx);
-    Ok(Paged { items: outcome::live(app, items).await?, total, page })
+    Ok(Paged {
+        items: outcome::live(app, items).await?,
+        total,
+        page,
+    })
 }
 
 /// One schedule.
@@ -86,8 +97,14 @@ pub async fn update(
     }
     if_match.check(schedule.revision)?;
     let before = schedule.clone();
-    let cron = update.cron_expression.map(|text| cron("cron_expression", &text)).transpose();
-    let zone = update.timezone.map(|name| zone("timezone", &name).map(|_| name)).transpose();
+    let cron = update
+        .cron_expression
+        .map(|text| cron("cron_expression", &text))
+        .transpose();
+    let zone = update
+        .timezone
+        .map(|name| zone("timezone", &name).map(|_| name))
+        .transpose();
     let (cron, zone) = both(cron, zone)?;
     if let Some(cron) = cron {
         schedule.cron_expression = cron.as_str().to_owned();
@@ -105,7 +122,8 @@ pub async fn update(
     details(app, schedule).await
 }
 
-/// Runs the flow now, beside its cycle; also when the schedule is not enabled. A paused flow holds the message.
+/// Runs the flow now, beside its cycle; also when the schedule is not enabled. A paused flow holds
+/// the message.
 pub async fn trigger(
     app: &App,
     caller: &Caller,
@@ -118,11 +136,28 @@ pub async fn trigger(
     drop(tx);
     let plan = plan.ok_or_else(|| missing(id))?;
     let at = Timestamp::now();
-    let firing = fire::Firing { schedule: &schedule, due: at, manual: true };
-    let started = start(app, firing.start(plan, at, caller.call.as_deref().map(key::management), traceparent)).await?;
+    let firing = fire::Firing {
+        schedule: &schedule,
+        due: at,
+        manual: true,
+    };
+    let started = start(
+        app,
+        firing.start(
+            plan,
+            at,
+            caller.call.as_deref().map(key::management),
+            traceparent,
+        ),
+    )
+    .await?;
     if let Err(error) = noted(app, &schedule.id, at, &started.message_id).await {
         // The message is under way: to say that nothing happened would be wrong.
-        tracing::warn!(schedule.id = %schedule.id, %error, "a run that was started by hand cannot be noted");
+        tracing::warn!(
+            schedule.id = %schedule.id,
+            %error,
+            "a run that was started by hand cannot be noted",
+        );
     }
     Ok(started.message_id)
 }
@@ -130,14 +165,23 @@ pub async fn trigger(
 /// The times at which an expression is due.
 pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>, Error> {
     let cron = cron("cronExpression", &preview.cron_expression);
-    let zone = preview.timezone.as_deref().map_or(Ok(TimeZone::UTC), |name| zone("timezone", name));
+    let zone = preview
+        .timezone
+        .as_deref()
+        .map_or(Ok(TimeZone::UTC), |name| zone("timezone", name));
     let (cron, zone) = both(cron, zone)?;
     let after = match preview.after.as_deref() {
         None => Timestamp::now(),
-        Some(text) => Timestamp::parse(text)
-            .ok_or_else(|| Error::field("after", format!("{text:?} is no instant, as in 2026-01-31T08:15:00Z")))?,
+        Some(text) => Timestamp::parse(text).ok_or_else(|| {
+            Error::field(
+                "after",
+                format!("{text:?} is no instant, as in 2026-01-31T08:15:00Z"),
+            )
+        })?,
     };
-    let count = preview.count.map_or(NEXT_RUNS, |count| count.min(MAX_PREVIEW) as usize);
+    let count = preview
+        .count
+        .map_or(NEXT_RUNS, |count| count.min(MAX_PREVIEW) as usize);
     Ok(cron.upcoming(after, &zone, count))
 }
 
@@ -151,14 +195,21 @@ pub fn is_running(schedule: &Schedule) -> bool {
     schedule.enabled && schedule.flow_status == Status::Active
 }
 
-async fn noted(app: &App, id: &ScheduleId, at: Timestamp, message: &MessageId) -> Result<(), Error> {
+async fn noted(
+    app: &App,
+    id: &ScheduleId,
+    at: Timestamp,
+    message: &MessageId,
+) -> Result<(), Error> {
     let mut tx = app.store.begin().await?;
     run::record(&mut tx, id, at, message).await?;
     Ok(tx.commit().await?)
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id: &ScheduleId) -> Result<Schedule, Error> {
-    schedule::get(db, &caller.environment_id, id).await?.ok_or_else(|| missing(id))
+    schedule::get(db, &caller.environment_id, id)
+        .await?
+        .ok_or_else(|| missing(id))
 }
 
 fn missing(id: &ScheduleId) -> Error {
@@ -174,18 +225,28 @@ async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
             std::iter::once(next).chain(later).collect()
         }
     };
-    Ok(Details { schedule: outcome::live_one(app, schedule).await?, next_runs })
+    Ok(Details {
+        schedule: outcome::live_one(app, schedule).await?,
+        next_runs,
+    })
 }
 
 /// When it is due after `now`; never while it is not enabled.
 fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     let (cron, zone) = parsed(schedule)?;
-    Ok(if schedule.enabled { cron.next_after(now, &zone) } else { None })
+    Ok(if schedule.enabled {
+        cron.next_after(now, &zone)
+    } else {
+        None
+    })
 }
 
 /// Expression and zone, as they were checked when they were written.
 fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
-    Ok((cron("cron_expression", &schedule.cron_expression)?, zone("timezone", &schedule.timezone)?))
+    Ok((
+        cron("cron_expression", &schedule.cron_expression)?,
+        zone("timezone", &schedule.timezone)?,
+    ))
 }
 
 /// What is wrong with one, or with both at once.
@@ -194,7 +255,10 @@ fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), 
         (Ok(cron), Ok(zone)) => Ok((cron, zone)),
         (Err(cron), Err(zone)) => {
             let details = cron.details.into_iter().chain(zone.details).collect();
-            Err(Error::invalid(format!("{}; {}", cron.message, zone.message), details))
+            Err(Error::invalid(
+                format!("{}; {}", cron.message, zone.message),
+                details,
+            ))
         }
         (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
     }

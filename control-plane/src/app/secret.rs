@@ -1,4 +1,5 @@
-//! Rotation of the master key: everything at rest is sealed anew under the first key, and the former ones may go.
+//! Rotation of the master key: everything at rest is sealed anew under the first key, and the
+//! former ones may go.
 
 mod reseal;
 pub mod under_way;
@@ -19,17 +20,19 @@ pub use under_way::UnderWay;
 /// Longest time that calls which began under the former key are waited for.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Most passes over all sealed values. Each one finds what calls wrote that were under way during the one before.
+/// Most passes over all sealed values. Each one finds what calls wrote that were under way during
+/// the one before.
 const MAX_PASSES: u32 = 8;
 
-/// Seals what the process keeps outside of the store, and gives the number of files that it wrote anew.
+/// Seals what the process keeps outside of the store, and gives the number of files that it wrote
+/// anew.
 pub type Elsewhere = Arc<dyn Fn() -> BoxFuture<'static, std::io::Result<u32>> + Send + Sync>;
 
 /// Master keys of the process, as far as they can be exchanged.
 #[derive(Default)]
 pub struct MasterKeys {
-    /// File that the keys come from, where no other process has the folder and the store; `None` where settings give the keys,
-    /// or other processes need them too.
+    /// File that the keys come from, where no other process has the folder and the store; `None`
+    /// where settings give the keys, or other processes need them too.
     file: Option<KeyFile>,
     /// Held while everything is sealed anew.
     turn: Mutex<()>,
@@ -41,7 +44,10 @@ pub struct MasterKeys {
 impl MasterKeys {
     /// Takes the keys of a file that is this process's alone, or none.
     pub fn of(file: Option<KeyFile>) -> Self {
-        Self { file, ..Self::default() }
+        Self {
+            file,
+            ..Self::default()
+        }
     }
 
     /// Has what is kept outside of the store sealed anew too.
@@ -66,16 +72,18 @@ pub struct Rotated {
     pub former_keys_may_go_at: Option<Timestamp>,
 }
 
-/// Makes a new master key, where that is this process's to make and no former rotation is unfinished, and seals everything under
-/// the first key. It goes on when the caller stops waiting.
+/// Makes a new master key, where that is this process's to make and no former rotation is
+/// unfinished, and seals everything under the first key. It goes on when the caller stops waiting.
 ///
 /// # Errors
-/// The caller is no owner of the whole account; another rotation is under way; there is no second key, and this process cannot
-/// make one; another control plane seals under another key; the store or the disk fails. What is sealed anew by then stays so,
-/// every key that is needed is kept, and the next call goes on.
+/// The caller is no owner of the whole account; another rotation is under way; there is no second
+/// key, and this process cannot make one; another control plane seals under another key; the store
+/// or the disk fails. What is sealed anew by then stays so, every key that is needed is kept, and
+/// the next call goes on.
 pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
     if caller.role != Role::Owner || caller.bound_to.is_some() {
-        let message = "only a key of role owner that is bound to no environment may rotate the master key";
+        let message =
+            "only a key of role owner that is bound to no environment may rotate the master key";
         return Err(Error::new(Code::PermissionDenied, message));
     }
     let (answer, rotated) = oneshot::channel();
@@ -85,13 +93,18 @@ pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
         // Nobody may be left to hear it.
         let _ = answer.send(rotate_once(&own, &caller).await);
     });
-    rotated.await.unwrap_or_else(|_| Err(Error::unavailable("the service stops")))
+    rotated
+        .await
+        .unwrap_or_else(|_| Err(Error::unavailable("the service stops")))
 }
 
 async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotated, Error> {
     let keys = &app.master_keys;
     let Ok(_turn) = keys.turn.try_lock() else {
-        return Err(Error::new(Code::Aborted, "the master key is being rotated already"));
+        return Err(Error::new(
+            Code::Aborted,
+            "the master key is being rotated already",
+        ));
     };
     let new_key = begin(app, caller).await?;
     refuse_other_keys(app).await?;
@@ -108,14 +121,20 @@ async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotated, Error> {
             return finish(app, new_key, all).await;
         }
     }
-    Err(unfinished("values are written under a former key all the time"))
+    Err(unfinished(
+        "values are written under a former key all the time",
+    ))
 }
 
 /// Puts a new key in front where that is to be done here; gives whether it did.
 async fn begin(app: &App, caller: &Caller) -> Result<bool, Error> {
     let ids = app.sealer.key_ids();
     let Some(file) = app.master_keys.file.as_ref() else {
-        return if ids.len() > 1 { Ok(false) } else { Err(no_second_key()) };
+        return if ids.len() > 1 {
+            Ok(false)
+        } else {
+            Err(no_second_key())
+        };
     };
     let mut tx = app.store.begin().await?;
     // A former rotation is finished before there is another one.
@@ -125,7 +144,9 @@ async fn begin(app: &App, caller: &Caller) -> Result<bool, Error> {
     let file = file.clone();
     let sealer = Arc::clone(&app.sealer);
     let put = tokio::task::spawn_blocking(move || file.put_new_key_in_front(&sealer));
-    let put = put.await.map_err(|_| Error::unavailable("the service stops"))?;
+    let put = put
+        .await
+        .map_err(|_| Error::unavailable("the service stops"))?;
     put.map_err(|error| {
         tracing::error!(%error, "a new master key cannot be written");
         Error::unavailable("the new master key cannot be written")
@@ -150,17 +171,26 @@ async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotate
     if let Some(file) = app.master_keys.file.clone() {
         let sealer = Arc::clone(&app.sealer);
         let dropped = tokio::task::spawn_blocking(move || file.drop_former_keys(&sealer)).await;
-        dropped.map_err(|_| Error::unavailable("the service stops"))?.map_err(|error| {
-            tracing::error!(%error, "the former master keys cannot be taken out of their file");
-            unfinished("the key file cannot be written")
-        })?;
+        dropped
+            .map_err(|_| Error::unavailable("the service stops"))?
+            .map_err(|error| {
+                tracing::error!(%error, "the former master keys cannot be taken out of their file");
+                unfinished("the key file cannot be written")
+            })?;
     }
     let mut ids = app.sealer.key_ids();
     let former_keys = ids.split_off(1);
     let now = Timestamp::now();
     let last_start = sealed::last_start_ends_at(&mut *app.store.read().await?, now).await?;
-    let reseal::Count { resealed, unreadable } = count;
-    tracing::info!(resealed, unreadable, "everything is sealed under the master key in use");
+    let reseal::Count {
+        resealed,
+        unreadable,
+    } = count;
+    tracing::info!(
+        resealed,
+        unreadable,
+        "everything is sealed under the master key in use"
+    );
     Ok(Rotated {
         key_id: ids.concat(),
         new_key,
@@ -171,7 +201,8 @@ async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotate
     })
 }
 
-/// Errors when another control plane of the database lives that seals under another key: what it writes would need that key.
+/// Errors when another control plane of the database lives that seals under another key: what it
+/// writes would need that key.
 async fn refuse_other_keys(app: &App) -> Result<(), Error> {
     if !app.store.is_shared() {
         return Ok(());
@@ -180,17 +211,19 @@ async fn refuse_other_keys(app: &App) -> Result<(), Error> {
     match control_plane::under_other_keys(&mut *app.store.read().await?, key_id).await? {
         0 => Ok(()),
         planes => Err(Error::precondition(format!(
-            "{planes} control planes of this database seal under another master key than this one ({key_id}): give all of them \
-             the same key in front, restart them, and call this again; one that died counts for 20 s"
+            "{planes} control planes of this database seal under another master key than this one \
+             ({key_id}): give all of them the same key in front, restart them, and call this \
+             again; one that died counts for 20 s"
         ))),
     }
 }
 
 fn no_second_key() -> Error {
     Error::precondition(
-        "the master key is given to this service, which therefore makes no new one: give every control plane the new key in \
-         front of the former one, KANAT_MASTER_KEY=<new>,<former> (or two lines of master.key), restart them, and call this \
-         again; `openssl rand -base64 32` makes a key",
+        "the master key is given to this service, which therefore makes no new one: give every \
+         control plane the new key in front of the former one, KANAT_MASTER_KEY=<new>,<former> \
+         (or two lines of master.key), restart them, and call this again; `openssl rand -base64 \
+         32` makes a key",
     )
 }
 

@@ -42,13 +42,18 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
 pub async fn in_folder(folder: &Path) -> App {
     let store = Store::open_file(&folder.join("kanat.db")).await.unwrap();
     crate::bootstrap::run(&store, None).await.unwrap();
-    let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default()).await.unwrap();
+    let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default())
+        .await
+        .unwrap();
     over(store, Arc::new(log))
 }
 
 /// Somebody with this role in the first environment.
 pub async fn caller(app: &App, role: Role) -> Caller {
-    let environment = environment::all(&mut app.store.read().await.unwrap()).await.unwrap().swap_remove(0);
+    let environment = environment::all(&mut app.store.read().await.unwrap())
+        .await
+        .unwrap()
+        .swap_remove(0);
     Caller {
         account_id: environment.account_id,
         environment_id: environment.id,
@@ -61,7 +66,8 @@ pub async fn caller(app: &App, role: Role) -> Caller {
     }
 }
 
-/// A flow of the first environment that the store takes for deployed; nodes have heard nothing of it.
+/// A flow of the first environment that the store takes for deployed; nodes have heard nothing of
+/// it.
 pub async fn flow(app: &App, name: &str) -> Flow {
     let mut tx = app.store.begin().await.unwrap();
     let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);

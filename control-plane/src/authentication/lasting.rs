@@ -1,5 +1,5 @@
-//! Streams do not outlive the credential that opened them: one that is revoked, has expired or was lowered ends its
-//! streams within a second.
+//! Streams do not outlive the credential that opened them: one that is revoked, has expired or was
+//! lowered ends its streams within a second.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -43,11 +43,23 @@ struct Reading {
 
 impl Credentials {
     /// The answer as long as the caller's credential lasts.
-    pub fn bound(&self, app: &Arc<App>, caller: Caller, place: Place, response: Response<Body>) -> Response<Body> {
+    pub fn bound(
+        &self,
+        app: &Arc<App>,
+        caller: Caller,
+        place: Place,
+        response: Response<Body>,
+    ) -> Response<Body> {
         let credentials = self.clone();
         let app = Arc::clone(app);
         let end = async move { status::of(credentials.end(&app, &caller).await) }.boxed();
-        response.map(|body| Body::new(Bound { body, end: Some(end), _place: place }))
+        response.map(|body| {
+            Body::new(Bound {
+                body,
+                end: Some(end),
+                _place: place,
+            })
+        })
     }
 
     /// Waits for the end of the credential; says why it does not hold any more.
@@ -62,7 +74,11 @@ impl Credentials {
                 },
                 // A store that does not answer revokes nothing, either.
                 Err(error) => {
-                    tracing::warn!(%error, key.id = %caller.key_id, "cannot see whether a key that has a stream holds");
+                    tracing::warn!(
+                        %error,
+                        key.id = %caller.key_id,
+                        "cannot see whether a key that has a stream holds",
+                    );
                     None
                 }
             };
@@ -75,13 +91,28 @@ impl Credentials {
     }
 
     async fn read(&self, app: &App, caller: &Caller) -> Result<Option<ApiKey>, Error> {
-        if let Some(found) = self.readings().get(&caller.key_id).filter(|reading| reading.at.elapsed() < FRESH) {
+        if let Some(found) = self
+            .readings()
+            .get(&caller.key_id)
+            .filter(|reading| reading.at.elapsed() < FRESH)
+        {
             return Ok(found.key.clone());
         }
-        let key = api_key::get(&mut *app.store.read().await?, &caller.account_id, &caller.key_id).await?;
+        let key = api_key::get(
+            &mut *app.store.read().await?,
+            &caller.account_id,
+            &caller.key_id,
+        )
+        .await?;
         let mut readings = self.readings();
         readings.retain(|_, reading| reading.at.elapsed() < FRESH);
-        readings.insert(caller.key_id.clone(), Reading { at: Instant::now(), key: key.clone() });
+        readings.insert(
+            caller.key_id.clone(),
+            Reading {
+                at: Instant::now(),
+                key: key.clone(),
+            },
+        );
         Ok(key)
     }
 
@@ -97,10 +128,16 @@ fn judge(caller: &Caller, key: &ApiKey, now: Timestamp) -> Result<(), Error> {
     }
     let role = Role::parse(&key.role).unwrap_or(Role::Viewer);
     if role != caller.role && !role.may_grant(caller.role) {
-        return Err(Error::new(Code::PermissionDenied, "the role of the API key was lowered"));
+        return Err(Error::new(
+            Code::PermissionDenied,
+            "the role of the API key was lowered",
+        ));
     }
     if key.environment_id != caller.bound_to {
-        return Err(Error::new(Code::PermissionDenied, "the API key was bound to another environment"));
+        return Err(Error::new(
+            Code::PermissionDenied,
+            "the API key was bound to another environment",
+        ));
     }
     Ok(())
 }
@@ -117,20 +154,29 @@ impl http_body::Body for Bound {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
-        let Some(end) = &mut this.end else { return Poll::Ready(None) };
+        let Some(end) = &mut this.end else {
+            return Poll::Ready(None);
+        };
         if let Poll::Ready(status) = end.poll_unpin(cx) {
             this.end = None;
             this.body = Body::empty();
             let mut trailers = HeaderMap::new();
-            return Poll::Ready(Some(status.add_header(&mut trailers).map(|()| Frame::trailers(trailers))));
+            return Poll::Ready(Some(
+                status
+                    .add_header(&mut trailers)
+                    .map(|()| Frame::trailers(trailers)),
+            ));
         }
         Pin::new(&mut this.body).poll_frame(cx)
     }
 
-    // An error is an answer of headers alone. Where their end is not told, an empty DATA frame follows, which gRPC's
-    // clients take for a broken stream.
+    // An error is an answer of headers alone. Where their end is not told, an empty DATA frame
+    // follows, which gRPC's clients take for a broken stream.
     fn is_end_stream(&self) -> bool {
         self.end.is_none() || self.body.is_end_stream()
     }
@@ -145,9 +191,15 @@ mod tests {
 
     #[test]
     fn an_answer_of_headers_alone_is_at_its_end() {
-        let place = Places::default().take(&ApiKeyId::from("key_1"), Kind::Stream).unwrap();
+        let place = Places::default()
+            .take(&ApiKeyId::from("key_1"), Kind::Stream)
+            .unwrap();
         let end = Some(futures::future::pending().boxed());
-        assert!(http_body::Body::is_end_stream(&Bound { body: Body::empty(), end, _place: place }));
+        assert!(http_body::Body::is_end_stream(&Bound {
+            body: Body::empty(),
+            end,
+            _place: place
+        }));
     }
 
     #[test]
@@ -162,7 +214,8 @@ mod tests {
             expires_at: None,
             call: None,
         };
-        let (now, at) = (Timestamp::from_millis(1_000), Timestamp::from_millis);
+        let now = Timestamp::from_millis(1_000);
+        let at = Timestamp::from_millis;
         let key = |role: Role, expires_at, environment_id| ApiKey {
             id: caller.key_id.clone(),
             account_id: caller.account_id.clone(),
@@ -179,11 +232,21 @@ mod tests {
             (key(Role::Editor, None, None), None),
             (key(Role::Editor, Some(at(1_001)), None), None),
             (key(Role::Admin, None, None), None),
-            (key(Role::Editor, Some(at(1_000)), None), Some(Code::Unauthenticated)),
+            (
+                key(Role::Editor, Some(at(1_000)), None),
+                Some(Code::Unauthenticated),
+            ),
             (key(Role::Viewer, None, None), Some(Code::PermissionDenied)),
-            (key(Role::Editor, None, Some(EnvironmentId::from("env_2"))), Some(Code::PermissionDenied)),
+            (
+                key(Role::Editor, None, Some(EnvironmentId::from("env_2"))),
+                Some(Code::PermissionDenied),
+            ),
         ] {
-            assert_eq!(judge(&caller, &key, now).err().map(|error| error.code), code, "{key:?}");
+            assert_eq!(
+                judge(&caller, &key, now).err().map(|error| error.code),
+                code,
+                "{key:?}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Bounds on what one caller, and all of them, have open at once: calls that wait for their answer, and live streams.
+//! Bounds on what one caller, and all of them, have open at once: calls that wait for their answer,
+//! and live streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,11 +49,15 @@ impl Places {
         let held = (key_id.clone(), kind);
         let of_one = open.of_one.get(&held).copied().unwrap_or(0);
         let refusal = match kind {
-            Kind::Call if of_one >= CALLS_OF_ONE => Some(format!("this key has {CALLS_OF_ONE} calls waiting")),
+            Kind::Call if of_one >= CALLS_OF_ONE => {
+                Some(format!("this key has {CALLS_OF_ONE} calls waiting"))
+            }
             Kind::Stream if of_one >= STREAMS_OF_ONE => {
                 Some(format!("this key has {STREAMS_OF_ONE} live streams open"))
             }
-            Kind::Stream if open.streams >= STREAMS => Some(format!("{STREAMS} live streams are open")),
+            Kind::Stream if open.streams >= STREAMS => {
+                Some(format!("{STREAMS} live streams are open"))
+            }
             Kind::Call | Kind::Stream => None,
         };
         if let Some(refusal) = refusal {
@@ -60,7 +65,10 @@ impl Places {
         }
         open.of_one.insert(held.clone(), of_one + 1);
         open.streams += usize::from(kind == Kind::Stream);
-        Ok(Place { places: self.clone(), held })
+        Ok(Place {
+            places: self.clone(),
+            held,
+        })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -90,8 +98,13 @@ mod tests {
         let places = Places::default();
         let one = ApiKeyId::from("key_1");
         let other = ApiKeyId::from("key_2");
-        let mut calls: Vec<_> = (0..CALLS_OF_ONE).map(|_| places.take(&one, Kind::Call).unwrap()).collect();
-        assert_eq!(places.take(&one, Kind::Call).err().unwrap().code, Code::ResourceExhausted);
+        let mut calls: Vec<_> = (0..CALLS_OF_ONE)
+            .map(|_| places.take(&one, Kind::Call).unwrap())
+            .collect();
+        assert_eq!(
+            places.take(&one, Kind::Call).err().unwrap().code,
+            Code::ResourceExhausted
+        );
         assert!(places.take(&one, Kind::Stream).is_ok());
         assert!(places.take(&other, Kind::Call).is_ok());
         calls.pop();
@@ -104,8 +117,17 @@ mod tests {
     fn all_callers_have_so_many_streams_together() {
         let places = Places::default();
         let key = |n: usize| ApiKeyId::from(format!("key_{}", n / STREAMS_OF_ONE));
-        let mut streams: Vec<_> = (0..STREAMS).map(|n| places.take(&key(n), Kind::Stream).unwrap()).collect();
-        assert_eq!(places.take(&key(STREAMS * 2), Kind::Stream).err().unwrap().code, Code::ResourceExhausted);
+        let mut streams: Vec<_> = (0..STREAMS)
+            .map(|n| places.take(&key(n), Kind::Stream).unwrap())
+            .collect();
+        assert_eq!(
+            places
+                .take(&key(STREAMS * 2), Kind::Stream)
+                .err()
+                .unwrap()
+                .code,
+            Code::ResourceExhausted
+        );
         streams.pop();
         assert!(places.take(&key(STREAMS * 2), Kind::Stream).is_ok());
     }

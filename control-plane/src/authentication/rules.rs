@@ -5,13 +5,18 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use kanat_auth::Permission;
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value,
+};
 
 /// The service that anybody may ask.
 const HEALTH: &str = "grpc.health.v1.Health";
 
 /// Services that tell what services there are. Their answers last as long as their callers like.
-const REFLECTION: &[&str] = &["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+const REFLECTION: &[&str] = &[
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
 
 /// Services whose every method, reading too, is about who may do what.
 const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
@@ -20,11 +25,15 @@ const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
 const OWNER_SERVICES: &[&str] = &["kanat.v1.SecretService"];
 
 /// Methods of other services that are about where everything else lives.
-const ADMIN_METHODS: &[&str] =
-    &["/kanat.v1.EnvironmentService/CreateEnvironment", "/kanat.v1.EnvironmentService/UpdateEnvironment"];
+const ADMIN_METHODS: &[&str] = &[
+    "/kanat.v1.EnvironmentService/CreateEnvironment",
+    "/kanat.v1.EnvironmentService/UpdateEnvironment",
+];
 
 /// Names of methods that change nothing begin so.
-const READING: &[&str] = &["Get", "List", "Stream", "Diff", "Validate", "Test", "Export", "Preview", "Search"];
+const READING: &[&str] = &[
+    "Get", "List", "Stream", "Diff", "Validate", "Test", "Export", "Preview", "Search",
+];
 
 /// A test of a connection calls out with the instance's credentials, which is more than reading.
 const WRITING: &[&str] = &["/kanat.v1.ConnectorService/TestConnectorInstance"];
@@ -44,15 +53,25 @@ impl Rules {
     /// Reads which methods are annotated as public. Errors when the set cannot be read.
     pub fn read(descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
         let pool = DescriptorPool::decode(descriptor_set)?;
-        let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-        let path = |method: &MethodDescriptor| format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let methods = pool
+            .services()
+            .flat_map(|service| service.methods().collect::<Vec<_>>());
+        let path = |method: &MethodDescriptor| {
+            format!("/{}/{}", method.parent_service().full_name(), method.name())
+        };
         let methods: Vec<_> = methods.collect();
-        let public = methods.iter().filter(|method| is_annotated_public(&pool, method));
+        let public = methods
+            .iter()
+            .filter(|method| is_annotated_public(&pool, method));
         let streams = methods.iter().filter(|method| method.is_client_streaming());
         let lasting = methods.iter().filter(|method| method.is_server_streaming());
-        let showing = methods.iter().filter(|method| shown_once(&method.output()).next().is_some());
+        let showing = methods
+            .iter()
+            .filter(|method| shown_once(&method.output()).next().is_some());
         Ok(Self {
-            showing: showing.map(|method| (path(method), method.output())).collect(),
+            showing: showing
+                .map(|method| (path(method), method.output()))
+                .collect(),
             public_methods: public.map(path).collect(),
             streams: streams.map(path).collect(),
             lasting: lasting.map(path).collect(),
@@ -60,16 +79,19 @@ impl Rules {
         })
     }
 
-    /// Whether the request of the method at `path` is a stream of messages, which is read while the method runs.
+    /// Whether the request of the method at `path` is a stream of messages, which is read while the
+    /// method runs.
     pub fn streams(&self, path: &str) -> bool {
         self.streams.contains(path)
     }
 
-    /// Returns an answer of the method at `path`, one gRPC frame, as it is kept and given again: without what shows in the first
-    /// answer alone. `None` where it cannot be read.
+    /// Returns an answer of the method at `path`, one gRPC frame, as it is kept and given again:
+    /// without what shows in the first answer alone. `None` where it cannot be read.
     pub fn kept(&self, path: &str, answer: &Bytes) -> Option<Bytes> {
         const HEADER_BYTES: usize = 5;
-        let Some(output) = self.showing.get(path) else { return Some(answer.clone()) };
+        let Some(output) = self.showing.get(path) else {
+            return Some(answer.clone());
+        };
         let (header, message) = answer.split_at_checked(HEADER_BYTES)?;
         if header[0] != 0 {
             return None;
@@ -86,14 +108,19 @@ impl Rules {
         Some([&[0][..], &length, &encoded].concat().into())
     }
 
-    /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as its caller likes.
+    /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as
+    /// its caller likes.
     pub fn lasts(&self, path: &str) -> bool {
         self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.
     pub fn name<'p>(&self, path: &'p str) -> &'p str {
-        if self.methods.contains(path) { path.trim_start_matches('/') } else { "other" }
+        if self.methods.contains(path) {
+            path.trim_start_matches('/')
+        } else {
+            "other"
+        }
     }
 
     /// Whether the method at `path`, such as `/kanat.v1.FlowService/GetFlow`, needs no credential.
@@ -120,16 +147,22 @@ impl Rules {
 }
 
 fn split(path: &str) -> (&str, &str) {
-    path.trim_start_matches('/').split_once('/').unwrap_or((path, ""))
+    path.trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or((path, ""))
 }
 
 /// `List` begins `ListFlows`, and not `Listen`.
 fn begins_with_word(name: &str, word: &str) -> bool {
-    name.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    name.strip_prefix(word)
+        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
-/// Returns the fields that show in the first answer alone, each with the one that says whether it shows.
-fn shown_once(message: &MessageDescriptor) -> impl Iterator<Item = (FieldDescriptor, FieldDescriptor)> {
+/// Returns the fields that show in the first answer alone, each with the one that says whether it
+/// shows.
+fn shown_once(
+    message: &MessageDescriptor,
+) -> impl Iterator<Item = (FieldDescriptor, FieldDescriptor)> {
     let shown = message.fields().filter_map(|shown| {
         let value = shown.name().strip_suffix("_shown")?;
         Some((shown.parent_message().get_field_by_name(value)?, shown))
@@ -138,11 +171,16 @@ fn shown_once(message: &MessageDescriptor) -> impl Iterator<Item = (FieldDescrip
 }
 
 fn is_annotated_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
-    let Some(extension) = pool.get_extension_by_name("kanat.v1.rest") else { return false };
+    let Some(extension) = pool.get_extension_by_name("kanat.v1.rest") else {
+        return false;
+    };
     let options = method.options();
     let rest = options.get_extension(&extension);
     rest.as_message()
-        .and_then(|rest| rest.get_field_by_name("public").map(|v| *v == Value::Bool(true)))
+        .and_then(|rest| {
+            rest.get_field_by_name("public")
+                .map(|v| *v == Value::Bool(true))
+        })
         .unwrap_or(false)
 }
 
@@ -162,13 +200,28 @@ mod tests {
             ("/kanat.v1.FlowService/CreateFlow", Permission::Write),
             ("/kanat.v1.FlowService/RunFlow", Permission::Write),
             ("/kanat.v1.FlowService/Getaway", Permission::Write),
-            ("/kanat.v1.ConnectorService/TestConnectorInstance", Permission::Write),
-            ("/kanat.v1.ConnectorService/CheckEndpointSchemas", Permission::Write),
+            (
+                "/kanat.v1.ConnectorService/TestConnectorInstance",
+                Permission::Write,
+            ),
+            (
+                "/kanat.v1.ConnectorService/CheckEndpointSchemas",
+                Permission::Write,
+            ),
             ("/kanat.v1.ApiKeyService/ListApiKeys", Permission::Admin),
             ("/kanat.v1.SecretService/RotateSecrets", Permission::Billing),
-            ("/kanat.v1.EnvironmentService/ListEnvironments", Permission::Read),
-            ("/kanat.v1.EnvironmentService/UpdateEnvironment", Permission::Admin),
-            ("/kanat.v1.ConsumerKeyService/RevokeConsumerKey", Permission::Write),
+            (
+                "/kanat.v1.EnvironmentService/ListEnvironments",
+                Permission::Read,
+            ),
+            (
+                "/kanat.v1.EnvironmentService/UpdateEnvironment",
+                Permission::Admin,
+            ),
+            (
+                "/kanat.v1.ConsumerKeyService/RevokeConsumerKey",
+                Permission::Write,
+            ),
             ("", Permission::Write),
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");

@@ -1,5 +1,6 @@
-//! A bound on the wrong keys of an address. Beyond it keys are judged together, by all that exist, a few times a second: a right
-//! key is let through, and a flood of wrong ones costs the store next to nothing.
+//! A bound on the wrong keys of an address. Beyond it keys are judged together, by all that exist,
+//! a few times a second: a right key is let through, and a flood of wrong ones costs the store next
+//! to nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -94,7 +95,11 @@ impl WrongKeys {
             return None;
         }
         recent.counts[STRETCHES - 1] += 1;
-        Some(Judgement { keys: self.clone(), address, stretch })
+        Some(Judgement {
+            keys: self.clone(),
+            address,
+            stretch,
+        })
     }
 
     /// Whether there was a key of this hash when this was asked, or a moment before.
@@ -109,7 +114,10 @@ impl WrongKeys {
                 tokio::time::sleep_until(read_at + LOOK).await;
             }
             let read_at = Instant::now();
-            known.hashes = api_key::hashes(&mut *store.read().await?).await?.into_iter().collect();
+            known.hashes = api_key::hashes(&mut *store.read().await?)
+                .await?
+                .into_iter()
+                .collect();
             known.read_at = Some(read_at);
         }
         Ok(known.hashes.contains(sha256))
@@ -124,7 +132,10 @@ impl WrongKeys {
         }
         counted.warned_at = Some(Instant::now());
         drop(counted);
-        tracing::warn!(peer.address = %address, "an address sends wrong API keys by the thousand: they are answered 429");
+        tracing::warn!(
+            peer.address = %address,
+            "an address sends wrong API keys by the thousand: they are answered 429",
+        );
     }
 
     fn stretch(&self) -> u64 {
@@ -132,14 +143,19 @@ impl WrongKeys {
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.0.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .counted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Recent {
     /// Moves on to a stretch. Returns the wrong keys of all that are counted still.
     fn at(&mut self, stretch: u64) -> u32 {
-        let passed = usize::try_from(stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES).min(STRETCHES);
+        let passed = usize::try_from(stretch.saturating_sub(self.stretch))
+            .unwrap_or(STRETCHES)
+            .min(STRETCHES);
         self.counts.rotate_left(passed);
         self.counts[STRETCHES - passed..].fill(0);
         self.stretch = self.stretch.max(stretch);
@@ -151,9 +167,15 @@ impl Judgement {
     /// Ends with a key that is right.
     pub fn right(self) {
         let mut counted = self.keys.counted();
-        let Some(recent) = counted.addresses.get_mut(&self.address) else { return };
-        let behind = usize::try_from(recent.stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES);
-        if let Some(count) = (STRETCHES - 1).checked_sub(behind).and_then(|at| recent.counts.get_mut(at)) {
+        let Some(recent) = counted.addresses.get_mut(&self.address) else {
+            return;
+        };
+        let behind =
+            usize::try_from(recent.stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES);
+        if let Some(count) = (STRETCHES - 1)
+            .checked_sub(behind)
+            .and_then(|at| recent.counts.get_mut(at))
+        {
             *count = count.saturating_sub(1);
         }
     }
@@ -171,7 +193,11 @@ mod tests {
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn judged(keys: &WrongKeys) -> u32 {
-        (0..).take_while(|_| keys.begin(ADDRESS).is_some()).count().try_into().unwrap()
+        (0..)
+            .take_while(|_| keys.begin(ADDRESS).is_some())
+            .count()
+            .try_into()
+            .unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -179,7 +205,10 @@ mod tests {
         let keys = WrongKeys::default();
         tokio::time::advance(Duration::from_millis(499)).await;
         assert_eq!(judged(&keys), JUDGED);
-        assert!(keys.begin("::1".parse().unwrap()).is_some(), "another address is another matter");
+        assert!(
+            keys.begin("::1".parse().unwrap()).is_some(),
+            "another address is another matter"
+        );
         tokio::time::advance(Duration::from_secs(3)).await;
         assert_eq!(judged(&keys), 0);
         tokio::time::advance(Duration::from_millis(500)).await;

@@ -10,19 +10,37 @@ use crate::app::account;
 
 #[tonic::async_trait]
 impl AccountService for Api {
-    async fn get_me(&self, request: Request<wire::GetMeRequest>) -> Result<Response<wire::Me>, Status> {
+    async fn get_me(
+        &self,
+        request: Request<wire::GetMeRequest>,
+    ) -> Result<Response<wire::Me>, Status> {
         let caller = caller(&request)?;
-        let account::Place { account, environment } = account::place(&self.app, &caller).await.map_err(status::of)?;
-        let allowed = Permission::ALL.into_iter().filter(|permission| caller.role.allows(*permission));
+        let account::Place {
+            account,
+            environment,
+        } = account::place(&self.app, &caller)
+            .await
+            .map_err(status::of)?;
+        let allowed = Permission::ALL
+            .into_iter()
+            .filter(|permission| caller.role.allows(*permission));
         Ok(Response::new(wire::Me {
             r#type: "api_key".to_owned(),
             id: caller.key_id.to_string(),
             name: caller.name.clone(),
             email: None,
             role: caller.role.as_str().to_owned(),
-            account: Some(wire::Reference { id: account.id.into_string(), name: account.name }),
-            environment: Some(wire::Reference { id: environment.id.into_string(), name: environment.name }),
-            permissions: allowed.map(|permission| permission.as_str().to_owned()).collect(),
+            account: Some(wire::Reference {
+                id: account.id.into_string(),
+                name: account.name,
+            }),
+            environment: Some(wire::Reference {
+                id: environment.id.into_string(),
+                name: environment.name,
+            }),
+            permissions: allowed
+                .map(|permission| permission.as_str().to_owned())
+                .collect(),
         }))
     }
 }

@@ -18,7 +18,9 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::Adapter>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let made = adapter::create(&self.app, &caller, new).await.map_err(status::of)?;
+        let made = adapter::create(&self.app, &caller, new)
+            .await
+            .map_err(status::of)?;
         Ok(changed(made, convert::adapter))
     }
 
@@ -27,11 +29,22 @@ impl AdapterService for Api {
         request: Request<wire::ListAdaptersRequest>,
     ) -> Result<Response<wire::ListAdaptersResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListAdaptersRequest { search, r#type, limit, offset } = request.into_inner();
-        let filter = Filter { search: search.unwrap_or_default(), kind: r#type.unwrap_or_default() };
+        let wire::ListAdaptersRequest {
+            search,
+            r#type,
+            limit,
+            offset,
+        } = request.into_inner();
+        let filter = Filter {
+            search: search.unwrap_or_default(),
+            kind: r#type.unwrap_or_default(),
+        };
         let found = adapter::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::adapter);
-        Ok(Response::new(wire::ListAdaptersResponse { data, pagination }))
+        Ok(Response::new(wire::ListAdaptersResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn list_adapter_templates(
@@ -42,13 +55,21 @@ impl AdapterService for Api {
         let wire::ListAdapterTemplatesRequest { limit, offset } = request.into_inner();
         let found = page::cut(template::ALL.to_vec(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, convert::template);
-        Ok(Response::new(wire::ListAdapterTemplatesResponse { data, pagination }))
+        Ok(Response::new(wire::ListAdapterTemplatesResponse {
+            data,
+            pagination,
+        }))
     }
 
-    async fn get_adapter(&self, request: Request<wire::GetAdapterRequest>) -> Result<Response<wire::Adapter>, Status> {
+    async fn get_adapter(
+        &self,
+        request: Request<wire::GetAdapterRequest>,
+    ) -> Result<Response<wire::Adapter>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = adapter::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        let found = adapter::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::adapter(found)))
     }
 
@@ -56,9 +77,12 @@ impl AdapterService for Api {
         &self,
         request: Request<wire::UpdateAdapterRequest>,
     ) -> Result<Response<wire::Adapter>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = adapter::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = adapter::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(updated, convert::adapter))
     }
 
@@ -66,9 +90,12 @@ impl AdapterService for Api {
         &self,
         request: Request<wire::DeleteAdapterRequest>,
     ) -> Result<Response<wire::DeleteAdapterResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = adapter::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let deleted = adapter::delete(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(deleted, |()| wire::DeleteAdapterResponse {}))
     }
 
@@ -78,7 +105,9 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::TestAdapterResponse>, Status> {
         let caller = caller(&request)?;
         let (id, input) = convert::test(request.into_inner()).map_err(status::of)?;
-        let tested = adapter::test(&self.app, &caller, &id, &input).await.map_err(status::of)?;
+        let tested = adapter::test(&self.app, &caller, &id, &input)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::tested(tested)))
     }
 }

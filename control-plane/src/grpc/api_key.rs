@@ -17,10 +17,16 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::ApiKey>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let (key, text) = api_key::create(&self.app, &caller, new).await.map_err(status::of)?;
+        let (key, text) = api_key::create(&self.app, &caller, new)
+            .await
+            .map_err(status::of)?;
         let key_shown = text.is_none().then_some(false);
         let text = text.map(|text| text.expose().clone());
-        Ok(Response::new(wire::ApiKey { key: text, key_shown, ..convert::key(key) }))
+        Ok(Response::new(wire::ApiKey {
+            key: text,
+            key_shown,
+            ..convert::key(key)
+        }))
     }
 
     async fn list_api_keys(
@@ -29,9 +35,14 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::ListApiKeysResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListApiKeysRequest { limit, offset } = request.into_inner();
-        let found = api_key::list(&self.app, &caller, page::asked(limit, offset)?).await.map_err(status::of)?;
+        let found = api_key::list(&self.app, &caller, page::asked(limit, offset)?)
+            .await
+            .map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::key);
-        Ok(Response::new(wire::ListApiKeysResponse { data, pagination }))
+        Ok(Response::new(wire::ListApiKeysResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn delete_api_key(
@@ -40,7 +51,9 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::DeleteApiKeyResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        api_key::delete(&self.app, &caller, &id).await.map_err(status::of)?;
+        api_key::delete(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(wire::DeleteApiKeyResponse {}))
     }
 }

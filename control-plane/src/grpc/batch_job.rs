@@ -19,8 +19,12 @@ impl BatchJobService for Api {
         request: Request<Streaming<wire::CreateBatchJobRequest>>,
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
-        let pieces = request.into_inner().map(|message| message.map(convert::piece).map_err(convert::broken));
-        let job = batch_job::create(&self.app, &caller, pieces).await.map_err(status::of)?;
+        let pieces = request
+            .into_inner()
+            .map(|message| message.map(convert::piece).map_err(convert::broken));
+        let job = batch_job::create(&self.app, &caller, pieces)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::job(job)))
     }
 
@@ -29,11 +33,24 @@ impl BatchJobService for Api {
         request: Request<wire::ListBatchJobsRequest>,
     ) -> Result<Response<wire::ListBatchJobsResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListBatchJobsRequest { flow_id, limit, offset } = request.into_inner();
+        let wire::ListBatchJobsRequest {
+            flow_id,
+            limit,
+            offset,
+        } = request.into_inner();
         let flow = flow_id.map(FlowId::from);
-        let found = batch_job::list(&self.app, &caller, flow.as_ref(), page::asked(limit, offset)?).await;
+        let found = batch_job::list(
+            &self.app,
+            &caller,
+            flow.as_ref(),
+            page::asked(limit, offset)?,
+        )
+        .await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::job);
-        Ok(Response::new(wire::ListBatchJobsResponse { data, pagination }))
+        Ok(Response::new(wire::ListBatchJobsResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_batch_job(
@@ -42,7 +59,9 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        let job = batch_job::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::job(job)))
     }
 
@@ -50,17 +69,28 @@ impl BatchJobService for Api {
         &self,
         request: Request<wire::ListBatchJobErrorsRequest>,
     ) -> Result<Response<wire::ListBatchJobErrorsResponse>, Status> {
-        let (caller, as_csv) = (caller(&request)?, wants_csv(&request));
+        let caller = caller(&request)?;
+        let as_csv = wants_csv(&request);
         let wire::ListBatchJobErrorsRequest { id, limit, offset } = request.into_inner();
         let id = BatchJobId::from(id);
         if as_csv {
-            let csv = batch_job::errors_csv(&self.app, &caller, &id).await.map_err(status::of)?;
-            return Ok(Response::new(wire::ListBatchJobErrorsResponse { csv: Some(csv), ..Default::default() }));
+            let csv = batch_job::errors_csv(&self.app, &caller, &id)
+                .await
+                .map_err(status::of)?;
+            return Ok(Response::new(wire::ListBatchJobErrorsResponse {
+                csv: Some(csv),
+                ..Default::default()
+            }));
         }
-        let found =
-            batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?).await.map_err(status::of)?;
+        let found = batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?)
+            .await
+            .map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::error);
-        Ok(Response::new(wire::ListBatchJobErrorsResponse { data, pagination, csv: None }))
+        Ok(Response::new(wire::ListBatchJobErrorsResponse {
+            data,
+            pagination,
+            csv: None,
+        }))
     }
 
     async fn retry_batch_job(
@@ -69,7 +99,9 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::retry(&self.app, &caller, &id).await.map_err(status::of)?;
+        let job = batch_job::retry(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::job(job)))
     }
 
@@ -79,11 +111,17 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::cancel(&self.app, &caller, &id).await.map_err(status::of)?;
+        let job = batch_job::cancel(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::job(job)))
     }
 }
 
 fn wants_csv<T>(request: &Request<T>) -> bool {
-    request.metadata().get("accept").and_then(|value| value.to_str().ok()).is_some_and(accept::prefers_csv)
+    request
+        .metadata()
+        .get("accept")
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(accept::prefers_csv)
 }

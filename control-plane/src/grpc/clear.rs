@@ -8,9 +8,13 @@ use kanat_model::Error;
 /// The first name of another field.
 pub fn check(names: &[String], optional: &[&str]) -> Result<(), Error> {
     match names.iter().find(|name| !optional.contains(&name.as_str())) {
-        Some(other) => {
-            Err(Error::field("clear", format!("{other:?} cannot be taken away; {} can", optional.join(", "))))
-        }
+        Some(other) => Err(Error::field(
+            "clear",
+            format!(
+                "{other:?} cannot be taken away; {} can",
+                optional.join(", ")
+            ),
+        )),
         None => Ok(()),
     }
 }
@@ -22,7 +26,9 @@ pub fn text(given: Option<String>, clear: &[String], name: &str) -> Option<Strin
 
 /// Returns the number that an update sets: `Some(None)` takes the former away, and none leaves it.
 pub fn number(given: Option<u32>, clear: &[String], name: &str) -> Option<Option<u32>> {
-    given.map(Some).or_else(|| is_cleared(clear, name).then_some(None))
+    given
+        .map(Some)
+        .or_else(|| is_cleared(clear, name).then_some(None))
 }
 
 fn is_cleared(clear: &[String], name: &str) -> bool {

@@ -17,17 +17,30 @@ impl ConnectorService for Api {
         &self,
         request: Request<wire::ListCatalogEntriesRequest>,
     ) -> Result<Response<wire::ListCatalogEntriesResponse>, Status> {
-        let wire::ListCatalogEntriesRequest { category, search, limit, offset } = request.into_inner();
-        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default()).map_err(status::of)?;
-        let (data, pagination) = page::convert(page::cut(found, page::asked(limit, offset)?), convert::entry);
-        Ok(Response::new(wire::ListCatalogEntriesResponse { data, pagination }))
+        let wire::ListCatalogEntriesRequest {
+            category,
+            search,
+            limit,
+            offset,
+        } = request.into_inner();
+        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default())
+            .map_err(status::of)?;
+        let (data, pagination) = page::convert(
+            page::cut(found, page::asked(limit, offset)?),
+            convert::entry,
+        );
+        Ok(Response::new(wire::ListCatalogEntriesResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_catalog_entry(
         &self,
         request: Request<wire::GetCatalogEntryRequest>,
     ) -> Result<Response<wire::CatalogEntry>, Status> {
-        let entry = connector::catalog_entry(&request.into_inner().catalog_id).map_err(status::of)?;
+        let entry =
+            connector::catalog_entry(&request.into_inner().catalog_id).map_err(status::of)?;
         Ok(Response::new(convert::entry(entry)))
     }
 
@@ -35,11 +48,20 @@ impl ConnectorService for Api {
         &self,
         request: Request<wire::ListCatalogActionsRequest>,
     ) -> Result<Response<wire::ListCatalogActionsResponse>, Status> {
-        let wire::ListCatalogActionsRequest { catalog_id, limit, offset } = request.into_inner();
-        let actions = &connector::catalog_entry(&catalog_id).map_err(status::of)?.actions;
+        let wire::ListCatalogActionsRequest {
+            catalog_id,
+            limit,
+            offset,
+        } = request.into_inner();
+        let actions = &connector::catalog_entry(&catalog_id)
+            .map_err(status::of)?
+            .actions;
         let found = page::cut(actions.iter().collect(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, convert::action);
-        Ok(Response::new(wire::ListCatalogActionsResponse { data, pagination }))
+        Ok(Response::new(wire::ListCatalogActionsResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_catalog_action(
@@ -58,7 +80,9 @@ impl ConnectorService for Api {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner()).map_err(status::of)?;
         let named = new.config.clone();
-        let made = connector::create(&self.app, &caller, new).await.map_err(status::of)?;
+        let made = connector::create(&self.app, &caller, new)
+            .await
+            .map_err(status::of)?;
         let mut response = convert::changed(&self.app, made)?;
         response.get_mut().warnings = convert::unsent(&named, response.get_ref());
         Ok(response)
@@ -69,13 +93,29 @@ impl ConnectorService for Api {
         request: Request<wire::ListConnectorInstancesRequest>,
     ) -> Result<Response<wire::ListConnectorInstancesResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListConnectorInstancesRequest { catalog_id, search, limit, offset } = request.into_inner();
-        let filter = Filter { catalog_id: catalog_id.unwrap_or_default(), search: search.unwrap_or_default() };
-        let found =
-            connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await.map_err(status::of)?;
-        let (data, pagination) = page::convert(found, |instance| convert::instance(&self.app, instance));
-        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
-        Ok(Response::new(wire::ListConnectorInstancesResponse { data, pagination }))
+        let wire::ListConnectorInstancesRequest {
+            catalog_id,
+            search,
+            limit,
+            offset,
+        } = request.into_inner();
+        let filter = Filter {
+            catalog_id: catalog_id.unwrap_or_default(),
+            search: search.unwrap_or_default(),
+        };
+        let found = connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?)
+            .await
+            .map_err(status::of)?;
+        let (data, pagination) =
+            page::convert(found, |instance| convert::instance(&self.app, instance));
+        let data = data
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(status::of)?;
+        Ok(Response::new(wire::ListConnectorInstancesResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_connector_instance(
@@ -84,27 +124,42 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = connector::get(&self.app, &caller, &id).await.map_err(status::of)?;
-        convert::instance(&self.app, found).map(Response::new).map_err(status::of)
+        let found = connector::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
+        convert::instance(&self.app, found)
+            .map(Response::new)
+            .map_err(status::of)
     }
 
     async fn update_connector_instance(
         &self,
         request: Request<wire::UpdateConnectorInstanceRequest>,
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let given = update.config.clone();
         let is_named = update.name.is_some();
-        let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = connector::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         let mut response = convert::changed(&self.app, updated)?;
         let mut warnings = std::mem::take(&mut response.get_mut().warnings);
         if let Some(given) = given {
             warnings.extend(convert::unsent(&given, response.get_ref()));
-            warnings.extend(flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?);
+            warnings.extend(
+                flow::shut_out(&self.app, &caller, &id)
+                    .await
+                    .map_err(status::of)?,
+            );
         }
         if is_named {
-            warnings.extend(flow::misnamed(&self.app, &caller, &id).await.map_err(status::of)?);
+            warnings.extend(
+                flow::misnamed(&self.app, &caller, &id)
+                    .await
+                    .map_err(status::of)?,
+            );
         }
         response.get_mut().warnings = warnings;
         Ok(response)
@@ -114,10 +169,15 @@ impl ConnectorService for Api {
         &self,
         request: Request<wire::DeleteConnectorInstanceRequest>,
     ) -> Result<Response<wire::DeleteConnectorInstanceResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = connector::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
-        Ok(super::changed(deleted, |()| wire::DeleteConnectorInstanceResponse {}))
+        let deleted = connector::delete(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
+        Ok(super::changed(deleted, |()| {
+            wire::DeleteConnectorInstanceResponse {}
+        }))
     }
 
     async fn test_connector_instance(
@@ -126,7 +186,9 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::TestConnectorInstanceResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let tested = connector::test(&self.app, &caller, &id).await.map_err(status::of)?;
+        let tested = connector::test(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::tested(tested)))
     }
 
@@ -136,10 +198,15 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::GetConnectorHealthResponse>, Status> {
         let caller = caller(&request)?;
         let wire::GetConnectorHealthRequest { id, limit, offset } = request.into_inner();
-        let found = connector::health::get(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
+        let found =
+            connector::health::get(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
+                .await;
         let (health, changes) = found.map_err(status::of)?;
         let changes = page::convert(changes, convert::health_change);
-        Ok(Response::new(convert::health_and_changes(health.as_ref(), changes)))
+        Ok(Response::new(convert::health_and_changes(
+            health.as_ref(),
+            changes,
+        )))
     }
 
     async fn list_endpoint_schemas(
@@ -148,9 +215,15 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ListEndpointSchemasResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListEndpointSchemasRequest { id, limit, offset } = request.into_inner();
-        let found = connector::schemas::list(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::endpoint_schema);
-        Ok(Response::new(wire::ListEndpointSchemasResponse { data, pagination }))
+        let found =
+            connector::schemas::list(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
+                .await;
+        let (data, pagination) =
+            page::convert(found.map_err(status::of)?, convert::endpoint_schema);
+        Ok(Response::new(wire::ListEndpointSchemasResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn check_endpoint_schemas(
@@ -159,7 +232,9 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::CheckEndpointSchemasResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let (at, found) = connector::schemas::check(&self.app, &caller, &id).await.map_err(status::of)?;
+        let (at, found) = connector::schemas::check(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::checked(at, found)))
     }
 
@@ -168,9 +243,22 @@ impl ConnectorService for Api {
         request: Request<wire::StartOAuthRequest>,
     ) -> Result<Response<wire::StartOAuthResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::StartOAuthRequest { catalog_id, instance_name, redirect_uri } = request.into_inner();
-        let started = oauth::start(&self.app, &caller, &catalog_id, &instance_name, redirect_uri).await;
-        Ok(Response::new(convert::started(started.map_err(status::of)?)))
+        let wire::StartOAuthRequest {
+            catalog_id,
+            instance_name,
+            redirect_uri,
+        } = request.into_inner();
+        let started = oauth::start(
+            &self.app,
+            &caller,
+            &catalog_id,
+            &instance_name,
+            redirect_uri,
+        )
+        .await;
+        Ok(Response::new(convert::started(
+            started.map_err(status::of)?,
+        )))
     }
 
     async fn complete_o_auth(
@@ -179,7 +267,9 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
         let caller = caller(&request)?;
         let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, Some(&caller), callback).await.map_err(status::of)?;
+        let completed = oauth::complete(&self.app, Some(&caller), callback)
+            .await
+            .map_err(status::of)?;
         Ok(super::changed(completed, convert::completed))
     }
 
@@ -188,7 +278,9 @@ impl ConnectorService for Api {
         request: Request<wire::CompleteOAuthRequest>,
     ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
         let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, None, callback).await.map_err(status::of)?;
+        let completed = oauth::complete(&self.app, None, callback)
+            .await
+            .map_err(status::of)?;
         Ok(super::changed(completed, convert::completed))
     }
 }

@@ -18,7 +18,9 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
         let (id, consumer, limits) = convert::new(request.into_inner());
-        let made = consumer_key::create(&self.app, &caller, &id, &consumer, limits).await.map_err(status::of)?;
+        let made = consumer_key::create(&self.app, &caller, &id, &consumer, limits)
+            .await
+            .map_err(status::of)?;
         Ok(changed(made, convert::made))
     }
 
@@ -27,13 +29,23 @@ impl ConsumerKeyService for Api {
         request: Request<wire::ListConsumerKeysRequest>,
     ) -> Result<Response<wire::ListConsumerKeysResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListConsumerKeysRequest { id, consumer, limit, offset } = request.into_inner();
+        let wire::ListConsumerKeysRequest {
+            id,
+            consumer,
+            limit,
+            offset,
+        } = request.into_inner();
         let consumer = consumer.unwrap_or_default();
         let page = page::asked(limit, offset)?;
-        let found = consumer_key::list(&self.app, &caller, &id.into(), &consumer, page).await.map_err(status::of)?;
+        let found = consumer_key::list(&self.app, &caller, &id.into(), &consumer, page)
+            .await
+            .map_err(status::of)?;
         let now = Timestamp::now();
         let (data, pagination) = page::convert(found, |key| convert::seen(key, now));
-        Ok(Response::new(wire::ListConsumerKeysResponse { data, pagination }))
+        Ok(Response::new(wire::ListConsumerKeysResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn update_consumer_key(
@@ -42,7 +54,9 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
         let (id, key_id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = consumer_key::update(&self.app, &caller, &id, &key_id, update).await.map_err(status::of)?;
+        let updated = consumer_key::update(&self.app, &caller, &id, &key_id, update)
+            .await
+            .map_err(status::of)?;
         Ok(changed(updated, |key| convert::seen(key, Timestamp::now())))
     }
 
@@ -51,9 +65,14 @@ impl ConsumerKeyService for Api {
         request: Request<wire::RotateConsumerKeyRequest>,
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
-        let wire::RotateConsumerKeyRequest { id, key_id, grace_period } = request.into_inner();
+        let wire::RotateConsumerKeyRequest {
+            id,
+            key_id,
+            grace_period,
+        } = request.into_inner();
         let grace = grace_period.as_deref();
-        let made = consumer_key::rotate(&self.app, &caller, &id.into(), &key_id.into(), grace).await;
+        let made =
+            consumer_key::rotate(&self.app, &caller, &id.into(), &key_id.into(), grace).await;
         Ok(changed(made.map_err(status::of)?, convert::made))
     }
 
@@ -63,7 +82,9 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::RevokeConsumerKeyResponse>, Status> {
         let caller = caller(&request)?;
         let wire::RevokeConsumerKeyRequest { id, key_id } = request.into_inner();
-        let done = consumer_key::revoke(&self.app, &caller, &id.into(), &key_id.into()).await.map_err(status::of)?;
+        let done = consumer_key::revoke(&self.app, &caller, &id.into(), &key_id.into())
+            .await
+            .map_err(status::of)?;
         Ok(changed(done, |()| wire::RevokeConsumerKeyResponse {}))
     }
 }

@@ -17,7 +17,9 @@ impl EnvironmentService for Api {
     ) -> Result<Response<wire::Environment>, Status> {
         let caller = caller(&request)?;
         let wire::CreateEnvironmentRequest { name, base_url } = request.into_inner();
-        let made = environment::create(&self.app, &caller, &name, base_url.as_deref()).await.map_err(status::of)?;
+        let made = environment::create(&self.app, &caller, &name, base_url.as_deref())
+            .await
+            .map_err(status::of)?;
         Ok(changed(made, convert::environment))
     }
 
@@ -27,9 +29,14 @@ impl EnvironmentService for Api {
     ) -> Result<Response<wire::ListEnvironmentsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListEnvironmentsRequest { limit, offset } = request.into_inner();
-        let found = environment::list(&self.app, &caller, page::asked(limit, offset)?).await.map_err(status::of)?;
+        let found = environment::list(&self.app, &caller, page::asked(limit, offset)?)
+            .await
+            .map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::environment);
-        Ok(Response::new(wire::ListEnvironmentsResponse { data, pagination }))
+        Ok(Response::new(wire::ListEnvironmentsResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_environment(
@@ -37,7 +44,9 @@ impl EnvironmentService for Api {
         request: Request<wire::GetEnvironmentRequest>,
     ) -> Result<Response<wire::Environment>, Status> {
         let caller = caller(&request)?;
-        let found = environment::get(&self.app, &caller, &request.into_inner().id).await.map_err(status::of)?;
+        let found = environment::get(&self.app, &caller, &request.into_inner().id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::environment(found)))
     }
 
@@ -45,9 +54,12 @@ impl EnvironmentService for Api {
         &self,
         request: Request<wire::UpdateEnvironmentRequest>,
     ) -> Result<Response<wire::Environment>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = environment::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = environment::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(updated, convert::environment))
     }
 }

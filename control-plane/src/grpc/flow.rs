@@ -12,7 +12,10 @@ use crate::app::flow;
 
 #[tonic::async_trait]
 impl FlowService for Api {
-    async fn create_flow(&self, request: Request<wire::CreateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+    async fn create_flow(
+        &self,
+        request: Request<wire::CreateFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
         let caller = caller(&request)?;
         let made = flow::create(&self.app, &caller, convert::new(request.into_inner())).await;
         let made = convert::details(&self.app, &caller, made.map_err(status::of)?);
@@ -27,29 +30,53 @@ impl FlowService for Api {
         let request = request.into_inner();
         let page = page::asked(request.limit, request.offset)?;
         let filter = convert::filter(request).map_err(status::of)?;
-        let found = flow::list(&self.app, &caller, &filter, page).await.map_err(status::of)?;
+        let found = flow::list(&self.app, &caller, &filter, page)
+            .await
+            .map_err(status::of)?;
         let polls = flow::polls(&self.app, &found.items.iter().collect::<Vec<_>>()).await;
-        let (data, pagination) = page::convert(found, |flow| convert::listed(&self.app, &caller, flow, &polls));
-        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
+        let (data, pagination) = page::convert(found, |flow| {
+            convert::listed(&self.app, &caller, flow, &polls)
+        });
+        let data = data
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(status::of)?;
         Ok(Response::new(wire::ListFlowsResponse { data, pagination }))
     }
 
-    async fn get_flow(&self, request: Request<wire::GetFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+    async fn get_flow(
+        &self,
+        request: Request<wire::GetFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = flow::get(&self.app, &caller, &id).await.map_err(status::of)?;
-        let standing = flow::polls(&self.app, &[&found.flow]).await.remove(&found.flow.id);
+        let found = flow::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
+        let standing = flow::polls(&self.app, &[&found.flow])
+            .await
+            .remove(&found.flow.id);
         let last_error = standing.as_ref().and_then(convert::last_error);
         let paused = found.flow.status == kanat_model::flow::Status::Paused;
         let poll = standing.map(|standing| convert::poll(standing, paused));
         let shown = convert::details(&self.app, &caller, found).map_err(status::of)?;
-        Ok(Response::new(wire::Flow { poll, last_error, ..shown }))
+        Ok(Response::new(wire::Flow {
+            poll,
+            last_error,
+            ..shown
+        }))
     }
 
-    async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+    async fn update_flow(
+        &self,
+        request: Request<wire::UpdateFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = flow::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = flow::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         convert::changed_details(&self.app, &caller, updated)
     }
 
@@ -57,31 +84,57 @@ impl FlowService for Api {
         &self,
         request: Request<wire::DeleteFlowRequest>,
     ) -> Result<Response<wire::DeleteFlowResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = flow::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let deleted = flow::delete(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(super::changed(deleted, |()| wire::DeleteFlowResponse {}))
     }
 
-    async fn deploy_flow(&self, request: Request<wire::DeployFlowRequest>) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let wire::DeployFlowRequest { id, change_summary: summary, keep_paused } = request.into_inner();
-        let deploy = flow::Deploy { summary, keep_paused };
+    async fn deploy_flow(
+        &self,
+        request: Request<wire::DeployFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
+        let wire::DeployFlowRequest {
+            id,
+            change_summary: summary,
+            keep_paused,
+        } = request.into_inner();
+        let deploy = flow::Deploy {
+            summary,
+            keep_paused,
+        };
         let deployed = flow::deploy(&self.app, &caller, &id.into(), deploy, &if_match).await;
         convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
     }
 
-    async fn pause_flow(&self, request: Request<wire::PauseFlowRequest>) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+    async fn pause_flow(
+        &self,
+        request: Request<wire::PauseFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let paused = flow::pause(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let paused = flow::pause(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         convert::changed(&self.app, &caller, paused)
     }
 
-    async fn resume_flow(&self, request: Request<wire::ResumeFlowRequest>) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+    async fn resume_flow(
+        &self,
+        request: Request<wire::ResumeFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let resumed = flow::resume(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let resumed = flow::resume(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         convert::changed(&self.app, &caller, resumed)
     }
 
@@ -93,7 +146,9 @@ impl FlowService for Api {
         let mut request = request.into_inner();
         let id = FlowId::from(std::mem::take(&mut request.id));
         let sample = convert::sample(request).map_err(status::of)?;
-        let tested = flow::test(&self.app, &caller, &id, sample).await.map_err(status::of)?;
+        let tested = flow::test(&self.app, &caller, &id, sample)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::tested(tested)))
     }
 
@@ -105,7 +160,9 @@ impl FlowService for Api {
         let traceparent = trace_context(&request);
         let wire::RunFlowRequest { id, payload } = request.into_inner();
         let payload = payload.map(|json| json.text);
-        let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent).await.map_err(status::of)?;
+        let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::started(started)))
     }
 
@@ -115,7 +172,9 @@ impl FlowService for Api {
     ) -> Result<Response<wire::ValidateFlowResponse>, Status> {
         let caller = caller(&request)?;
         let yaml_config = request.into_inner().yaml_config;
-        let found = flow::validate(&self.app, &caller, &yaml_config).await.map_err(status::of)?;
+        let found = flow::validate(&self.app, &caller, &yaml_config)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::validated(found)))
     }
 
@@ -125,11 +184,19 @@ impl FlowService for Api {
     ) -> Result<Response<wire::ListFlowVersionsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListFlowVersionsRequest { id, limit, offset } = request.into_inner();
-        let found = flow::list_versions(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
+        let found =
+            flow::list_versions(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
         let found = found.map_err(status::of)?;
-        let (data, pagination) = page::convert(found, |version| convert::version(&self.app, version));
-        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
-        Ok(Response::new(wire::ListFlowVersionsResponse { data, pagination }))
+        let (data, pagination) =
+            page::convert(found, |version| convert::version(&self.app, version));
+        let data = data
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(status::of)?;
+        Ok(Response::new(wire::ListFlowVersionsResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_flow_version(
@@ -138,8 +205,12 @@ impl FlowService for Api {
     ) -> Result<Response<wire::FlowVersion>, Status> {
         let caller = caller(&request)?;
         let wire::GetFlowVersionRequest { id, version } = request.into_inner();
-        let found = flow::get_version(&self.app, &caller, &id.into(), version).await.map_err(status::of)?;
-        convert::version(&self.app, found).map(Response::new).map_err(status::of)
+        let found = flow::get_version(&self.app, &caller, &id.into(), version)
+            .await
+            .map_err(status::of)?;
+        convert::version(&self.app, found)
+            .map(Response::new)
+            .map_err(status::of)
     }
 
     async fn diff_flow_versions(
@@ -149,14 +220,27 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let request = request.into_inner();
         let (from, to) = convert::editions(&request).map_err(status::of)?;
-        let changes = flow::diff(&self.app, &caller, &request.id.into(), from, to).await.map_err(status::of)?;
+        let changes = flow::diff(&self.app, &caller, &request.id.into(), from, to)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::diff(from, to, changes)))
     }
 
-    async fn rollback_flow(&self, request: Request<wire::RollbackFlowRequest>) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let wire::RollbackFlowRequest { id, version_number: version, discard_draft } = request.into_inner();
-        let rollback = flow::Rollback { version, discard_draft };
+    async fn rollback_flow(
+        &self,
+        request: Request<wire::RollbackFlowRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
+        let wire::RollbackFlowRequest {
+            id,
+            version_number: version,
+            discard_draft,
+        } = request.into_inner();
+        let rollback = flow::Rollback {
+            version,
+            discard_draft,
+        };
         let deployed = flow::rollback(&self.app, &caller, &id.into(), rollback, &if_match).await;
         convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
     }
@@ -168,18 +252,25 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let wire::GetFlowPlanRequest { id, format, draft } = request.into_inner();
         let edition = draft.then_some(flow::Edition::Draft);
-        let graph = flow::plan_graph(&self.app, &caller, &id.into(), edition).await.map_err(status::of)?;
-        convert::graph(graph, format.as_deref()).map(Response::new).map_err(status::of)
+        let graph = flow::plan_graph(&self.app, &caller, &id.into(), edition)
+            .await
+            .map_err(status::of)?;
+        convert::graph(graph, format.as_deref())
+            .map(Response::new)
+            .map_err(status::of)
     }
 
     async fn rotate_webhook_token(
         &self,
         request: Request<wire::RotateWebhookTokenRequest>,
     ) -> Result<Response<wire::Flow>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let wire::RotateWebhookTokenRequest { id, grace_period } = request.into_inner();
         let id = FlowId::from(id);
-        let rotated = flow::rotate_webhook_token(&self.app, &caller, &id, grace_period.as_deref(), &if_match).await;
+        let rotated =
+            flow::rotate_webhook_token(&self.app, &caller, &id, grace_period.as_deref(), &if_match)
+                .await;
         convert::changed(&self.app, &caller, rotated.map_err(status::of)?)
     }
 }

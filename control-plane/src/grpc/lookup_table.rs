@@ -19,8 +19,16 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::LookupTable>, Status> {
         let caller = caller(&request)?;
         let new = request.into_inner();
-        let made = lookup_table::create(&self.app, &caller, &new.name, new.description.unwrap_or_default()).await;
-        Ok(changed(made.map_err(status::of)?, |table| convert::table(table, Vec::new())))
+        let made = lookup_table::create(
+            &self.app,
+            &caller,
+            &new.name,
+            new.description.unwrap_or_default(),
+        )
+        .await;
+        Ok(changed(made.map_err(status::of)?, |table| {
+            convert::table(table, Vec::new())
+        }))
     }
 
     async fn list_lookup_tables(
@@ -28,11 +36,25 @@ impl LookupTableService for Api {
         request: Request<wire::ListLookupTablesRequest>,
     ) -> Result<Response<wire::ListLookupTablesResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListLookupTablesRequest { search, limit, offset } = request.into_inner();
-        let found =
-            lookup_table::list(&self.app, &caller, &search.unwrap_or_default(), page::asked(limit, offset)?).await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, |table| convert::table(table, Vec::new()));
-        Ok(Response::new(wire::ListLookupTablesResponse { data, pagination }))
+        let wire::ListLookupTablesRequest {
+            search,
+            limit,
+            offset,
+        } = request.into_inner();
+        let found = lookup_table::list(
+            &self.app,
+            &caller,
+            &search.unwrap_or_default(),
+            page::asked(limit, offset)?,
+        )
+        .await;
+        let (data, pagination) = page::convert(found.map_err(status::of)?, |table| {
+            convert::table(table, Vec::new())
+        });
+        Ok(Response::new(wire::ListLookupTablesResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_lookup_table(
@@ -42,8 +64,11 @@ impl LookupTableService for Api {
         let caller = caller(&request)?;
         let wire::GetLookupTableRequest { id, search, limit } = request.into_inner();
         let limit = page::asked(limit, None)?.limit;
-        let (id, search) = (LookupTableId::from(id), search.unwrap_or_default());
-        let (table, entries) = lookup_table::get(&self.app, &caller, &id, &search, limit).await.map_err(status::of)?;
+        let id = LookupTableId::from(id);
+        let search = search.unwrap_or_default();
+        let (table, entries) = lookup_table::get(&self.app, &caller, &id, &search, limit)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::table(table, entries)))
     }
 
@@ -51,9 +76,12 @@ impl LookupTableService for Api {
         &self,
         request: Request<wire::DeleteLookupTableRequest>,
     ) -> Result<Response<wire::DeleteLookupTableResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = LookupTableId::from(request.into_inner().id);
-        let deleted = lookup_table::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let deleted = lookup_table::delete(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(deleted, |()| wire::DeleteLookupTableResponse {}))
     }
 
@@ -61,7 +89,8 @@ impl LookupTableService for Api {
         &self,
         request: Request<wire::UpsertLookupEntriesRequest>,
     ) -> Result<Response<wire::LookupTableChange>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let wire::UpsertLookupEntriesRequest { id, entries } = request.into_inner();
         let entries = convert::entries_from(entries).map_err(status::of)?;
         let done = lookup_table::upsert(&self.app, &caller, &id.into(), entries, &if_match).await;
@@ -72,10 +101,18 @@ impl LookupTableService for Api {
         &self,
         request: Request<wire::SetLookupEntryRequest>,
     ) -> Result<Response<wire::LookupTableChange>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let wire::SetLookupEntryRequest { id, key, value } = request.into_inner();
         let value = convert::required("value", value).map_err(status::of)?;
-        let done = lookup_table::set(&self.app, &caller, &id.into(), Entry { key, value }, &if_match).await;
+        let done = lookup_table::set(
+            &self.app,
+            &caller,
+            &id.into(),
+            Entry { key, value },
+            &if_match,
+        )
+        .await;
         Ok(changed(done.map_err(status::of)?, convert::change))
     }
 
@@ -83,17 +120,22 @@ impl LookupTableService for Api {
         &self,
         request: Request<wire::DeleteLookupEntryRequest>,
     ) -> Result<Response<wire::DeleteLookupEntryResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let wire::DeleteLookupEntryRequest { id, key } = request.into_inner();
-        let done = lookup_table::delete_entry(&self.app, &caller, &id.into(), &key, &if_match).await;
-        Ok(changed(done.map_err(status::of)?, |_| wire::DeleteLookupEntryResponse {}))
+        let done =
+            lookup_table::delete_entry(&self.app, &caller, &id.into(), &key, &if_match).await;
+        Ok(changed(done.map_err(status::of)?, |_| {
+            wire::DeleteLookupEntryResponse {}
+        }))
     }
 
     async fn import_lookup_table(
         &self,
         request: Request<wire::ImportLookupTableRequest>,
     ) -> Result<Response<wire::LookupTableChange>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let wire::ImportLookupTableRequest { id, csv } = request.into_inner();
         let done = lookup_table::import(&self.app, &caller, &id.into(), &csv, &if_match).await;
         Ok(changed(done.map_err(status::of)?, convert::change))
@@ -105,7 +147,9 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::ExportLookupTableResponse>, Status> {
         let caller = caller(&request)?;
         let id = LookupTableId::from(request.into_inner().id);
-        let csv = lookup_table::export(&self.app, &caller, &id).await.map_err(status::of)?;
+        let csv = lookup_table::export(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(wire::ExportLookupTableResponse { csv }))
     }
 }

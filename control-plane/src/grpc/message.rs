@@ -24,14 +24,21 @@ impl MessageService for Api {
     ) -> Result<Response<wire::ListMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let (query, part) = convert::list(request.into_inner())?;
-        let found = message::list(&self.app, &caller, query, &part).await.map_err(status::of)?;
+        let found = message::list(&self.app, &caller, query, &part)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::page(found, part.page)))
     }
 
-    async fn get_message(&self, request: Request<wire::GetMessageRequest>) -> Result<Response<wire::Message>, Status> {
+    async fn get_message(
+        &self,
+        request: Request<wire::GetMessageRequest>,
+    ) -> Result<Response<wire::Message>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        let (found, trace) = message::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        let (found, trace) = message::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::traced(found, trace)))
     }
 
@@ -41,19 +48,30 @@ impl MessageService for Api {
     ) -> Result<Response<wire::RetryMessageResponse>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        message::retry(&self.app, &caller, &id).await.map_err(status::of)?;
-        Ok(Response::new(wire::RetryMessageResponse { message_id: id.into_string() }))
+        message::retry(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
+        Ok(Response::new(wire::RetryMessageResponse {
+            message_id: id.into_string(),
+        }))
     }
 
     async fn replay_message(
         &self,
         request: Request<wire::ReplayMessageRequest>,
     ) -> Result<Response<wire::ReplayMessageResponse>, Status> {
-        let (caller, traceparent) = (caller(&request)?, trace_context(&request));
+        let caller = caller(&request)?;
+        let traceparent = trace_context(&request);
         let id = MessageId::from(request.into_inner().id);
-        let new = message::replay(&self.app, &caller, &id, traceparent).await.map_err(status::of)?;
-        let (message_id, replay_of) = (new.into_string(), id.into_string());
-        Ok(Response::new(wire::ReplayMessageResponse { message_id, replay_of }))
+        let new = message::replay(&self.app, &caller, &id, traceparent)
+            .await
+            .map_err(status::of)?;
+        let message_id = new.into_string();
+        let replay_of = id.into_string();
+        Ok(Response::new(wire::ReplayMessageResponse {
+            message_id,
+            replay_of,
+        }))
     }
 
     async fn discard_message(
@@ -62,7 +80,9 @@ impl MessageService for Api {
     ) -> Result<Response<wire::Message>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        let (found, trace) = message::discard(&self.app, &caller, &id).await.map_err(status::of)?;
+        let (found, trace) = message::discard(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::traced(found, trace)))
     }
 
@@ -72,7 +92,9 @@ impl MessageService for Api {
     ) -> Result<Response<wire::BulkMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let query = convert::bulk(request.into_inner());
-        let taken_up = message::retry_all(&self.app, &caller, query).await.map_err(status::of)?;
+        let taken_up = message::retry_all(&self.app, &caller, query)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::taken_up(taken_up)))
     }
 
@@ -82,7 +104,9 @@ impl MessageService for Api {
     ) -> Result<Response<wire::BulkMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let query = convert::bulk(request.into_inner());
-        let taken_up = message::replay_all(&self.app, &caller, query).await.map_err(status::of)?;
+        let taken_up = message::replay_all(&self.app, &caller, query)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::taken_up(taken_up)))
     }
 
@@ -90,18 +114,26 @@ impl MessageService for Api {
         &self,
         request: Request<wire::StreamMessagesRequest>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
-        let (caller, last_event_id) =
-            (caller(&request)?, header(&request, "last-event-id").filter(|id| !id.is_empty()));
+        let caller = caller(&request)?;
+        let last_event_id = header(&request, "last-event-id").filter(|id| !id.is_empty());
         let follow = convert::follow(request.into_inner(), last_event_id);
-        let events = message::follow(&self.app, &caller, follow).await.map_err(status::of)?;
+        let events = message::follow(&self.app, &caller, follow)
+            .await
+            .map_err(status::of)?;
         let stopping = self.app.hub.stopping();
         let events = events.map_ok(convert::event).map_err(status::of);
-        Ok(Response::new(events.take_until(stopping.cancelled_owned()).boxed()))
+        Ok(Response::new(
+            events.take_until(stopping.cancelled_owned()).boxed(),
+        ))
     }
 }
 
 fn header<T>(request: &Request<T>, name: &str) -> Option<String> {
-    request.metadata().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    request
+        .metadata()
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ impl NodeService for Api {
         let wire::ListNodesRequest { limit, offset } = request.into_inner();
         let nodes = node::list(&self.app, &caller).await.map_err(status::of)?;
         let nodes = page::cut(nodes, page::asked(limit, offset)?);
-        let (data, pagination) = page::convert(nodes, |node| convert::node(node, &caller.environment_id));
+        let (data, pagination) =
+            page::convert(nodes, |node| convert::node(node, &caller.environment_id));
         Ok(Response::new(wire::ListNodesResponse { data, pagination }))
     }
 }

@@ -7,14 +7,18 @@ use tonic::Status;
 
 use super::status;
 
-/// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise, at most 500.
+/// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise,
+/// at most 500.
 ///
 /// # Errors
 ///
 /// `INVALID_ARGUMENT` for a limit of 0.
 pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Status> {
     if limit == Some(0) {
-        let problem = format!("a page has at least one item; leave it out for {}", Page::DEFAULT_LIMIT);
+        let problem = format!(
+            "a page has at least one item; leave it out for {}",
+            Page::DEFAULT_LIMIT
+        );
         return Err(status::of(Error::field("limit", problem)));
     }
     Ok(Page::new(limit, offset))
@@ -23,7 +27,10 @@ pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Status> {
 /// Converts the items of a page, and says where it stands in the whole.
 pub fn convert<T, M>(paged: Paged<T>, item: impl FnMut(T) -> M) -> (Vec<M>, Option<Pagination>) {
     let pagination = pagination(paged.page, paged.total);
-    (paged.items.into_iter().map(item).collect(), Some(pagination))
+    (
+        paged.items.into_iter().map(item).collect(),
+        Some(pagination),
+    )
 }
 
 pub fn pagination(page: Page, total: u64) -> Pagination {
@@ -41,5 +48,9 @@ pub fn cut<T>(items: Vec<T>, page: Page) -> Paged<T> {
     let total = items.len() as u64;
     let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let take = usize::try_from(page.limit).unwrap_or(usize::MAX);
-    Paged { items: items.into_iter().skip(skip).take(take).collect(), total, page }
+    Paged {
+        items: items.into_iter().skip(skip).take(take).collect(),
+        total,
+        page,
+    }
 }

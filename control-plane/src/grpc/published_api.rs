@@ -17,7 +17,9 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::PublishedApi>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let made = published_api::create(&self.app, &caller, new).await.map_err(status::of)?;
+        let made = published_api::create(&self.app, &caller, new)
+            .await
+            .map_err(status::of)?;
         Ok(changed(made, convert::api))
     }
 
@@ -26,11 +28,19 @@ impl PublishedApiService for Api {
         request: Request<wire::ListPublishedApisRequest>,
     ) -> Result<Response<wire::ListPublishedApisResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListPublishedApisRequest { search, limit, offset } = request.into_inner();
+        let wire::ListPublishedApisRequest {
+            search,
+            limit,
+            offset,
+        } = request.into_inner();
         let search = search.unwrap_or_default();
-        let found = published_api::list(&self.app, &caller, &search, page::asked(limit, offset)?).await;
+        let found =
+            published_api::list(&self.app, &caller, &search, page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::api);
-        Ok(Response::new(wire::ListPublishedApisResponse { data, pagination }))
+        Ok(Response::new(wire::ListPublishedApisResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_published_api(
@@ -39,7 +49,9 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::PublishedApi>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = published_api::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        let found = published_api::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::api(found)))
     }
 
@@ -47,9 +59,12 @@ impl PublishedApiService for Api {
         &self,
         request: Request<wire::UpdatePublishedApiRequest>,
     ) -> Result<Response<wire::PublishedApi>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = published_api::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = published_api::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(updated, convert::api))
     }
 
@@ -57,9 +72,12 @@ impl PublishedApiService for Api {
         &self,
         request: Request<wire::DeletePublishedApiRequest>,
     ) -> Result<Response<wire::DeletePublishedApiResponse>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = published_api::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        let deleted = published_api::delete(&self.app, &caller, &id, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(deleted, |()| wire::DeletePublishedApiResponse {}))
     }
 
@@ -69,9 +87,15 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::GetPublishedApiDocumentResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = published_api::get(&self.app, &caller, &id).await.map_err(status::of)?;
-        let document = Some(wire::Json { text: document::write(&found) });
-        Ok(Response::new(wire::GetPublishedApiDocumentResponse { document }))
+        let found = published_api::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
+        let document = Some(wire::Json {
+            text: document::write(&found),
+        });
+        Ok(Response::new(wire::GetPublishedApiDocumentResponse {
+            document,
+        }))
     }
 
     async fn list_published_api_versions(
@@ -80,19 +104,27 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::ListPublishedApiVersionsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListPublishedApiVersionsRequest { id, limit, offset } = request.into_inner();
-        let seen = version::list(&self.app, &caller, &id.into()).await.map_err(status::of)?;
+        let seen = version::list(&self.app, &caller, &id.into())
+            .await
+            .map_err(status::of)?;
         let found = page::cut(seen.versions.clone(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, |version| convert::version(&seen, version));
-        Ok(Response::new(wire::ListPublishedApiVersionsResponse { data, pagination }))
+        Ok(Response::new(wire::ListPublishedApiVersionsResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn create_published_api_version(
         &self,
         request: Request<wire::CreatePublishedApiVersionRequest>,
     ) -> Result<Response<wire::PublishedApiVersion>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, label, content) = convert::new_version(request.into_inner());
-        let made = version::create(&self.app, &caller, &id, &label, content, &if_match).await.map_err(status::of)?;
+        let made = version::create(&self.app, &caller, &id, &label, content, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(made, convert::seen_version))
     }
 
@@ -100,9 +132,22 @@ impl PublishedApiService for Api {
         &self,
         request: Request<wire::DeprecatePublishedApiVersionRequest>,
     ) -> Result<Response<wire::PublishedApiVersion>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let wire::DeprecatePublishedApiVersionRequest { id, version, sunset_date } = request.into_inner();
-        let done = version::deprecate(&self.app, &caller, &id.into(), &version, &sunset_date, &if_match).await;
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
+        let wire::DeprecatePublishedApiVersionRequest {
+            id,
+            version,
+            sunset_date,
+        } = request.into_inner();
+        let done = version::deprecate(
+            &self.app,
+            &caller,
+            &id.into(),
+            &version,
+            &sunset_date,
+            &if_match,
+        )
+        .await;
         Ok(changed(done.map_err(status::of)?, convert::seen_version))
     }
 
@@ -110,9 +155,12 @@ impl PublishedApiService for Api {
         &self,
         request: Request<wire::RetirePublishedApiVersionRequest>,
     ) -> Result<Response<wire::PublishedApiVersion>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, label, when) = convert::retire(request.into_inner());
-        let done = version::retire(&self.app, &caller, &id, &label, when, &if_match).await.map_err(status::of)?;
+        let done = version::retire(&self.app, &caller, &id, &label, when, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(changed(done, convert::seen_version))
     }
 }

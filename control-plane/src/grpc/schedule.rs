@@ -17,11 +17,24 @@ impl ScheduleService for Api {
         request: Request<wire::ListSchedulesRequest>,
     ) -> Result<Response<wire::ListSchedulesResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::ListSchedulesRequest { flow_id, limit, offset } = request.into_inner();
+        let wire::ListSchedulesRequest {
+            flow_id,
+            limit,
+            offset,
+        } = request.into_inner();
         let flow = flow_id.map(FlowId::from);
-        let found = schedule::list(&self.app, &caller, flow.as_ref(), page::asked(limit, offset)?).await;
+        let found = schedule::list(
+            &self.app,
+            &caller,
+            flow.as_ref(),
+            page::asked(limit, offset)?,
+        )
+        .await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::schedule);
-        Ok(Response::new(wire::ListSchedulesResponse { data, pagination }))
+        Ok(Response::new(wire::ListSchedulesResponse {
+            data,
+            pagination,
+        }))
     }
 
     async fn get_schedule(
@@ -30,7 +43,9 @@ impl ScheduleService for Api {
     ) -> Result<Response<wire::Schedule>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = schedule::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        let found = schedule::get(&self.app, &caller, &id)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::details(found)))
     }
 
@@ -38,9 +53,12 @@ impl ScheduleService for Api {
         &self,
         request: Request<wire::UpdateScheduleRequest>,
     ) -> Result<Response<wire::Schedule>, Status> {
-        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let caller = caller(&request)?;
+        let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner());
-        let updated = schedule::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        let updated = schedule::update(&self.app, &caller, &id, update, &if_match)
+            .await
+            .map_err(status::of)?;
         Ok(Response::new(convert::details(updated)))
     }
 
@@ -51,8 +69,12 @@ impl ScheduleService for Api {
         let caller = caller(&request)?;
         let traceparent = trace_context(&request);
         let id = request.into_inner().id.into();
-        let message = schedule::trigger(&self.app, &caller, &id, traceparent).await.map_err(status::of)?;
-        Ok(Response::new(wire::TriggerScheduleResponse { message_id: message.into_string() }))
+        let message = schedule::trigger(&self.app, &caller, &id, traceparent)
+            .await
+            .map_err(status::of)?;
+        Ok(Response::new(wire::TriggerScheduleResponse {
+            message_id: message.into_string(),
+        }))
     }
 
     async fn preview_schedule(
@@ -61,6 +83,8 @@ impl ScheduleService for Api {
     ) -> Result<Response<wire::PreviewScheduleResponse>, Status> {
         let preview = convert::preview(request.into_inner());
         let times = schedule::preview(&preview).map_err(status::of)?;
-        Ok(Response::new(wire::PreviewScheduleResponse { times: convert::texts(&times) }))
+        Ok(Response::new(wire::PreviewScheduleResponse {
+            times: convert::texts(&times),
+        }))
     }
 }

@@ -14,8 +14,17 @@ impl SecretService for Api {
         request: Request<wire::RotateSecretsRequest>,
     ) -> Result<Response<wire::RotatedSecrets>, Status> {
         let caller = caller(&request)?;
-        let rotated = secret::rotate(&self.app, &caller).await.map_err(status::of)?;
-        let Rotated { key_id, new_key, resealed, unreadable, former_keys, former_keys_may_go_at } = rotated;
+        let rotated = secret::rotate(&self.app, &caller)
+            .await
+            .map_err(status::of)?;
+        let Rotated {
+            key_id,
+            new_key,
+            resealed,
+            unreadable,
+            former_keys,
+            former_keys_may_go_at,
+        } = rotated;
         let former_keys_may_go_at = former_keys_may_go_at.map(|at| at.to_string());
         Ok(Response::new(wire::RotatedSecrets {
             key_id,

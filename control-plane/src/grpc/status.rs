@@ -30,8 +30,10 @@ pub fn of(error: Error) -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(error.code.name(), DOMAIN, []);
     if !error.details.is_empty() {
-        let violations =
-            error.details.iter().map(|detail| FieldViolation::new(excerpt(&detail.field), excerpt(&detail.message)));
+        let violations = error
+            .details
+            .iter()
+            .map(|detail| FieldViolation::new(excerpt(&detail.field), excerpt(&detail.message)));
         details.set_bad_request(violations.collect::<Vec<_>>());
     }
     if let Some((kind, name)) = resource(&error) {
@@ -45,23 +47,38 @@ pub fn of(error: Error) -> Status {
     Status::with_error_details_and_metadata(code(error.code), message, details, metadata)
 }
 
-/// Shortens the list of fields at fault to what gRPC clients take as headers: many refuse more than 8 KiB. Calls in
-/// process have no such bound and keep the whole list.
+/// Shortens the list of fields at fault to what gRPC clients take as headers: many refuse more than
+/// 8 KiB. Calls in process have no such bound and keep the whole list.
 pub fn bound_details(headers: &mut HeaderMap) {
-    if headers.get(DETAILS).is_none_or(|value| value.len() <= MAX_DETAILS_BYTES) {
+    if headers
+        .get(DETAILS)
+        .is_none_or(|value| value.len() <= MAX_DETAILS_BYTES)
+    {
         return;
     }
-    let Some(status) = Status::from_header_map(headers) else { return };
+    let Some(status) = Status::from_header_map(headers) else {
+        return;
+    };
     let mut details = status.get_error_details();
-    let Some(found) = details.bad_request().cloned() else { return };
+    let Some(found) = details.bad_request().cloned() else {
+        return;
+    };
     let all = found.field_violations;
     let shortened = (0..all.len()).rev().find_map(|kept| {
         let rest = FieldViolation::new("", format!("and {} more", all.len() - kept));
-        details.set_bad_request(all[..kept].iter().cloned().chain([rest]).collect::<Vec<_>>());
+        details.set_bad_request(
+            all[..kept]
+                .iter()
+                .cloned()
+                .chain([rest])
+                .collect::<Vec<_>>(),
+        );
         let status = Status::with_error_details(status.code(), status.message(), details.clone());
         let encoded = MetadataValue::<Binary>::from_bytes(status.details());
         let bytes = encoded.as_encoded_bytes();
-        (bytes.len() <= MAX_DETAILS_BYTES).then(|| HeaderValue::from_bytes(bytes).ok()).flatten()
+        (bytes.len() <= MAX_DETAILS_BYTES)
+            .then(|| HeaderValue::from_bytes(bytes).ok())
+            .flatten()
     });
     match shortened {
         Some(value) => headers.insert(DETAILS, value),
@@ -69,12 +86,14 @@ pub fn bound_details(headers: &mut HeaderMap) {
     };
 }
 
-/// Makes an error of the caller's of a message that cannot be decoded, which the services take for one of theirs.
+/// Makes an error of the caller's of a message that cannot be decoded, which the services take for
+/// one of theirs.
 pub fn blame_caller_for_broken_message(headers: &mut HeaderMap) {
     if headers.get(STATUS).is_none_or(|code| code != "13") {
         return;
     }
-    let Some(status) = Status::from_header_map(headers).filter(|status| status.message().starts_with(UNDECODABLE))
+    let Some(status) =
+        Status::from_header_map(headers).filter(|status| status.message().starts_with(UNDECODABLE))
     else {
         return;
     };
@@ -86,9 +105,12 @@ pub fn blame_caller_for_broken_message(headers: &mut HeaderMap) {
     let _ = refused.add_header(headers);
 }
 
-/// The number of the status that an answer begins with; one that begins well may still end otherwise.
+/// The number of the status that an answer begins with; one that begins well may still end
+/// otherwise.
 pub fn number(headers: &HeaderMap) -> u16 {
-    let status = headers.get("grpc-status").and_then(|value| value.to_str().ok());
+    let status = headers
+        .get("grpc-status")
+        .and_then(|value| value.to_str().ok());
     status.and_then(|status| status.parse().ok()).unwrap_or(0)
 }
 
@@ -126,7 +148,10 @@ fn resource(error: &Error) -> Option<(String, String)> {
     }
     let (kind, rest) = error.message.split_once('"')?;
     let (name, _) = rest.split_once('"')?;
-    let kind = kind.trim().trim_start_matches("a ").trim_end_matches(" named");
+    let kind = kind
+        .trim()
+        .trim_start_matches("a ")
+        .trim_end_matches(" named");
     Some((kind.to_owned(), name.to_owned()))
 }
 
@@ -140,33 +165,54 @@ mod tests {
         assert_eq!(status.code(), tonic::Code::InvalidArgument);
         let details = status.get_error_details();
         let violation = &details.bad_request().unwrap().field_violations[0];
-        assert_eq!((violation.field.as_str(), violation.description.as_str()), ("entries[2].key", "must not be empty"));
+        assert_eq!(violation.field.as_str(), "entries[2].key");
+        assert_eq!(violation.description.as_str(), "must not be empty");
         assert_eq!(details.error_info().unwrap().reason, "INVALID_ARGUMENT");
 
-        for error in [Error::not_found("lookup table", "lt_1"), Error::already_exists("lookup table", "lt_1")] {
+        for error in [
+            Error::not_found("lookup table", "lt_1"),
+            Error::already_exists("lookup table", "lt_1"),
+        ] {
             let details = of(error).get_error_details();
             let info = details.resource_info().unwrap();
-            assert_eq!((info.resource_type.as_str(), info.resource_name.as_str()), ("lookup table", "lt_1"));
+            assert_eq!(info.resource_type.as_str(), "lookup table");
+            assert_eq!(info.resource_name.as_str(), "lt_1");
         }
 
         let status = of(Error::unavailable("the message log is full"));
-        assert_eq!(status.get_error_details().retry_info().unwrap().retry_delay, Some(RETRY_AFTER));
+        assert_eq!(
+            status.get_error_details().retry_info().unwrap().retry_delay,
+            Some(RETRY_AFTER)
+        );
         assert_eq!(status.metadata().get("retry-after").unwrap(), "1");
     }
 
     #[test]
     fn a_long_list_of_fields_is_shortened_for_the_wire() {
-        let details =
-            (0..100).map(|n| kanat_model::FieldError::new(format!("mapping.f{n}"), "x".repeat(100))).collect();
-        let mut headers = of(Error::invalid("wrong in 100 places", details)).into_http::<()>().into_parts().0.headers;
+        let details = (0..100)
+            .map(|n| kanat_model::FieldError::new(format!("mapping.f{n}"), "x".repeat(100)))
+            .collect();
+        let mut headers = of(Error::invalid("wrong in 100 places", details))
+            .into_http::<()>()
+            .into_parts()
+            .0
+            .headers;
         assert!(headers[DETAILS].len() > MAX_DETAILS_BYTES);
         bound_details(&mut headers);
         assert!(headers[DETAILS].len() <= MAX_DETAILS_BYTES);
         let status = Status::from_header_map(&headers).unwrap();
-        let violations = status.get_error_details().bad_request().unwrap().field_violations.clone();
+        let violations = status
+            .get_error_details()
+            .bad_request()
+            .unwrap()
+            .field_violations
+            .clone();
         assert_eq!(violations[0].field, "mapping.f0");
         let last = violations.last().unwrap();
-        assert_eq!(last.description, format!("and {} more", 100 - (violations.len() - 1)));
+        assert_eq!(
+            last.description,
+            format!("and {} more", 100 - (violations.len() - 1))
+        );
         assert_eq!(status.message(), "wrong in 100 places");
     }
 }

@@ -1,4 +1,5 @@
-//! Takes batch jobs on. Every control plane does; no record begins or is counted twice all the same.
+//! Takes batch jobs on. Every control plane does; no record begins or is counted twice all the
+//! same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +10,16 @@ use crate::app::{App, batch_job};
 
 /// The longest wait between looks at jobs under way: what another process wrote wakes nobody here.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often one that another process took is looked for, where there is none here: it is that one's to begin.
+/// How often one that another process took is looked for, where there is none here: it is that
+/// one's to begin.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// And the shortest, however often messages end.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs for ever. A store that fails is asked again at the next look, and complained about once.
 pub async fn run(app: Arc<App>) {
-    let (mut ended, mut changes) = (app.log.changed(), app.store.changes());
+    let mut ended = app.log.changed();
+    let mut changes = app.store.changes();
     let mut failing = false;
     loop {
         // Before the look, so that no change after it goes unseen.

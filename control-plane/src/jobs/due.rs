@@ -1,5 +1,5 @@
-//! Work that is seen to when it comes due: every control plane looks when the next is due, and when what it saw may be true no
-//! more.
+//! Work that is seen to when it comes due: every control plane looks when the next is due, and when
+//! what it saw may be true no more.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Store;
 use tokio::time::sleep;
 
-/// How often it is seen to whether something else is due by now, where another control plane may have changed it.
+/// How often it is seen to whether something else is due by now, where another control plane may
+/// have changed it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Calls `see_to`, which does what is due and says when the next is, for ever. A store that fails is asked again at the next
-/// look, and `complaint` is made once.
+/// Calls `see_to`, which does what is due and says when the next is, for ever. A store that fails
+/// is asked again at the next look, and `complaint` is made once.
 pub async fn run<S, F>(store: &Store, complaint: &str, see_to: S)
 where
     S: Fn(Timestamp) -> F,
@@ -59,9 +60,12 @@ mod tests {
     #[tokio::test]
     async fn it_looks_when_something_is_due_and_again_after_a_failure() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         pause();
-        let (begun, looks) = (Instant::now(), Mutex::new(Vec::new()));
+        let begun = Instant::now();
+        let looks = Mutex::new(Vec::new());
         let see_to = |now: Timestamp| {
             let mut looks = looks.lock().unwrap();
             looks.push(begun.elapsed().as_secs_f64().round());

@@ -1,4 +1,5 @@
-//! What is due at every full hour, and done by one control plane of several: the first to take up an hour.
+//! What is due at every full hour, and done by one control plane of several: the first to take up
+//! an hour.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 /// How often it is seen to whether it is due.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Does the work of that name for ever, first at once. A failure of the work waits for the next hour.
+/// Does the work of that name for ever, first at once. A failure of the work waits for the next
+/// hour.
 pub async fn run<W, F>(store: &Store, name: &str, work: W)
 where
     W: Fn() -> F,
@@ -60,7 +62,10 @@ mod tests {
         let ten = Timestamp::from_millis(1_769_853_600_000);
         assert_eq!(ten.to_string(), "2026-01-31T10:00:00.000Z");
         assert_eq!(due(ten), ten);
-        assert_eq!(due(Timestamp::from_millis(ten.as_millis() + 3_599_999)), ten);
+        assert_eq!(
+            due(Timestamp::from_millis(ten.as_millis() + 3_599_999)),
+            ten
+        );
         assert_eq!(
             due(Timestamp::from_millis(ten.as_millis() - 1)),
             Timestamp::from_millis(ten.as_millis() - 3_600_000)
@@ -70,7 +75,9 @@ mod tests {
     #[tokio::test]
     async fn of_several_control_planes_one_takes_up_each_hour() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         let hour = Timestamp::from_millis(0);
         let next = due(Timestamp::now());
         let mut taken = Vec::new();

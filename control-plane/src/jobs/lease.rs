@@ -1,4 +1,5 @@
-//! Keeps this control plane's lease, by which the others of the same database know that it lives, and what it seals under.
+//! Keeps this control plane's lease, by which the others of the same database know that it lives,
+//! and what it seals under.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Drops what nobody needs any more: batch jobs that finished long ago, records of which no job came to be, what the polls of
-//! deleted flows remember, and keys on nodes that refuse them.
+//! Drops what nobody needs any more: batch jobs that finished long ago, records of which no job
+//! came to be, what the polls of deleted flows remember, and keys on nodes that refuse them.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use kanat_model::Timestamp;
 use super::hourly;
 use crate::app::{App, batch_job, consumer_key, flow};
 
-/// Runs for ever. A failure waits for the next hour. Finished batch jobs are kept for `keep`, for ever when there is none.
+/// Runs for ever. A failure waits for the next hour. Finished batch jobs are kept for `keep`, for
+/// ever when there is none.
 pub async fn run(app: Arc<App>, keep: Option<Duration>) {
     hourly::run(&app.store, "leftovers", || drop_all(&app, keep)).await;
 }
@@ -18,11 +19,23 @@ pub async fn run(app: Arc<App>, keep: Option<Duration>) {
 async fn drop_all(app: &App, keep: Option<Duration>) {
     let now = Timestamp::now();
     if let Some(keep) = keep {
-        tell("finished batch jobs", batch_job::drop_finished(&app.store, now.before(keep)).await);
+        tell(
+            "finished batch jobs",
+            batch_job::drop_finished(&app.store, now.before(keep)).await,
+        );
     }
-    tell("uploads of batch jobs", batch_job::drop_silent(&app.store, now).await);
-    tell("polls of deleted flows", flow::forget_deleted_polls(app).await);
-    tell("keys whose grace is over", consumer_key::drop_expired(app).await);
+    tell(
+        "uploads of batch jobs",
+        batch_job::drop_silent(&app.store, now).await,
+    );
+    tell(
+        "polls of deleted flows",
+        flow::forget_deleted_polls(app).await,
+    );
+    tell(
+        "keys whose grace is over",
+        consumer_key::drop_expired(app).await,
+    );
 }
 
 fn tell(what: &str, dropped: Result<usize, impl Display>) {

@@ -1,4 +1,5 @@
-//! Renews the tokens of OAuth2 connectors ahead of their end. Every control plane looks; who takes an instance's lease asks.
+//! Renews the tokens of OAuth2 connectors ahead of their end. Every control plane looks; who takes
+//! an instance's lease asks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Takes up what nodes have seen connectors do: their health follows, and the schemas of what their endpoints answer.
+//! Takes up what nodes have seen connectors do: their health follows, and the schemas of what their
+//! endpoints answer.
 
 use std::sync::Arc;
 
@@ -26,29 +27,50 @@ pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<Told>) {
         };
         let id = connector.instance_id.clone();
         if let Err(error) = take_up(&app, connector).await {
-            tracing::warn!(instance.id = id, %error, "what was seen of a connector cannot be written down");
+            tracing::warn!(
+                instance.id = id,
+                %error,
+                "what was seen of a connector cannot be written down",
+            );
         }
     }
 }
 
 async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
-    let (environment, id) = (EnvironmentId::from(seen.environment_id), InstanceId::from(seen.instance_id));
+    let environment = EnvironmentId::from(seen.environment_id);
+    let id = InstanceId::from(seen.instance_id);
     let mut tx = app.store.begin().await?;
     // It may have been deleted since.
-    if connector_instance::get(&mut tx, &environment, &id).await?.is_none() {
+    if connector_instance::get(&mut tx, &environment, &id)
+        .await?
+        .is_none()
+    {
         return Ok(());
     }
     if seen.calls > 0 {
-        let (calls, failures) = (seen.calls, seen.failures.min(seen.calls));
+        let failures = seen.failures.min(seen.calls);
+        let calls = seen.calls;
         let last = match seen.failure.as_str() {
             failure if failures > 0 && !failure.is_empty() => format!(", the last: {failure}"),
             _ => String::new(),
         };
         let reason = format!("{failures} of {calls} {}{last}", health::CALLS_FAILED);
-        health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
+        health::observe(
+            &mut tx,
+            &id,
+            Observation::Traffic { calls, failures },
+            &reason,
+        )
+        .await?;
     }
     for poll in seen.polls {
-        health::polled(&mut tx, &id, &poll.flow_name, Some(poll.failure).filter(|failure| !failure.is_empty())).await?;
+        health::polled(
+            &mut tx,
+            &id,
+            &poll.flow_name,
+            Some(poll.failure).filter(|failure| !failure.is_empty()),
+        )
+        .await?;
     }
     if !seen.refused_token.is_empty() {
         oauth::refused(app, &mut tx, &id, &seen.refused_token).await?;

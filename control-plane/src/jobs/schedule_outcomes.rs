@@ -27,7 +27,11 @@ pub async fn run(app: Arc<App>) {
 }
 
 async fn settle(app: &App, now: Timestamp) -> Result<(), Error> {
-    if take(&app.store, due(now)).await? { schedule::settle(app).await } else { Ok(()) }
+    if take(&app.store, due(now)).await? {
+        schedule::settle(app).await
+    } else {
+        Ok(())
+    }
 }
 
 async fn take(store: &Store, due: Timestamp) -> Result<bool, Error> {

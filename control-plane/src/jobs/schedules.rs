@@ -1,4 +1,5 @@
-//! Fires schedules when they are due. Every control plane does; each due time becomes one message all the same.
+//! Fires schedules when they are due. Every control plane does; each due time becomes one message
+//! all the same.
 
 use std::sync::Arc;
 
@@ -7,5 +8,8 @@ use crate::app::{App, schedule};
 
 /// Runs for ever.
 pub async fn run(app: Arc<App>) {
-    due::run(&app.store, "cannot see which schedules are due", |now| schedule::fire_due(&app, now)).await;
+    due::run(&app.store, "cannot see which schedules are due", |now| {
+        schedule::fire_due(&app, now)
+    })
+    .await;
 }

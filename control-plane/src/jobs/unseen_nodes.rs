@@ -1,5 +1,5 @@
-//! Forgets nodes that went away and did not come back: those that took the place of others would else be listed beside
-//! them for ever.
+//! Forgets nodes that went away and did not come back: those that took the place of others would
+//! else be listed beside them for ever.
 
 use kanat_model::Timestamp;
 use kanat_store::{Store, node};
@@ -16,7 +16,9 @@ async fn forget_unseen(store: &Store) {
     match forget(store, Timestamp::now().before(LISTED)).await {
         Ok(0) => {}
         Ok(nodes) => tracing::info!(nodes, "nodes that were not seen for a week are forgotten"),
-        Err(error) => tracing::warn!(%error, "nodes that were not seen for long cannot be forgotten"),
+        Err(error) => {
+            tracing::warn!(%error, "nodes that were not seen for long cannot be forgotten")
+        }
     }
 }
 
@@ -58,17 +60,31 @@ mod tests {
         };
         let mut tx = store.begin().await.unwrap();
         assert!(node::upsert(&mut tx, &node).await.unwrap());
-        environment::upsert(&mut tx, &node.id, &running).await.unwrap();
+        environment::upsert(&mut tx, &node.id, &running)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     }
 
     #[tokio::test]
     async fn a_node_that_was_not_seen_for_a_week_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         let now = Timestamp::now();
-        seen(&store, "node_gone", now.before(LISTED + Duration::from_secs(60))).await;
-        seen(&store, "node_away", now.before(LISTED - Duration::from_secs(3_600))).await;
+        seen(
+            &store,
+            "node_gone",
+            now.before(LISTED + Duration::from_secs(60)),
+        )
+        .await;
+        seen(
+            &store,
+            "node_away",
+            now.before(LISTED - Duration::from_secs(3_600)),
+        )
+        .await;
         seen(&store, "node_here", now).await;
         let mut looking = tokio::task::JoinSet::new();
         looking.spawn(run(store.clone()));
@@ -80,7 +96,10 @@ mod tests {
             tokio::task::yield_now().await;
         };
         looking.shutdown().await;
-        let left: Vec<_> = left.iter().map(|node| (node.id.as_str(), node.environments.len())).collect();
+        let left: Vec<_> = left
+            .iter()
+            .map(|node| (node.id.as_str(), node.environments.len()))
+            .collect();
         assert_eq!(left, [("node_here", 1), ("node_away", 1)]);
     }
 }

@@ -1,4 +1,5 @@
-//! Asking nodes what they have seen of connectors, so that whoever needs it does not wait for their next word.
+//! Asking nodes what they have seen of connectors, so that whoever needs it does not wait for their
+//! next word.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tokio::time::{sleep, timeout};
 use super::hub::Hub;
 use super::nodes::{Node, Status};
 
-/// A node that has not answered by then is not waited for: it may be of a build that does not know the question.
+/// A node that has not answered by then is not waited for: it may be of a build that does not know
+/// the question.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Nodes of other control planes are not asked from here: they have told within this time.
@@ -52,18 +54,34 @@ impl Hub {
         });
     }
 
-    /// Returns once what the nodes of an environment have seen of connectors until now has been taken up.
+    /// Returns once what the nodes of an environment have seen of connectors until now has been
+    /// taken up.
     pub async fn observed_until_now(&self, environment: &EnvironmentId) {
-        let serves = |node: &Node| node.status != Status::Disconnected && node.environments.contains_key(environment);
-        let own: Vec<NodeId> = self.nodes.list().into_iter().filter(serves).map(|node| node.id).collect();
-        let elsewhere = self.others.connected().iter().any(|node| serves(node) && !own.contains(&node.id));
+        let serves = |node: &Node| {
+            node.status != Status::Disconnected && node.environments.contains_key(environment)
+        };
+        let own: Vec<NodeId> = self
+            .nodes
+            .list()
+            .into_iter()
+            .filter(serves)
+            .map(|node| node.id)
+            .collect();
+        let elsewhere = self
+            .others
+            .connected()
+            .iter()
+            .any(|node| serves(node) && !own.contains(&node.id));
         let mut nonce = 0;
         self.asking.asked.send_modify(|asked| {
             *asked += 1;
             nonce = *asked;
         });
         let mut answered = self.asking.answered.subscribe();
-        let all = answered.wait_for(|answered| own.iter().all(|id| answered.get(id).is_some_and(|to| *to >= nonce)));
+        let all = answered.wait_for(|answered| {
+            own.iter()
+                .all(|id| answered.get(id).is_some_and(|to| *to >= nonce))
+        });
         let asked = async { timeout(PATIENCE, all).await.is_ok() };
         let unasked = async {
             if elsewhere {

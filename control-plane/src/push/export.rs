@@ -1,4 +1,5 @@
-//! What is published, taken out of the store as a whole: for nodes that have neither plans nor a control plane in reach.
+//! What is published, taken out of the store as a whole: for nodes that have neither plans nor a
+//! control plane in reach.
 
 use kanat_auth::Sealer;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets};
@@ -12,13 +13,19 @@ use super::source::{Environment, Error, Source};
 const SEALED_FOR: &str = "published-sets";
 
 /// The present sets of the environments of these ids or names, or of all.
-pub async fn published_sets(source: &Source, named: &[String]) -> Result<PublishedSets, ExportError> {
+pub async fn published_sets(
+    source: &Source,
+    named: &[String],
+) -> Result<PublishedSets, ExportError> {
     let (_, all) = source.environments().await?;
     line::check(named, &all).map_err(ExportError::Environment)?;
     let mut sets = Vec::new();
     for environment in line::served(named, all) {
         if let Some(set) = source.read(&environment.id, None).await?.set {
-            let resources = set.iter().map(|(id, entry)| entry.to_resource(id)).collect();
+            let resources = set
+                .iter()
+                .map(|(id, entry)| entry.to_resource(id))
+                .collect();
             sets.push(PublishedSet {
                 environment: Some(Environment::into_wire(environment)),
                 epoch: set.epoch.to_string(),

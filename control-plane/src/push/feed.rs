@@ -1,5 +1,6 @@
-//! The feed of one environment: reads from the store what was published, and keeps the current set for the sessions.
-//! The first change after a quiet time is read at once; those that follow closely are read together.
+//! The feed of one environment: reads from the store what was published, and keeps the current set
+//! for the sessions. The first change after a quiet time is read at once; those that follow closely
+//! are read together.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -49,7 +50,12 @@ struct Wanted {
 
 impl Feed {
     pub fn new(environment: EnvironmentId) -> Self {
-        Self { environment, state: watch::Sender::default(), wanted: watch::Sender::default(), older: Mutex::default() }
+        Self {
+            environment,
+            state: watch::Sender::default(),
+            wanted: watch::Sender::default(),
+            older: Mutex::default(),
+        }
     }
 
     /// The current set, and how fresh it is.
@@ -69,7 +75,8 @@ impl Feed {
 
     /// There is a newer generation.
     pub fn wanted(&self, generation: u64) {
-        self.wanted.send_modify(|wanted| wanted.generation = generation);
+        self.wanted
+            .send_modify(|wanted| wanted.generation = generation);
     }
 
     /// There is a newer generation, and it must not wait for others.
@@ -117,7 +124,11 @@ impl Feed {
                     return changed;
                 }
                 Err(error) => {
-                    tracing::warn!(environment.id = %self.environment, %error, "cannot read what is published");
+                    tracing::warn!(
+                        environment.id = %self.environment,
+                        %error,
+                        "cannot read what is published",
+                    );
                     sleep(wait).await;
                     wait = (wait * 2).min(RETRY.1);
                 }
@@ -126,7 +137,12 @@ impl Feed {
     }
 
     /// Returns when the store should be read again, and whether someone asked for it.
-    async fn wait(&self, wanted: &mut watch::Receiver<Wanted>, seen: Wanted, changed_at: Option<Instant>) -> bool {
+    async fn wait(
+        &self,
+        wanted: &mut watch::Receiver<Wanted>,
+        seen: Wanted,
+        changed_at: Option<Instant>,
+    ) -> bool {
         if wanted.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -149,8 +165,8 @@ impl Feed {
 mod tests {
     use super::*;
 
-    /// How long a change waits that comes `since` after the one that was read last, while others follow at these times after it,
-    /// the last of them an urgent one if `urgent`.
+    /// How long a change waits that comes `since` after the one that was read last, while others
+    /// follow at these times after it, the last of them an urgent one if `urgent`.
     async fn waits(since: u64, others: &[u64], urgent: bool) -> u64 {
         let feed = Feed::new(EnvironmentId::from("env_1"));
         let mut wanted = feed.wanted.subscribe();
@@ -162,7 +178,11 @@ mod tests {
         let changes = async {
             for (n, at) in others.iter().enumerate() {
                 tokio::time::sleep_until(begun + Duration::from_millis(*at)).await;
-                let say: fn(&Feed, u64) = if urgent && n + 1 == others.len() { Feed::wanted_now } else { Feed::wanted };
+                let say: fn(&Feed, u64) = if urgent && n + 1 == others.len() {
+                    Feed::wanted_now
+                } else {
+                    Feed::wanted
+                };
                 say(&feed, n as u64 + 2);
             }
             std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! Follows the database for what other processes change in it: generations, environments, nodes. They announce what they
-//! publish; a look from time to time finds what was announced in vain.
+//! Follows the database for what other processes change in it: generations, environments, nodes.
+//! They announce what they publish; a look from time to time finds what was announced in vain.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,8 +31,14 @@ async fn look_around(hub: &Arc<Hub>) -> Infallible {
     let mut said: Option<String> = None;
     loop {
         let failure = look(hub).await.err().map(|error| error.to_string());
-        if let Some(error) = failure.as_ref().filter(|failure| said.as_ref() != Some(failure)) {
-            tracing::warn!(error, "cannot see what other processes change; nodes keep what they have");
+        if let Some(error) = failure
+            .as_ref()
+            .filter(|failure| said.as_ref() != Some(failure))
+        {
+            tracing::warn!(
+                error,
+                "cannot see what other processes change; nodes keep what they have"
+            );
         }
         said = failure;
         if said.is_some() {
@@ -47,18 +53,24 @@ async fn look_around(hub: &Arc<Hub>) -> Infallible {
     }
 }
 
-/// Wakes the feeds of environments whose present set is another than theirs, and notes environments and nodes.
+/// Wakes the feeds of environments whose present set is another than theirs, and notes environments
+/// and nodes.
 async fn look(hub: &Arc<Hub>) -> Result<(), super::source::Error> {
     let (epoch, environments) = hub.source.environments().await?;
     for environment in &environments {
-        let Some(feed) = hub.existing(&environment.id) else { continue };
+        let Some(feed) = hub.existing(&environment.id) else {
+            continue;
+        };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
         if !set.is_some_and(|set| environment.revision.is(set.generation, set.hash)) {
             feed.wanted(environment.revision.generation);
         }
     }
     hub.environments.send_if_modified(|known| {
-        let now: BTreeMap<_, _> = environments.into_iter().map(|e| (e.id.clone(), e.name)).collect();
+        let now: BTreeMap<_, _> = environments
+            .into_iter()
+            .map(|e| (e.id.clone(), e.name))
+            .collect();
         let changed = *known != now;
         *known = now;
         changed
@@ -71,7 +83,12 @@ async fn listen(hub: &Arc<Hub>) -> Infallible {
         match hub.source.listen().await {
             Ok(Some(listener)) => hear(hub, listener).await,
             Ok(None) => std::future::pending().await,
-            Err(error) => tracing::warn!(%error, "cannot listen to other control planes: looking at the database"),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "cannot listen to other control planes: looking at the database",
+                )
+            }
         }
         sleep(LISTEN_AGAIN).await;
     }
@@ -81,16 +98,27 @@ async fn listen(hub: &Arc<Hub>) -> Infallible {
 async fn hear(hub: &Arc<Hub>, mut listener: Listener) {
     loop {
         match listener.next().await {
-            Ok(Announcement::Published { environment_id, generation, urgent: true }) => {
+            Ok(Announcement::Published {
+                environment_id,
+                generation,
+                urgent: true,
+            }) => {
                 hub.changed_now(&environment_id, generation);
             }
-            Ok(Announcement::Published { environment_id, generation, urgent: false }) => {
+            Ok(Announcement::Published {
+                environment_id,
+                generation,
+                urgent: false,
+            }) => {
                 hub.changed(&environment_id, generation);
             }
             Ok(Announcement::Drain { node_id, within }) => hub.nodes.drain(&node_id, within),
             // What is missed meanwhile, the next look finds.
             Err(error) => {
-                tracing::warn!(%error, "announcements of other control planes are not heard for a while");
+                tracing::warn!(
+                    %error,
+                    "announcements of other control planes are not heard for a while",
+                );
                 return;
             }
         }

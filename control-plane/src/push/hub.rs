@@ -1,4 +1,5 @@
-//! The hub: where the rest of the control plane says that something changed, and asks whether it is live.
+//! The hub: where the rest of the control plane says that something changed, and asks whether it is
+//! live.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,8 @@ use super::source::Source;
 const APPLY_DEADLINE: Duration = Duration::from_secs(5);
 
 /// First and longest wait between looks at what the nodes of other control planes run.
-const LOOK_ELSEWHERE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+const LOOK_ELSEWHERE: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_millis(200));
 
 /// What nodes have seen of connectors and nobody has taken up yet.
 const OBSERVATIONS: usize = 1000;
@@ -95,9 +97,13 @@ impl Hub {
         self.has_own_node.store(true, Ordering::Relaxed);
     }
 
-    /// What nodes have seen connectors do, for the one who takes it up; none when somebody does already.
+    /// What nodes have seen connectors do, for the one who takes it up; none when somebody does
+    /// already.
     pub fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
-        self.observations.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.observations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Hands on what a node has seen. What finds no room is dropped: nodes will see it again.
@@ -105,7 +111,8 @@ impl Hub {
         let _ = self.observed.try_send(observation);
     }
 
-    /// Says that `environment` reached `generation`; nodes get it once a burst of changes has passed.
+    /// Says that `environment` reached `generation`; nodes get it once a burst of changes has
+    /// passed.
     pub fn changed(&self, environment: &EnvironmentId, generation: u64) {
         match self.existing(environment) {
             Some(feed) => feed.wanted(generation),
@@ -121,16 +128,17 @@ impl Hub {
         }
     }
 
-    /// Whether more of `environment` was read than the store has: it was restored from a backup meanwhile. Whoever asks
-    /// keeps others from changing the environment.
+    /// Whether more of `environment` was read than the store has: it was restored from a backup
+    /// meanwhile. Whoever asks keeps others from changing the environment.
     pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &Version) -> bool {
         let set = self.existing(environment).and_then(|feed| feed.state().set);
         set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
     }
 
-    /// Waits until every connected node that serves `environment` runs `change` or has refused part of it, 5 s at most;
-    /// those too that are connected to other control planes. A node of the same process is waited for from the beginning: it is
-    /// connected a moment later than requests are served.
+    /// Waits until every connected node that serves `environment` runs `change` or has refused part
+    /// of it, 5 s at most; those too that are connected to other control planes. A node of the same
+    /// process is waited for from the beginning: it is connected a moment later than requests are
+    /// served.
     pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Applied {
         let mut changed = self.nodes.watch();
         let here = async {
@@ -158,7 +166,9 @@ impl Hub {
             match self.others.refresh(&self.source).await {
                 Ok(()) if self.others.applied(environment, change) => return,
                 Ok(()) => {}
-                Err(error) => tracing::warn!(%error, "cannot see what nodes of other control planes run"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot see what nodes of other control planes run")
+                }
             }
             sleep(wait).await;
             wait = (wait * 2).min(LOOK_ELSEWHERE.1);
@@ -168,13 +178,23 @@ impl Hub {
     /// Connected nodes that refused the present form of a resource, and why.
     pub fn rejections(&self, resource_id: &str) -> Vec<(NodeId, String)> {
         let of_node = |node: Node| {
-            let rejected = node.environments.into_values().flat_map(|running| running.rejected);
-            rejected.filter(|r| r.resource_id == resource_id).map(move |r| (node.id.clone(), r.message)).collect()
+            let rejected = node
+                .environments
+                .into_values()
+                .flat_map(|running| running.rejected);
+            rejected
+                .filter(|r| r.resource_id == resource_id)
+                .map(move |r| (node.id.clone(), r.message))
+                .collect()
         };
-        self.connected().into_iter().flat_map::<Vec<_>, _>(of_node).collect()
+        self.connected()
+            .into_iter()
+            .flat_map::<Vec<_>, _>(of_node)
+            .collect()
     }
 
-    /// Every node that was seen, connected ones first; those too that are connected to other control planes.
+    /// Every node that was seen, connected ones first; those too that are connected to other
+    /// control planes.
     pub fn nodes(&self) -> Vec<Node> {
         let mut nodes = self.nodes.list();
         for other in self.others.connected() {
@@ -191,8 +211,13 @@ impl Hub {
     /// What the nodes of each environment are to run, for those that some node has asked for.
     pub fn versions(&self) -> Vec<(EnvironmentId, Version)> {
         let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = |set: Arc<Set>| Version { epoch: set.epoch.clone(), generation: set.generation };
-        let known = feeds.iter().filter_map(|(id, feed)| Some((id.clone(), version(feed.state().set?))));
+        let version = |set: Arc<Set>| Version {
+            epoch: set.epoch.clone(),
+            generation: set.generation,
+        };
+        let known = feeds
+            .iter()
+            .filter_map(|(id, feed)| Some((id.clone(), version(feed.state().set?))));
         let mut known: Vec<_> = known.collect();
         drop(feeds);
         known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -246,7 +271,8 @@ impl Hub {
         let feed = Arc::new(Feed::new(environment.clone()));
         feeds.insert(environment.clone(), Arc::clone(&feed));
         drop(feeds);
-        let (hub, running) = (Arc::clone(self), Arc::clone(&feed));
+        let hub = Arc::clone(self);
+        let running = Arc::clone(&feed);
         self.tasks.spawn(async move {
             tokio::select! {
                 () = running.run(&hub) => {}
@@ -274,15 +300,23 @@ impl Hub {
         .await;
     }
 
-    /// Makes what takes long off the runtime's threads, at most 16 at a time; `None` when that panics.
-    pub(super) async fn prepare<T: Send + 'static>(&self, make: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    /// Makes what takes long off the runtime's threads, at most 16 at a time; `None` when that
+    /// panics.
+    pub(super) async fn prepare<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         // The semaphore is never closed.
         let _permit = self.snapshots.acquire().await.ok()?;
         tokio::task::spawn_blocking(make).await.ok()
     }
 
     pub(super) fn existing(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).get(environment).cloned()
+        self.feeds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(environment)
+            .cloned()
     }
 
     fn connected(&self) -> Vec<Node> {

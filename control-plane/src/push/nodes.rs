@@ -1,4 +1,5 @@
-//! What is known of the nodes: who is connected, what each applied, what it refused, how busy it is.
+//! What is known of the nodes: who is connected, what each applied, what it refused, how busy it
+//! is.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,7 +44,10 @@ pub enum Scope {
 impl Node {
     /// A node that this process has not seen itself.
     pub fn from_saved(saved: saved::Node) -> Self {
-        let environments = saved.environments.into_iter().map(|row| (row.environment_id.clone(), Running::of(row)));
+        let environments = saved
+            .environments
+            .into_iter()
+            .map(|row| (row.environment_id.clone(), Running::of(row)));
         Self {
             id: saved.id,
             boot_id: saved.boot_id,
@@ -53,11 +57,16 @@ impl Node {
             last_seen: saved.last_seen_at,
             in_flight: saved.in_flight,
             environments: environments.collect(),
-            scope: if saved.serves_all { Scope::All } else { Scope::Named },
+            scope: if saved.serves_all {
+                Scope::All
+            } else {
+                Scope::Named
+            },
         }
     }
 
-    /// What outlasts this process, and what its fellows read: it is connected to the control plane `own`, if to any.
+    /// What outlasts this process, and what its fellows read: it is connected to the control plane
+    /// `own`, if to any.
     pub fn to_saved(&self, own: &BootId) -> saved::Node {
         let control_plane = match self.status {
             Status::Connected | Status::Draining => own.clone(),
@@ -71,7 +80,11 @@ impl Node {
             control_plane,
             status: self.status.as_str().to_owned(),
             in_flight: self.in_flight,
-            environments: self.environments.iter().map(|(id, running)| running.to_saved(id)).collect(),
+            environments: self
+                .environments
+                .iter()
+                .map(|(id, running)| running.to_saved(id))
+                .collect(),
             serves_all: self.scope == Scope::All,
             last_seen_at: self.last_seen,
         }
@@ -81,7 +94,10 @@ impl Node {
     pub fn has_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         match (self.status, self.environments.get(environment)) {
             (Status::Draining | Status::Disconnected, _) => true,
-            (Status::Connected, Some(running)) => running.applied.as_ref().is_some_and(|applied| change.is_in(applied)),
+            (Status::Connected, Some(running)) => running
+                .applied
+                .as_ref()
+                .is_some_and(|applied| change.is_in(applied)),
             // The environment is new, and the node will serve it in a moment.
             (Status::Connected, None) => self.scope == Scope::Named,
         }
@@ -108,7 +124,9 @@ impl Status {
 
     fn parse(text: &str) -> Self {
         let all = [Self::Connected, Self::Draining, Self::Disconnected];
-        all.into_iter().find(|status| status.as_str() == text).unwrap_or(Self::Disconnected)
+        all.into_iter()
+            .find(|status| status.as_str() == text)
+            .unwrap_or(Self::Disconnected)
     }
 }
 
@@ -120,16 +138,20 @@ pub struct Version {
 }
 
 impl Version {
-    /// Whether a set of that epoch and generation has the change. Generations of different epochs cannot be compared.
+    /// Whether a set of that epoch and generation has the change. Generations of different epochs
+    /// cannot be compared.
     fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
         *epoch == self.epoch && *generation >= self.generation
     }
 
-    /// How many generations whoever `applied` that one has to go to this one. Who is of another epoch, because the store was
-    /// restored meanwhile, has all of them to go, whatever the number of its generation.
+    /// How many generations whoever `applied` that one has to go to this one. Who is of another
+    /// epoch, because the store was restored meanwhile, has all of them to go, whatever the number
+    /// of its generation.
     pub fn lag_of(&self, applied: Option<&(EpochId, u64)>) -> u64 {
         match applied {
-            Some((epoch, generation)) if *epoch == self.epoch => self.generation.saturating_sub(*generation),
+            Some((epoch, generation)) if *epoch == self.epoch => {
+                self.generation.saturating_sub(*generation)
+            }
             Some(_) => self.generation.max(1),
             None => self.generation,
         }
@@ -150,15 +172,27 @@ impl Running {
     fn of(saved: saved::Running) -> Self {
         let rejected = saved.rejected.into_iter();
         Self {
-            applied: (!saved.epoch.is_empty()).then(|| (EpochId::new(saved.epoch), saved.generation)),
+            applied: (!saved.epoch.is_empty())
+                .then(|| (EpochId::new(saved.epoch), saved.generation)),
             set_hash: SetHash::from_hex(&saved.set_hash).unwrap_or_default(),
-            rejected: rejected.map(|(resource_id, message)| Rejected { resource_id, message }).collect(),
+            rejected: rejected
+                .map(|(resource_id, message)| Rejected {
+                    resource_id,
+                    message,
+                })
+                .collect(),
         }
     }
 
     fn to_saved(&self, environment: &EnvironmentId) -> saved::Running {
-        let (epoch, generation) = self.applied.clone().map_or((String::new(), 0), |(e, n)| (e.into_string(), n));
-        let rejected = self.rejected.iter().map(|r| (r.resource_id.clone(), r.message.clone()));
+        let (epoch, generation) = self
+            .applied
+            .clone()
+            .map_or((String::new(), 0), |(e, n)| (e.into_string(), n));
+        let rejected = self
+            .rejected
+            .iter()
+            .map(|r| (r.resource_id.clone(), r.message.clone()));
         saved::Running {
             environment_id: environment.clone(),
             epoch,
@@ -202,7 +236,10 @@ pub struct Seat<'a> {
 
 impl Default for Nodes {
     fn default() -> Self {
-        Self { known: Mutex::default(), changed: watch::Sender::new(()) }
+        Self {
+            known: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }
     }
 }
 
@@ -214,15 +251,28 @@ impl Nodes {
         let mut known = self.lock();
         known.retain(|_, k| k.node.status != Status::Disconnected || k.node.last_seen > oldest);
         let (drain, wishes) = watch::channel(None);
-        if let Some(former) = known.insert(id.clone(), Known { node, session: session.clone(), drain }) {
+        if let Some(former) = known.insert(
+            id.clone(),
+            Known {
+                node,
+                session: session.clone(),
+                drain,
+            },
+        ) {
             former.session.cancel();
         }
         drop(known);
         self.changed.send_replace(());
-        Seat { nodes: self, id, session, drain: wishes }
+        Seat {
+            nodes: self,
+            id,
+            session,
+            drain: wishes,
+        }
     }
 
-    /// Tells a node that is connected here to drain; one that is not is told by whom it is connected to.
+    /// Tells a node that is connected here to drain; one that is not is told by whom it is
+    /// connected to.
     pub fn drain(&self, id: &NodeId, within: Duration) {
         if let Some(known) = self.lock().get(id) {
             known.drain.send_replace(Some(within));
@@ -242,7 +292,9 @@ impl Nodes {
 
     /// Whether every connected node that serves `environment` has applied `change`.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
-        self.lock().values().all(|known| known.node.has_applied(environment, change))
+        self.lock()
+            .values()
+            .all(|known| known.node.has_applied(environment, change))
     }
 
     /// Woken whenever something about a node changed.
@@ -307,21 +359,31 @@ mod tests {
             environments: BTreeMap::new(),
             scope,
         };
-        let change = Version { epoch: EpochId::from("epoch_1"), generation: 1 };
+        let change = Version {
+            epoch: EpochId::from("epoch_1"),
+            generation: 1,
+        };
         for (scope, status, applied) in [
             (Scope::All, Status::Connected, false),
             (Scope::Named, Status::Connected, true),
             (Scope::All, Status::Draining, true),
             (Scope::All, Status::Disconnected, true),
         ] {
-            assert_eq!(node(scope, status).has_applied(&EnvironmentId::from("env_1"), &change), applied, "{status:?}");
+            assert_eq!(
+                node(scope, status).has_applied(&EnvironmentId::from("env_1"), &change),
+                applied,
+                "{status:?}"
+            );
         }
     }
 
     #[test]
     fn a_node_of_another_epoch_has_every_generation_to_go() {
         let epoch = EpochId::from("epoch_1");
-        let wanted = |generation| Version { epoch: epoch.clone(), generation };
+        let wanted = |generation| Version {
+            epoch: epoch.clone(),
+            generation,
+        };
         let applied = |generation| (epoch.clone(), generation);
         let former = (EpochId::from("epoch_0"), 90);
         for (generation, applied, lag) in [
@@ -333,7 +395,11 @@ mod tests {
             (40, Some(former.clone()), 40),
             (0, Some(former), 1),
         ] {
-            assert_eq!(wanted(generation).lag_of(applied.as_ref()), lag, "{generation}, {applied:?}");
+            assert_eq!(
+                wanted(generation).lag_of(applied.as_ref()),
+                lag,
+                "{generation}, {applied:?}"
+            );
         }
     }
 }

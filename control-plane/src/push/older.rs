@@ -1,6 +1,7 @@
-//! What nodes of an older build get of an environment, made aside. To make it costs whole tables, so that it is done by a thread
-//! that may block, once for all such nodes, and of the latest set alone however many came meanwhile. Whoever takes sets as
-//! they are published waits for none of it; and nothing is made when no such node is connected.
+//! What nodes of an older build get of an environment, made aside. To make it costs whole tables,
+//! so that it is done by a thread that may block, once for all such nodes, and of the latest set
+//! alone however many came meanwhile. Whoever takes sets as they are published waits for none of
+//! it; and nothing is made when no such node is connected.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,19 +26,22 @@ struct State {
 #[derive(Debug, Clone)]
 pub struct Target {
     pub set: Arc<Set>,
-    /// Reads of the store that it is known to be after; `None` when there is a later set, and nothing was made of that yet.
+    /// Reads of the store that it is known to be after; `None` when there is a later set, and
+    /// nothing was made of that yet.
     pub reads: Option<u64>,
 }
 
 impl Target {
-    /// Whether there is nothing to send before a later one is made. What the node refused of this one, it would refuse again.
+    /// Whether there is nothing to send before a later one is made. What the node refused of this
+    /// one, it would refuse again.
     pub fn is_held_by(&self, peer: &Peer) -> bool {
         self.reads.is_none() && peer.generation() == Some((&self.set.epoch, self.set.generation))
     }
 }
 
 impl Older {
-    /// The latest that there is. Begins to make what the feed has, if that is later; sessions are woken when it is there.
+    /// The latest that there is. Begins to make what the feed has, if that is later; sessions are
+    /// woken when it is there.
     pub fn latest(self: &Arc<Self>, hub: &Arc<Hub>, feed: &Arc<Feed>) -> Option<Target> {
         let feed_has = feed.state();
         let set = feed_has.set?;
@@ -45,12 +49,17 @@ impl Older {
         let is_current = state.made.as_ref().is_some_and(|made| made.is_of(&set));
         if !is_current && !state.is_making {
             state.is_making = true;
-            let (own, feed) = (Arc::clone(self), Arc::clone(feed));
-            let (hub, tasks) = (Arc::clone(hub), hub.tasks.clone());
+            let own = Arc::clone(self);
+            let feed = Arc::clone(feed);
+            let tasks = hub.tasks.clone();
+            let hub = Arc::clone(hub);
             tasks.spawn(async move { own.make(&hub, feed).await });
         }
         let made = state.made.as_ref()?;
-        Some(Target { set: Arc::clone(made.set()), reads: is_current.then_some(feed_has.reads) })
+        Some(Target {
+            set: Arc::clone(made.set()),
+            reads: is_current.then_some(feed_has.reads),
+        })
     }
 
     async fn make(self: Arc<Self>, hub: &Hub, feed: Arc<Feed>) {

@@ -12,8 +12,8 @@ use kanat_plan_stream::{HEARTBEAT, SILENCE};
 use super::nodes::{Node, Status, Version};
 use super::source::{Error, Source};
 
-/// A node of which nothing was written down for so long has gone, and its control plane with it. They write at every
-/// heartbeat.
+/// A node of which nothing was written down for so long has gone, and its control plane with it.
+/// They write at every heartbeat.
 const GONE: Duration = SILENCE.saturating_add(HEARTBEAT);
 
 /// The nodes of the others.
@@ -28,7 +28,11 @@ pub struct Others {
 
 impl Default for Others {
     fn default() -> Self {
-        Self { own: BootId::generate(), nodes: Mutex::default(), read_at: tokio::sync::Mutex::default() }
+        Self {
+            own: BootId::generate(),
+            nodes: Mutex::default(),
+            read_at: tokio::sync::Mutex::default(),
+        }
     }
 }
 
@@ -38,8 +42,8 @@ impl Others {
         &self.own
     }
 
-    /// Reads anew what the others wrote down. Who asks while it is being read shares the next reading with all who do: a
-    /// hundred changes that wait for their nodes cost what one does.
+    /// Reads anew what the others wrote down. Who asks while it is being read shares the next
+    /// reading with all who do: a hundred changes that wait for their nodes cost what one does.
     pub async fn refresh(&self, source: &Source) -> Result<(), Error> {
         if !source.is_shared() {
             return Ok(());
@@ -50,7 +54,9 @@ impl Others {
             return Ok(());
         }
         let begun_at = Instant::now();
-        let nodes = source.nodes_elsewhere(&self.own, Timestamp::now().before(GONE)).await?;
+        let nodes = source
+            .nodes_elsewhere(&self.own, Timestamp::now().before(GONE))
+            .await?;
         *self.lock() = nodes.into_iter().map(Node::from_saved).collect();
         *read_at = Some(begun_at);
         Ok(())
@@ -59,12 +65,19 @@ impl Others {
     /// Those who are connected.
     pub fn connected(&self) -> Vec<Node> {
         let nodes = self.lock();
-        nodes.iter().filter(|node| node.status != Status::Disconnected).cloned().collect()
+        nodes
+            .iter()
+            .filter(|node| node.status != Status::Disconnected)
+            .cloned()
+            .collect()
     }
 
-    /// Whether every one of them that serves `environment` has applied `change`, by what was read last.
+    /// Whether every one of them that serves `environment` has applied `change`, by what was read
+    /// last.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
-        self.lock().iter().all(|node| node.has_applied(environment, change))
+        self.lock()
+            .iter()
+            .all(|node| node.has_applied(environment, change))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Node>> {

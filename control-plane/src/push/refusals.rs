@@ -53,24 +53,48 @@ impl Refusals {
         let mut environments = self.lock();
         let refused = environments.entry(environment.clone()).or_default();
         if generation >= refused.since {
-            refused.resources.entry(resource_id.to_owned()).or_default().insert(build.to_owned(), refusal);
+            refused
+                .resources
+                .entry(resource_id.to_owned())
+                .or_default()
+                .insert(build.to_owned(), refusal);
         }
     }
 
     /// Forgets what was refused in `environment` before `generation`: what a flow lacked may have
     /// come with it, or somebody asks for another try.
     pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
-        self.lock().insert(environment.clone(), Refused { since: generation, resources: ByResource::new() });
+        self.lock().insert(
+            environment.clone(),
+            Refused {
+                since: generation,
+                resources: ByResource::new(),
+            },
+        );
     }
 
     /// What is withheld from `build` in `environment`; refusals are few.
-    pub fn withheld<'a>(&self, environment: &EnvironmentId, build: &'a str, schemas: Schemas) -> Withheld<'a> {
-        let resources = self.lock().get(environment).map(|refused| refused.resources.clone());
-        Withheld { build, schemas, resources: resources.unwrap_or_default() }
+    pub fn withheld<'a>(
+        &self,
+        environment: &EnvironmentId,
+        build: &'a str,
+        schemas: Schemas,
+    ) -> Withheld<'a> {
+        let resources = self
+            .lock()
+            .get(environment)
+            .map(|refused| refused.resources.clone());
+        Withheld {
+            build,
+            schemas,
+            resources: resources.unwrap_or_default(),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, Refused>> {
-        self.environments.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.environments
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -82,7 +106,10 @@ impl Withheld<'_> {
 
     /// Whether the build refused just this content, or is known to lack what it takes.
     pub fn contains(&self, resource_id: &str, entry: &Entry) -> bool {
-        self.lacks(entry) || self.refusal(resource_id).is_some_and(|refusal| refusal.hash == entry.hash)
+        self.lacks(entry)
+            || self
+                .refusal(resource_id)
+                .is_some_and(|refusal| refusal.hash == entry.hash)
     }
 
     /// Whether the build lacks what it takes to run the resource.

@@ -1,5 +1,6 @@
-//! The plan service for nodes of other processes: only those get in that prove themselves with everything that was set,
-//! a join token, a certificate or both. Where nothing was set, nobody does.
+//! The plan service for nodes of other processes: only those get in that prove themselves with
+//! everything that was set, a join token, a certificate or both. Where nothing was set, nobody
+//! does.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -47,60 +48,98 @@ pub enum Proof {
 impl Access {
     /// Nodes know the token.
     pub fn by_token(token: &Secret<String>) -> Self {
-        Self { token: Some(key::sha256(token.expose())), certificate: false, bound: Vec::new() }
+        Self {
+            token: Some(key::sha256(token.expose())),
+            certificate: false,
+            bound: Vec::new(),
+        }
     }
 
     /// Nodes show a certificate of the authority for clients.
     pub fn by_certificate() -> Self {
-        Self { token: None, certificate: true, bound: Vec::new() }
+        Self {
+            token: None,
+            certificate: true,
+            bound: Vec::new(),
+        }
     }
 
     /// Nodes show a certificate as well.
     #[must_use]
     pub fn and_certificate(self) -> Self {
-        Self { certificate: true, ..self }
+        Self {
+            certificate: true,
+            ..self
+        }
     }
 
     /// No node gets in but those that are bound.
     pub fn by_binding() -> Self {
-        Self { token: None, certificate: false, bound: Vec::new() }
+        Self {
+            token: None,
+            certificate: false,
+            bound: Vec::new(),
+        }
     }
 
-    /// Nodes that prove themselves in one of these ways get in for its environments. What is neither such a way nor the join
-    /// token lets nobody in then.
+    /// Nodes that prove themselves in one of these ways get in for its environments. What is
+    /// neither such a way nor the join token lets nobody in then.
     #[must_use]
     pub fn and_bound(self, bound: Vec<BoundNode>) -> Self {
         Self { bound, ..self }
     }
 
-    /// Returns what a node may ask for: what all of the ways allow in which it is bound, else everything.
+    /// Returns what a node may ask for: what all of the ways allow in which it is bound, else
+    /// everything.
     fn check<B>(&self, request: &Request<B>) -> Result<Grant, Status> {
         let certificate = request.extensions().get::<ClientCertificate>();
         if self.certificate && certificate.is_none() {
-            return Err(Status::unauthenticated("the node shows no certificate of the authority for clients"));
+            return Err(Status::unauthenticated(
+                "the node shows no certificate of the authority for clients",
+            ));
         }
-        let header = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = key::sha256(header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default());
+        let header = request
+            .headers()
+            .get(http::header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let given = key::sha256(
+            header
+                .and_then(|value| value.strip_prefix("Bearer "))
+                .unwrap_or_default(),
+        );
         let is_bound_by_token = |bound: &&BoundNode| match &bound.proof {
             Proof::Token(expected) => bool::from(given.ct_eq(expected)),
             Proof::Certificate(_) => false,
         };
         let is_bound_by_certificate = |bound: &&BoundNode| match &bound.proof {
             Proof::Token(_) => false,
-            Proof::Certificate(name) => certificate.is_some_and(|certificate| certificate.is_of(name)),
+            Proof::Certificate(name) => {
+                certificate.is_some_and(|certificate| certificate.is_of(name))
+            }
         };
         let by_token: Vec<_> = self.bound.iter().filter(is_bound_by_token).collect();
         let by_certificate: Vec<_> = self.bound.iter().filter(is_bound_by_certificate).collect();
-        let knows_token = self.token.is_some_and(|expected| bool::from(given.ct_eq(&expected)));
+        let knows_token = self
+            .token
+            .is_some_and(|expected| bool::from(given.ct_eq(&expected)));
         if self.token.is_some() && by_token.is_empty() && !knows_token {
-            return Err(Status::unauthenticated("the node's join token is not the control plane's"));
+            return Err(Status::unauthenticated(
+                "the node's join token is not the control plane's",
+            ));
         }
-        let is_known = knows_token || !by_token.is_empty() || !by_certificate.is_empty() || self.bound.is_empty();
+        let is_known = knows_token
+            || !by_token.is_empty()
+            || !by_certificate.is_empty()
+            || self.bound.is_empty();
         if !is_known {
-            return Err(Status::unauthenticated("the node shows neither a token nor a certificate that is let in"));
+            return Err(Status::unauthenticated(
+                "the node shows neither a token nor a certificate that is let in",
+            ));
         }
         let bound = by_token.into_iter().chain(by_certificate);
-        Ok(Grant { allowed: bound.map(|bound| bound.environments.clone()).collect() })
+        Ok(Grant {
+            allowed: bound.map(|bound| bound.environments.clone()).collect(),
+        })
     }
 }
 
@@ -114,7 +153,9 @@ pub struct Grant {
 impl Grant {
     /// Returns whether an environment of this id and name is open to the node.
     pub fn allows(&self, id: &str, name: &str) -> bool {
-        self.allowed.iter().all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
+        self.allowed
+            .iter()
+            .all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
     }
 
     /// Returns whether every environment is open to the node, those of the future too.
@@ -126,7 +167,8 @@ impl Grant {
 /// Whether a request is for the plan service.
 pub fn serves<B>(request: &Request<B>) -> bool {
     let path = request.uri().path().strip_prefix('/').unwrap_or_default();
-    path.strip_prefix(SERVICE_NAME).is_some_and(|rest| rest.starts_with('/'))
+    path.strip_prefix(SERVICE_NAME)
+        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The plan service behind [`Access`].
@@ -170,7 +212,9 @@ where
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Access");
-        debug.field("token", &self.token.is_some()).field("certificate", &self.certificate);
+        debug
+            .field("token", &self.token.is_some())
+            .field("certificate", &self.certificate);
         debug.field("bound", &self.bound.len()).finish()
     }
 }
@@ -182,10 +226,14 @@ mod tests {
     fn request(token: Option<&str>, certificate: bool) -> Request<()> {
         let mut request = Request::new(());
         if let Some(token) = token {
-            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+            request
+                .headers_mut()
+                .insert("authorization", format!("Bearer {token}").parse().unwrap());
         }
         if certificate {
-            request.extensions_mut().insert(ClientCertificate::new(["node-1.example.com".to_owned()]));
+            request
+                .extensions_mut()
+                .insert(ClientCertificate::new(["node-1.example.com".to_owned()]));
         }
         request
     }
@@ -193,8 +241,11 @@ mod tests {
     #[test]
     fn nodes_get_in_with_all_that_is_asked_for_and_not_with_less() {
         let token = Access::by_token(&Secret::new("join".to_owned()));
-        let (certificate, both) = (Access::by_certificate(), token.clone().and_certificate());
-        let may = |access: &Access, token, certificate| access.check(&request(token, certificate)).is_ok();
+        let certificate = Access::by_certificate();
+        let both = token.clone().and_certificate();
+        let may = |access: &Access, token, certificate| {
+            access.check(&request(token, certificate)).is_ok()
+        };
         assert!(may(&token, Some("join"), false));
         assert!(may(&certificate, None, true));
         assert!(may(&both, Some("join"), true));
@@ -214,23 +265,54 @@ mod tests {
     fn only_the_plan_service_is_served() {
         let at = |path: &str| serves(&Request::builder().uri(path).body(()).unwrap());
         assert!(at("/kanat.node.v1.PlanService/Sync"));
-        assert!(!at("/kanat.node.v1.PlanServiceX/Sync") && !at("/kanat.v1.FlowService/ListFlows") && !at("/"));
+        assert!(
+            !at("/kanat.node.v1.PlanServiceX/Sync")
+                && !at("/kanat.v1.FlowService/ListFlows")
+                && !at("/")
+        );
     }
 
     fn bound(proof: Proof, environments: &[&str]) -> BoundNode {
-        BoundNode { proof, environments: environments.iter().map(|name| (*name).to_owned()).collect() }
+        BoundNode {
+            proof,
+            environments: environments.iter().map(|name| (*name).to_owned()).collect(),
+        }
     }
 
     #[test]
     fn a_bound_node_gets_in_for_its_environments_alone() {
-        let by_token = || bound(Proof::Token(key::sha256("of-staging")), &["staging", "env_2"]);
-        let by_certificate = || bound(Proof::Certificate("Node-1.example.com".to_owned()), &["staging"]);
-        let of_another = || bound(Proof::Certificate("node-2.example.com".to_owned()), &["production"]);
+        let by_token = || {
+            bound(
+                Proof::Token(key::sha256("of-staging")),
+                &["staging", "env_2"],
+            )
+        };
+        let by_certificate = || {
+            bound(
+                Proof::Certificate("Node-1.example.com".to_owned()),
+                &["staging"],
+            )
+        };
+        let of_another = || {
+            bound(
+                Proof::Certificate("node-2.example.com".to_owned()),
+                &["production"],
+            )
+        };
         let allowed = |access: &Access, token, certificate| {
-            let grant = access.check(&request(token, certificate)).map_err(|status| status.code());
+            let grant = access
+                .check(&request(token, certificate))
+                .map_err(|status| status.code());
             grant.map(|grant| {
-                let all = [("env_1", "production"), ("env_2", "staging"), ("env_3", "development")];
-                all.into_iter().filter(|(id, name)| grant.allows(id, name)).map(|(_, name)| name).collect::<Vec<_>>()
+                let all = [
+                    ("env_1", "production"),
+                    ("env_2", "staging"),
+                    ("env_3", "development"),
+                ];
+                all.into_iter()
+                    .filter(|(id, name)| grant.allows(id, name))
+                    .map(|(_, name)| name)
+                    .collect::<Vec<_>>()
             })
         };
         let refused = Err(tonic::Code::Unauthenticated);
@@ -242,7 +324,8 @@ mod tests {
         assert_eq!(allowed(&tokens, Some("other"), true), refused);
         assert_eq!(allowed(&tokens, None, false), refused);
 
-        let beside = Access::by_token(&Secret::new("join".to_owned())).and_bound(vec![by_token(), by_certificate()]);
+        let beside = Access::by_token(&Secret::new("join".to_owned()))
+            .and_bound(vec![by_token(), by_certificate()]);
         assert_eq!(allowed(&beside, Some("join"), false), everything);
         assert_eq!(allowed(&beside, Some("join"), true), staging);
         assert_eq!(allowed(&beside, Some("of-staging"), false), staging);
@@ -254,8 +337,14 @@ mod tests {
         let others = Access::by_certificate().and_bound(vec![of_another()]);
         assert_eq!(allowed(&others, None, true), refused);
 
-        let apart = Access::by_certificate()
-            .and_bound(vec![by_certificate(), bound(Proof::Token(key::sha256("of-production")), &["production"])]);
-        assert_eq!(allowed(&apart, Some("of-production"), true), Ok(vec![]), "what all ways allow");
+        let apart = Access::by_certificate().and_bound(vec![
+            by_certificate(),
+            bound(Proof::Token(key::sha256("of-production")), &["production"]),
+        ]);
+        assert_eq!(
+            allowed(&apart, Some("of-production"), true),
+            Ok(vec![]),
+            "what all ways allow"
+        );
     }
 }

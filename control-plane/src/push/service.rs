@@ -14,7 +14,8 @@ use super::hub::Hub;
 use super::remote::Grant;
 use super::session::Session;
 
-/// Messages that wait for a node to take them; when they are full, its session waits, and nothing else.
+/// Messages that wait for a node to take them; when they are full, its session waits, and nothing
+/// else.
 const QUEUE: usize = 16;
 
 /// What nodes connect to.
@@ -40,9 +41,16 @@ impl PlanStreams {
 impl PlanService for PlanStreams {
     type SyncStream = ReceiverStream<Result<ControlMessage, Status>>;
 
-    async fn sync(&self, request: Request<Streaming<NodeMessage>>) -> Result<Response<Self::SyncStream>, Status> {
+    async fn sync(
+        &self,
+        request: Request<Streaming<NodeMessage>>,
+    ) -> Result<Response<Self::SyncStream>, Status> {
         // A node of this process has none: everything is open to it.
-        let grant = request.extensions().get::<Grant>().cloned().unwrap_or_default();
+        let grant = request
+            .extensions()
+            .get::<Grant>()
+            .cloned()
+            .unwrap_or_default();
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let (outbound, stream) = mpsc::channel(QUEUE);
@@ -58,13 +66,20 @@ async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
         .await
         .map_err(|_| Status::deadline_exceeded("the node said nothing"))??;
     let Some(Kind::Hello(hello)) = first.and_then(|message| message.kind) else {
-        return Err(Status::invalid_argument("the first message of a stream is a hello"));
+        return Err(Status::invalid_argument(
+            "the first message of a stream is a hello",
+        ));
     };
     if hello.node_id.is_empty() || hello.boot_id.is_empty() {
-        return Err(Status::invalid_argument("a hello names its node and its boot"));
+        return Err(Status::invalid_argument(
+            "a hello names its node and its boot",
+        ));
     }
     let Schemas { min, max } = schema::OWN;
-    if !schema::OWN.meet(Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema }) {
+    if !schema::OWN.meet(Schemas {
+        min: hello.min_plan_schema,
+        max: hello.max_plan_schema,
+    }) {
         return Err(Status::failed_precondition(format!(
             "the node runs plan schemas {} to {}, and this control plane knows {min} to {max}",
             hello.min_plan_schema, hello.max_plan_schema

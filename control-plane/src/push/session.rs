@@ -1,5 +1,5 @@
-//! One node's stream, from its hello to its end: what comes in, what goes out, and the heartbeat. What to send is
-//! decided in `peer`.
+//! One node's stream, from its hello to its end: what comes in, what goes out, and the heartbeat.
+//! What to send is decided in `peer`.
 
 pub(super) mod line;
 mod report;
@@ -15,8 +15,8 @@ use kanat_plan_stream::{HEARTBEAT, SILENCE, Schemas};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::{
-    ControlMessage, Delta, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, SnapshotBegin, SnapshotChunk,
-    SnapshotEnd, Welcome,
+    ControlMessage, Delta, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, SnapshotBegin,
+    SnapshotChunk, SnapshotEnd, Welcome,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -44,7 +44,8 @@ pub struct Session {
     /// Ids or names of the environments that the node asked for; none for all.
     named: Vec<String>,
     grant: Grant,
-    /// What the node is to be told, once it holds every environment that is new to it: it is complete all the time.
+    /// What the node is to be told, once it holds every environment that is new to it: it is
+    /// complete all the time.
     welcome: Option<Welcome>,
     nonce: u64,
     /// The plan schemas that the node's build can run.
@@ -68,7 +69,8 @@ impl Session {
     /// Picks the environments that the node serves.
     ///
     /// # Errors
-    /// One that it names does not exist, or is not open to it; it asks for all, and some are not open to it; the store cannot be read.
+    /// One that it names does not exist, or is not open to it; it asks for all, and some are not
+    /// open to it; the store cannot be read.
     pub async fn open(
         hub: Arc<Hub>,
         hello: Hello,
@@ -77,14 +79,24 @@ impl Session {
         outbound: mpsc::Sender<Result<ControlMessage, Status>>,
     ) -> Result<Self, Status> {
         let (epoch, all) = environments(&hub).await?;
-        let schemas = Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema };
+        let schemas = Schemas {
+            min: hello.min_plan_schema,
+            max: hello.max_plan_schema,
+        };
         line::check(&hello.environments, &all)?;
         line::check_grant(&hello.environments, &grant, &all)?;
         let served = line::served(&hello.environments, all);
-        let mut states: BTreeMap<_, _> = hello.states.into_iter().map(|s| (s.environment_id.clone(), s)).collect();
+        let mut states: BTreeMap<_, _> = hello
+            .states
+            .into_iter()
+            .map(|s| (s.environment_id.clone(), s))
+            .collect();
         let lines = served.iter().map(|environment| {
             let state = states.remove(environment.id.as_str());
-            (environment.id.clone(), Line::open(hub.feed(&environment.id), schemas, state))
+            (
+                environment.id.clone(),
+                Line::open(hub.feed(&environment.id), schemas, state),
+            )
         });
         let lines: BTreeMap<_, _> = lines.collect();
         let node = Node {
@@ -95,12 +107,25 @@ impl Session {
             status: nodes::Status::Connected,
             last_seen: Timestamp::now(),
             in_flight: 0,
-            environments: lines.keys().map(|id| (id.clone(), Running::default())).collect(),
-            scope: if hello.environments.is_empty() { Scope::All } else { Scope::Named },
+            environments: lines
+                .keys()
+                .map(|id| (id.clone(), Running::default()))
+                .collect(),
+            scope: if hello.environments.is_empty() {
+                Scope::All
+            } else {
+                Scope::Named
+            },
         };
-        let tables = if hello.takes_table_changes { Tables::ByEntries } else { Tables::Whole };
-        let (named, welcome) = (hello.environments, Some(welcome(epoch, served)));
-        let (answered, replaced) = (Arc::new(Notify::new()), CancellationToken::new());
+        let tables = if hello.takes_table_changes {
+            Tables::ByEntries
+        } else {
+            Tables::Whole
+        };
+        let named = hello.environments;
+        let welcome = Some(welcome(epoch, served));
+        let answered = Arc::new(Notify::new());
+        let replaced = CancellationToken::new();
         let nonce = 0;
         Ok(Self {
             hub,
@@ -125,7 +150,8 @@ impl Session {
         let node_id = self.node.id.clone();
         let seat = hub.nodes.connect(self.node.clone(), self.replaced.clone());
         tracing::info!(node.id = %self.node.id, node.build = %self.node.build, "node connected");
-        let (replaced, answered) = (self.replaced.clone(), Arc::clone(&self.answered));
+        let replaced = self.replaced.clone();
+        let answered = Arc::clone(&self.answered);
         let mut written = Written::new(node_id.clone());
         let end = tokio::select! {
             end = self.serve(&seat) => end,
@@ -136,7 +162,11 @@ impl Session {
         match end {
             End::Closed => tracing::info!(node.id = %self.node.id, "node disconnected"),
             End::Failed(status) => {
-                tracing::warn!(node.id = %self.node.id, reason = status.message(), "the stream of a node was ended");
+                tracing::warn!(
+                    node.id = %self.node.id,
+                    reason = status.message(),
+                    "the stream of a node was ended",
+                );
                 // Nobody may be left to take it.
                 let _ = self.outbound.try_send(Err(status));
             }
@@ -171,11 +201,15 @@ impl Session {
                 // Chunks may have taken long, and what came in meanwhile waits to be read.
                 heard = Instant::now();
             }
-            if let Some(welcome) = self.welcome.take_if(|_| self.lines.values().all(Line::is_held)) {
+            if let Some(welcome) = self
+                .welcome
+                .take_if(|_| self.lines.values().all(Line::is_held))
+            {
                 self.send(Out::Welcome(welcome)).await?;
             }
             tokio::select! {
-                // In this order: what a node said while its stream was held up here is read before it counts as silent.
+                // In this order: what a node said while its stream was held up here is read before
+                // it counts as silent.
                 biased;
                 _ = heartbeat.tick() => self.send(Out::Heartbeat(self.heartbeat())).await?,
                 // It changes while the node has its seat, so that there is somebody to change it.
@@ -205,25 +239,41 @@ impl Session {
     /// What the node should run by all that was sent before it.
     fn heartbeat(&self) -> Heartbeat {
         let lines = self.lines.iter();
-        let wanted = lines.filter_map(|(environment, line)| report::wanted(environment, line.peer.as_ref()?));
-        Heartbeat { states: wanted.collect(), load: None }
+        let wanted = lines
+            .filter_map(|(environment, line)| report::wanted(environment, line.peer.as_ref()?));
+        Heartbeat {
+            states: wanted.collect(),
+            load: None,
+        }
     }
 
     /// Environments came or went: takes up and lets go what the node is to serve.
     async fn serve_others(&mut self, seat: &Seat<'_>) -> Result<(), End> {
-        // The database may be away for a moment, which is no reason to end the stream: the next look tells again.
-        let Ok((epoch, all)) = environments(&self.hub).await else { return Ok(()) };
+        // The database may be away for a moment, which is no reason to end the stream: the next
+        // look tells again.
+        let Ok((epoch, all)) = environments(&self.hub).await else {
+            return Ok(());
+        };
         // A name that another environment has now may not be open to the node.
-        let open = all.into_iter().filter(|environment| self.grant.allows(environment.id.as_str(), &environment.name));
+        let open = all.into_iter().filter(|environment| {
+            self.grant
+                .allows(environment.id.as_str(), &environment.name)
+        });
         let served = line::served(&self.named, open.collect());
-        let ids: BTreeSet<_> = served.iter().map(|environment| environment.id.clone()).collect();
+        let ids: BTreeSet<_> = served
+            .iter()
+            .map(|environment| environment.id.clone())
+            .collect();
         if self.lines.keys().eq(ids.iter()) {
             return Ok(());
         }
         self.lines.retain(|id, _| ids.contains(id));
         for id in &ids {
-            let (hub, schemas) = (&self.hub, self.schemas);
-            self.lines.entry(id.clone()).or_insert_with(|| Line::open(hub.feed(id), schemas, None));
+            let hub = &self.hub;
+            let schemas = self.schemas;
+            self.lines
+                .entry(id.clone())
+                .or_insert_with(|| Line::open(hub.feed(id), schemas, None));
         }
         seat.update(|node| {
             node.environments.retain(|id, _| ids.contains(id));
@@ -243,12 +293,19 @@ impl Session {
             if line.peer.as_ref().is_some_and(Peer::waits) {
                 continue;
             }
-            let Some(target) = line.target(&self.hub) else { continue };
-            let withheld = self.hub.refusals.withheld(environment, &self.node.build, self.schemas);
+            let Some(target) = line.target(&self.hub) else {
+                continue;
+            };
+            let withheld = self
+                .hub
+                .refusals
+                .withheld(environment, &self.node.build, self.schemas);
             if line.begin(&target, self.tables) {
                 seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
             }
-            let Some(peer) = line.peer.as_mut().filter(|peer| !target.is_held_by(peer)) else { continue };
+            let Some(peer) = line.peer.as_mut().filter(|peer| !target.is_held_by(peer)) else {
+                continue;
+            };
             if let Some(push) = peer.next(&target.set, &withheld, self.nonce + 1) {
                 self.nonce += 1;
                 pushes.push((environment.clone(), push));
@@ -263,12 +320,33 @@ impl Session {
 
     async fn send_push(&mut self, environment: EnvironmentId, push: Push) -> Result<(), End> {
         let environment_id = environment.into_string();
-        let (nonce, epoch, generation) = (push.nonce, push.set.epoch.to_string(), push.set.generation);
+        let nonce = push.nonce;
+        let epoch = push.set.epoch.to_string();
+        let generation = push.set.generation;
         let set_hash = push.set_hash.to_vec();
         match push.kind {
-            PushKind::Delta { from_generation, upserts, removals, tables } => {
-                let changes = Delta { from_generation, upserts, removals, tables, ..Delta::default() };
-                self.send(Out::Delta(Delta { nonce, environment_id, epoch, generation, set_hash, ..changes })).await
+            PushKind::Delta {
+                from_generation,
+                upserts,
+                removals,
+                tables,
+            } => {
+                let changes = Delta {
+                    from_generation,
+                    upserts,
+                    removals,
+                    tables,
+                    ..Delta::default()
+                };
+                self.send(Out::Delta(Delta {
+                    nonce,
+                    environment_id,
+                    epoch,
+                    generation,
+                    set_hash,
+                    ..changes
+                }))
+                .await
             }
             PushKind::Snapshot(sent) => {
                 self.encode(&sent).await?;
@@ -286,15 +364,16 @@ impl Session {
                 };
                 self.send(Out::SnapshotBegin(begin)).await?;
                 for data in encoded.chunks() {
-                    self.send(Out::SnapshotChunk(SnapshotChunk { nonce, data })).await?;
+                    self.send(Out::SnapshotChunk(SnapshotChunk { nonce, data }))
+                        .await?;
                 }
                 self.send(Out::SnapshotEnd(SnapshotEnd { nonce })).await
             }
         }
     }
 
-    /// Waits for a snapshot's turn to be prepared, which may be long; the node hears meanwhile that we are there, and not what it
-    /// should run: that is on its way.
+    /// Waits for a snapshot's turn to be prepared, which may be long; the node hears meanwhile that
+    /// we are there, and not what it should run: that is on its way.
     async fn encode(&self, set: &Arc<Set>) -> Result<(), End> {
         let mut encoding = pin!(self.hub.encode(Arc::clone(set)));
         let mut heartbeat = interval(HEARTBEAT);
@@ -309,23 +388,42 @@ impl Session {
     fn received(&mut self, message: NodeMessage, seat: &Seat<'_>) -> Result<(), End> {
         match message.kind {
             Some(In::Ack(ack)) => self.answered(&ack.environment_id, seat, |peer| peer.acked(&ack)),
-            Some(In::Nack(nack)) => self.answered(&nack.environment_id, seat, |peer| peer.nacked(&nack)),
+            Some(In::Nack(nack)) => {
+                self.answered(&nack.environment_id, seat, |peer| peer.nacked(&nack))
+            }
             Some(In::Heartbeat(heartbeat)) => {
                 seat.heard(|node| report::loaded(node, heartbeat.load.as_ref()));
                 for state in &heartbeat.states {
-                    let line = self.lines.get_mut(&EnvironmentId::from(state.environment_id.as_str()));
-                    let ended = line.and_then(|line| line.peer.as_mut()).map(|peer| peer.beat(state));
+                    let line = self
+                        .lines
+                        .get_mut(&EnvironmentId::from(state.environment_id.as_str()));
+                    let ended = line
+                        .and_then(|line| line.peer.as_mut())
+                        .map(|peer| peer.beat(state));
                     if ended == Some(Answered::Mismatch) {
                         let environment = &state.environment_id;
-                        tracing::warn!(node.id = %self.node.id, environment.id = environment, "node has another set than it should");
+                        tracing::warn!(
+                            node.id = %self.node.id,
+                            environment.id = environment,
+                            "node has another set than it should",
+                        );
                     }
                 }
                 Ok(())
             }
             Some(In::SnapshotRequest(request)) => {
-                let (environment, reason) = (request.environment_id, request.reason);
-                tracing::warn!(node.id = %self.node.id, environment.id = environment, reason, "node asks for a snapshot");
-                if let Some(Line { peer: Some(peer), .. }) = self.lines.get_mut(&EnvironmentId::new(environment)) {
+                let environment = request.environment_id;
+                let reason = request.reason;
+                tracing::warn!(
+                    node.id = %self.node.id,
+                    environment.id = environment,
+                    reason,
+                    "node asks for a snapshot",
+                );
+                if let Some(Line {
+                    peer: Some(peer), ..
+                }) = self.lines.get_mut(&EnvironmentId::new(environment))
+                {
                     peer.wants_snapshot();
                 }
                 Ok(())
@@ -333,18 +431,24 @@ impl Session {
             Some(In::Observed(observed)) => {
                 // A node tells of the environments that it serves, and of no other.
                 let served = |id: &str| self.lines.contains_key(&EnvironmentId::from(id));
-                let connectors = observed.connectors.into_iter().filter(|seen| served(&seen.environment_id));
+                let connectors = observed
+                    .connectors
+                    .into_iter()
+                    .filter(|seen| served(&seen.environment_id));
                 connectors.for_each(|seen| self.hub.observe(Observation::Connector(seen)));
                 if observed.nonce > 0 {
-                    self.hub.observe(Observation::Answered { node: self.node.id.clone(), nonce: observed.nonce });
+                    self.hub.observe(Observation::Answered {
+                        node: self.node.id.clone(),
+                        nonce: observed.nonce,
+                    });
                 }
                 Ok(())
             }
             // It has finished what it had, and goes.
             Some(In::Drained(_)) => Err(End::Closed),
-            Some(In::Hello(_)) => {
-                Err(End::Failed(Status::invalid_argument("a hello is the first message of a stream, and no other")))
-            }
+            Some(In::Hello(_)) => Err(End::Failed(Status::invalid_argument(
+                "a hello is the first message of a stream, and no other",
+            ))),
             // A newer build may say what this one does not know.
             None => Ok(()),
         }
@@ -357,30 +461,64 @@ impl Session {
         answer: impl FnOnce(&mut Peer) -> Answered,
     ) -> Result<(), End> {
         let environment = EnvironmentId::from(environment);
-        let Some(line) = self.lines.get_mut(&environment) else { return Ok(()) };
-        let Some(peer) = &mut line.peer else { return Ok(()) };
-        let (node, build) = (&self.node.id, &self.node.build);
+        let Some(line) = self.lines.get_mut(&environment) else {
+            return Ok(());
+        };
+        let Some(peer) = &mut line.peer else {
+            return Ok(());
+        };
+        let build = &self.node.build;
+        let node = &self.node.id;
         match answer(peer) {
-            Answered::Applied { generation, refused } => {
-                tracing::debug!(node.id = %node, environment.id = %environment, generation, "node applied plans");
+            Answered::Applied {
+                generation,
+                refused,
+            } => {
+                tracing::debug!(
+                    node.id = %node,
+                    environment.id = %environment,
+                    generation,
+                    "node applied plans",
+                );
                 for (resource, hash, message) in refused {
-                    tracing::warn!(node.id = %node, resource.id = resource, reason = message, "node refused a resource");
+                    tracing::warn!(
+                        node.id = %node,
+                        resource.id = resource,
+                        reason = message,
+                        "node refused a resource",
+                    );
                     let refusal = Refusal { hash, message };
-                    self.hub.refusals.note((&environment, generation), build, &resource, refusal);
+                    self.hub
+                        .refusals
+                        .note((&environment, generation), build, &resource, refusal);
                 }
             }
             Answered::Refused(reason) => {
-                tracing::error!(node.id = %node, environment.id = %environment, reason, "node refused a whole set");
+                tracing::error!(
+                    node.id = %node,
+                    environment.id = %environment,
+                    reason,
+                    "node refused a whole set",
+                );
             }
             Answered::Stale => {}
             Answered::Mismatch => {
-                tracing::warn!(node.id = %node, environment.id = %environment, "node has another set than it should");
+                tracing::warn!(
+                    node.id = %node,
+                    environment.id = %environment,
+                    "node has another set than it should",
+                );
             }
             Answered::Broken => {
-                return Err(End::Failed(Status::aborted("a snapshot left the node with another set than it should")));
+                return Err(End::Failed(Status::aborted(
+                    "a snapshot left the node with another set than it should",
+                )));
             }
         }
-        let withheld = self.hub.refusals.withheld(&environment, build, self.schemas);
+        let withheld = self
+            .hub
+            .refusals
+            .withheld(&environment, build, self.schemas);
         seat.heard(|node| report::runs(node, &environment, line.peer.as_ref(), &withheld));
         self.answered.notify_one();
         Ok(())
@@ -388,7 +526,11 @@ impl Session {
 
     /// A node that takes nothing for three heartbeats is gone.
     async fn send(&self, kind: Out) -> Result<(), End> {
-        let sent = timeout(SILENCE, self.outbound.send(Ok(ControlMessage { kind: Some(kind) }))).await;
+        let sent = timeout(
+            SILENCE,
+            self.outbound.send(Ok(ControlMessage { kind: Some(kind) })),
+        )
+        .await;
         sent.map_err(|_| End::Closed)?.map_err(|_| End::Closed)
     }
 }

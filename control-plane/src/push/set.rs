@@ -1,4 +1,5 @@
-//! The set of resources that an environment's nodes run: what the store had published at one generation.
+//! The set of resources that an environment's nodes run: what the store had published at one
+//! generation.
 
 mod unparted;
 
@@ -59,19 +60,42 @@ pub enum Change {
 
 impl Set {
     /// The set that holds these resources.
-    pub fn new(epoch: EpochId, generation: u64, resources: impl IntoIterator<Item = (String, Entry)>) -> Self {
-        let entries: Sharded<_, _> = resources.into_iter().map(|(id, entry)| (id, Arc::new(entry))).collect();
+    pub fn new(
+        epoch: EpochId,
+        generation: u64,
+        resources: impl IntoIterator<Item = (String, Entry)>,
+    ) -> Self {
+        let entries: Sharded<_, _> = resources
+            .into_iter()
+            .map(|(id, entry)| (id, Arc::new(entry)))
+            .collect();
         let hash = SetHash::of(entries.iter().map(|(id, entry)| (id.as_str(), entry.hash)));
         Self::of(epoch, generation, hash, entries)
     }
 
-    fn of(epoch: EpochId, generation: u64, hash: SetHash, entries: Sharded<String, Arc<Entry>>) -> Self {
-        Self { epoch, generation, hash, entries, encoded: OnceLock::new(), without: Mutex::default() }
+    fn of(
+        epoch: EpochId,
+        generation: u64,
+        hash: SetHash,
+        entries: Sharded<String, Arc<Entry>>,
+    ) -> Self {
+        Self {
+            epoch,
+            generation,
+            hash,
+            entries,
+            encoded: OnceLock::new(),
+            without: Mutex::default(),
+        }
     }
 
     /// The set after `changes`, at the cost of the changes.
     #[must_use]
-    pub fn changed(&self, generation: u64, changes: impl IntoIterator<Item = (String, Change)>) -> Self {
+    pub fn changed(
+        &self,
+        generation: u64,
+        changes: impl IntoIterator<Item = (String, Change)>,
+    ) -> Self {
         let changes = changes.into_iter().map(|(id, change)| match change {
             Change::Upsert(entry) => (id, Some(Arc::new(entry))),
             Change::Removal => (id, None),
@@ -79,8 +103,13 @@ impl Set {
         self.with(generation, changes)
     }
 
-    fn with(&self, generation: u64, changes: impl IntoIterator<Item = (String, Option<Arc<Entry>>)>) -> Self {
-        let (mut entries, mut hash) = (self.entries.clone(), self.hash);
+    fn with(
+        &self,
+        generation: u64,
+        changes: impl IntoIterator<Item = (String, Option<Arc<Entry>>)>,
+    ) -> Self {
+        let mut entries = self.entries.clone();
+        let mut hash = self.hash;
         for (id, change) in changes {
             let former = match change {
                 Some(entry) => {
@@ -96,8 +125,13 @@ impl Set {
         Self::of(self.epoch.clone(), generation, hash, entries)
     }
 
-    /// The set without these resources, for which builds of those schemas lack the means; made once, however many nodes ask.
-    pub fn without<'a>(&self, schemas: Schemas, lacking: impl Iterator<Item = &'a String>) -> Arc<Self> {
+    /// The set without these resources, for which builds of those schemas lack the means; made
+    /// once, however many nodes ask.
+    pub fn without<'a>(
+        &self,
+        schemas: Schemas,
+        lacking: impl Iterator<Item = &'a String>,
+    ) -> Arc<Self> {
         let mut made = self.without.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
             return Arc::clone(set);
@@ -105,7 +139,10 @@ impl Set {
         if made.len() == KINDS_OF_BUILDS {
             made.remove(0);
         }
-        let set = Arc::new(self.changed(self.generation, lacking.map(|id| (id.clone(), Change::Removal))));
+        let set = Arc::new(self.changed(
+            self.generation,
+            lacking.map(|id| (id.clone(), Change::Removal)),
+        ));
         made.push((schemas, Arc::clone(&set)));
         set
     }
@@ -118,16 +155,25 @@ impl Set {
         self.entries.is_empty()
     }
 
-    /// A set that never held anything is not meant to replace one that does: it may be that of a database put in place by
-    /// mistake.
+    /// A set that never held anything is not meant to replace one that does: it may be that of a
+    /// database put in place by mistake.
     pub fn empty_is_meant(&self) -> bool {
         self.generation > 0
     }
 
     /// Ids that may differ between the two sets; all that do are among them.
     pub fn differing<'a>(&'a self, other: &'a Self) -> HashSet<&'a str> {
-        let own = self.entries.unshared(&other.entries).map(|(id, _)| id.as_str());
-        own.chain(other.entries.unshared(&self.entries).map(|(id, _)| id.as_str())).collect()
+        let own = self
+            .entries
+            .unshared(&other.entries)
+            .map(|(id, _)| id.as_str());
+        own.chain(
+            other
+                .entries
+                .unshared(&self.entries)
+                .map(|(id, _)| id.as_str()),
+        )
+        .collect()
     }
 
     /// Every resource, in no order.
@@ -135,17 +181,30 @@ impl Set {
         self.entries.iter().map(|(id, entry)| (id.as_str(), entry))
     }
 
-    /// How a node's set differs from this one: by id, the hash that the node holds, `None` where it holds nothing.
+    /// How a node's set differs from this one: by id, the hash that the node holds, `None` where it
+    /// holds nothing.
     pub fn exceptions(&self, held: &HashMap<String, Hash>) -> HashMap<String, Option<Hash>> {
-        let missing = self.entries.iter().filter(|(id, _)| !held.contains_key(*id)).map(|(id, _)| (id.clone(), None));
-        let other = held.iter().filter(|(id, hash)| self.get(id).is_none_or(|entry| entry.hash != **hash));
-        missing.chain(other.map(|(id, hash)| (id.clone(), Some(*hash)))).collect()
+        let missing = self
+            .entries
+            .iter()
+            .filter(|(id, _)| !held.contains_key(*id))
+            .map(|(id, _)| (id.clone(), None));
+        let other = held
+            .iter()
+            .filter(|(id, hash)| self.get(id).is_none_or(|entry| entry.hash != **hash));
+        missing
+            .chain(other.map(|(id, hash)| (id.clone(), Some(*hash))))
+            .collect()
     }
 
     /// The set as a snapshot carries it; made once, however many nodes ask.
     pub fn encoded(&self) -> &Encoded {
         self.encoded.get_or_init(|| {
-            let mut resources: Vec<_> = self.entries.iter().map(|(id, entry)| entry.to_resource(id)).collect();
+            let mut resources: Vec<_> = self
+                .entries
+                .iter()
+                .map(|(id, entry)| entry.to_resource(id))
+                .collect();
             resources.sort_unstable_by(|a, b| a.id.cmp(&b.id));
             Encoded::new(resources)
         })
@@ -154,48 +213,86 @@ impl Set {
 
 impl Entry {
     pub fn new(body: Bytes) -> Self {
-        let (hash, schema) = (Hash::of(&body), schema::of(&body));
-        Self { hash, schema, body, steps: Vec::new() }
+        let hash = Hash::of(&body);
+        let schema = schema::of(&body);
+        Self {
+            hash,
+            schema,
+            body,
+            steps: Vec::new(),
+        }
     }
 
-    /// The body that follows `former` under the id of a lookup table, with the way that leads to it.
+    /// The body that follows `former` under the id of a lookup table, with the way that leads to
+    /// it.
     #[must_use]
     pub fn of_table_after(former: &Self, resource_id: &str, body: Bytes) -> Self {
         let next = Self::new(body);
-        let Some(step) = table::between(&former.body, &next.body) else { return next };
-        Self { steps: former.steps_to(resource_id, next.hash, step), ..next }
+        let Some(step) = table::between(&former.body, &next.body) else {
+            return next;
+        };
+        Self {
+            steps: former.steps_to(resource_id, next.hash, step),
+            ..next
+        }
     }
 
-    /// The lookup table of this id after that change by entries; `None` when it is not written as this build does it.
+    /// The lookup table of this id after that change by entries; `None` when it is not written as
+    /// this build does it.
     fn after(&self, resource_id: &str, change: TableChange) -> Option<Self> {
         let body = Bytes::from(table::changed(&self.body, &change).ok()?);
         let hash = Hash::of(&body);
-        Some(Self { hash, schema: self.schema, body, steps: self.steps_to(resource_id, hash, change) })
+        Some(Self {
+            hash,
+            schema: self.schema,
+            body,
+            steps: self.steps_to(resource_id, hash, change),
+        })
     }
 
-    /// The ways that lead to the content with the hash `to`, the last of them by `change` from here.
+    /// The ways that lead to the content with the hash `to`, the last of them by `change` from
+    /// here.
     fn steps_to(&self, resource_id: &str, to: Hash, change: TableChange) -> Vec<Arc<TableChange>> {
-        let (resource_id, from_hash, hash) = (resource_id.to_owned(), self.hash.to_vec(), to.to_vec());
+        let resource_id = resource_id.to_owned();
+        let from_hash = self.hash.to_vec();
+        let hash = to.to_vec();
         let latest = &self.steps[self.steps.len().saturating_sub(STEPS - 1)..];
-        latest.iter().cloned().chain([Arc::new(TableChange { resource_id, from_hash, hash, ..change })]).collect()
+        latest
+            .iter()
+            .cloned()
+            .chain([Arc::new(TableChange {
+                resource_id,
+                from_hash,
+                hash,
+                ..change
+            })])
+            .collect()
     }
 
-    /// The way from the content with the hash `running` to this one by entries of a lookup table, where it is known and
-    /// shorter than the body.
+    /// The way from the content with the hash `running` to this one by entries of a lookup table,
+    /// where it is known and shorter than the body.
     pub fn change_from(&self, running: Hash) -> Option<TableChange> {
-        let first = self.steps.iter().position(|step| step.from_hash == running.as_bytes())?;
+        let first = self
+            .steps
+            .iter()
+            .position(|step| step.from_hash == running.as_bytes())?;
         let change = table::merged(self.steps[first..].iter().map(Arc::as_ref))?;
         (change.encoded_len() < self.body.len()).then_some(change)
     }
 
     /// What the table of this id says of itself, when it is in parts.
     fn parted(&self, id: &str) -> Option<LookupTable> {
-        let in_parts = self.schema == parts::SCHEMA && matches!(Kind::parse(id), Some((Kind::LookupTable, _)));
+        let in_parts =
+            self.schema == parts::SCHEMA && matches!(Kind::parse(id), Some((Kind::LookupTable, _)));
         in_parts.then(|| parts::read_head(&self.body))?
     }
 
     pub fn to_resource(&self, id: &str) -> Resource {
-        Resource { id: id.to_owned(), hash: self.hash.to_vec(), body: self.body.clone() }
+        Resource {
+            id: id.to_owned(),
+            hash: self.hash.to_vec(),
+            body: self.body.clone(),
+        }
     }
 }
 
@@ -206,7 +303,9 @@ mod tests {
     use super::*;
 
     fn set(generation: u64, resources: &[(&str, &'static str)]) -> Set {
-        let entries = resources.iter().map(|(id, body)| ((*id).to_owned(), entry(body)));
+        let entries = resources
+            .iter()
+            .map(|(id, body)| ((*id).to_owned(), entry(body)));
         Set::new(EpochId::from("epoch_1"), generation, entries)
     }
 
@@ -227,37 +326,65 @@ mod tests {
         let anew = set(2, &[("flow/1", "a2"), ("flow/3", "c")]);
         assert_eq!(after.hash, anew.hash);
         assert_eq!(after.encoded().sha256(), anew.encoded().sha256());
-        assert!(["flow/1", "flow/2", "flow/3"].iter().all(|id| before.differing(&after).contains(id)));
+        assert!(
+            ["flow/1", "flow/2", "flow/3"]
+                .iter()
+                .all(|id| before.differing(&after).contains(id))
+        );
     }
 
     #[test]
     fn a_table_knows_the_way_from_its_latest_contents() {
         let body = |version: u32| {
-            let value = |n| if n == 0 { format!("of {version}") } else { String::new() };
-            let rows = (0..100).map(|n| Row { key: format!("key {n:04}"), value: value(n) });
-            let table =
-                LookupTable { id: "lkp_1".to_owned(), version, entries: rows.collect(), ..LookupTable::default() };
+            let value = |n| {
+                if n == 0 {
+                    format!("of {version}")
+                } else {
+                    String::new()
+                }
+            };
+            let rows = (0..100).map(|n| Row {
+                key: format!("key {n:04}"),
+                value: value(n),
+            });
+            let table = LookupTable {
+                id: "lkp_1".to_owned(),
+                version,
+                entries: rows.collect(),
+                ..LookupTable::default()
+            };
             Bytes::from(table.encode_to_vec())
         };
         let first = Entry::new(body(1));
-        let after = |former: &Entry, version| Entry::of_table_after(former, "lookup_table/lkp_1", body(version));
-        let entries: Vec<_> = std::iter::successors(Some((1, first)), |(n, entry)| Some((n + 1, after(entry, n + 1))))
-            .take(20)
-            .map(|(_, entry)| entry)
-            .collect();
+        let after = |former: &Entry, version| {
+            Entry::of_table_after(former, "lookup_table/lkp_1", body(version))
+        };
+        let entries: Vec<_> = std::iter::successors(Some((1, first)), |(n, entry)| {
+            Some((n + 1, after(entry, n + 1)))
+        })
+        .take(20)
+        .map(|(_, entry)| entry)
+        .collect();
         let last = &entries[19];
         for (n, former) in entries.iter().enumerate() {
             let Some(change) = last.change_from(former.hash) else {
-                assert!(n < 3 || n == 19, "the way from version {} is not known", n + 1);
+                assert!(
+                    n < 3 || n == 19,
+                    "the way from version {} is not known",
+                    n + 1
+                );
                 continue;
             };
+            assert_eq!(change.version, 20);
+            assert_eq!(change.upserts.len(), 1);
+            assert_eq!(change.hash.as_slice(), last.hash.as_bytes().as_slice());
             assert_eq!(
-                (change.version, change.upserts.len(), change.hash.as_slice()),
-                (20, 1, last.hash.as_bytes().as_slice())
+                table::changed(&former.body, &change).as_deref(),
+                Ok(last.body.as_ref())
             );
-            assert_eq!(table::changed(&former.body, &change).as_deref(), Ok(last.body.as_ref()));
         }
-        let another = Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
+        let another =
+            Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
         assert_eq!(another.change_from(last.hash), None);
     }
 
@@ -265,9 +392,26 @@ mod tests {
     fn exceptions_name_what_a_node_lacks_has_otherwise_and_has_too_much() {
         let set = set(1, &[("flow/1", "a"), ("flow/2", "b"), ("flow/3", "c")]);
         let other = Hash::of(b"other");
-        let held = [("flow/1", Hash::of(b"a")), ("flow/2", other), ("flow/9", other)];
-        let held = held.into_iter().map(|(id, hash)| (id.to_owned(), hash)).collect();
-        let expected = [("flow/2", Some(other)), ("flow/3", None), ("flow/9", Some(other))];
-        assert_eq!(set.exceptions(&held), expected.into_iter().map(|(id, h)| (id.to_owned(), h)).collect());
+        let held = [
+            ("flow/1", Hash::of(b"a")),
+            ("flow/2", other),
+            ("flow/9", other),
+        ];
+        let held = held
+            .into_iter()
+            .map(|(id, hash)| (id.to_owned(), hash))
+            .collect();
+        let expected = [
+            ("flow/2", Some(other)),
+            ("flow/3", None),
+            ("flow/9", Some(other)),
+        ];
+        assert_eq!(
+            set.exceptions(&held),
+            expected
+                .into_iter()
+                .map(|(id, h)| (id.to_owned(), h))
+                .collect()
+        );
     }
 }

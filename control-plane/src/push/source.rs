@@ -49,12 +49,15 @@ pub enum Error {
     #[error("the store has no environment at all, although it never is without one")]
     NoEnvironments,
     #[error(
-        "what is published in environment {0} is not what was written there: rows are missing or changed. Nothing is \
-         sent to nodes before it is restored"
+        "what is published in environment {0} is not what was written there: rows are missing or \
+         changed. Nothing is sent to nodes before it is restored"
     )]
     Damaged(EnvironmentId),
     #[error("resource {resource_id:?} cannot be opened: {source}")]
-    Sealed { resource_id: String, source: kanat_auth::Error },
+    Sealed {
+        resource_id: String,
+        source: kanat_auth::Error,
+    },
     #[error("resource {0:?} does not have the hash that it was published with")]
     Hash(String),
     #[error("reading was cut off")]
@@ -71,8 +74,8 @@ impl Source {
         Self { store, sealer }
     }
 
-    /// The database's epoch, and the environments of all accounts. That there are none is a read that failed: every
-    /// account has some.
+    /// The database's epoch, and the environments of all accounts. That there are none is a read
+    /// that failed: every account has some.
     pub async fn environments(&self) -> Result<(EpochId, Vec<Environment>), Error> {
         let mut tx = self.store.read().await?;
         let epoch = meta::epoch(&mut tx).await?;
@@ -80,16 +83,30 @@ impl Source {
         let revisions = revision::all(&mut tx).await?;
         let of = |e: environment::Environment| {
             let revision = *revisions.get(&e.id)?;
-            Some(Environment { id: e.id, name: e.name, account_id: e.account_id, revision })
+            Some(Environment {
+                id: e.id,
+                name: e.name,
+                account_id: e.account_id,
+                revision,
+            })
         };
         let environments: Vec<_> = environments.into_iter().filter_map(of).collect();
-        if environments.is_empty() { Err(Error::NoEnvironments) } else { Ok((epoch, environments)) }
+        if environments.is_empty() {
+            Err(Error::NoEnvironments)
+        } else {
+            Ok((epoch, environments))
+        }
     }
 
-    /// Reads what changed since `current`, or all of it when there is no such set. A set that cannot be read wholly is not
-    /// read at all. A store that turns out to have another past than `current`, because it was restored from a backup, gets
-    /// another epoch: its generations cannot be compared with those that were read before.
-    pub async fn read(&self, environment: &EnvironmentId, current: Option<&Arc<Set>>) -> Result<Read, Error> {
+    /// Reads what changed since `current`, or all of it when there is no such set. A set that
+    /// cannot be read wholly is not read at all. A store that turns out to have another past than
+    /// `current`, because it was restored from a backup, gets another epoch: its generations cannot
+    /// be compared with those that were read before.
+    pub async fn read(
+        &self,
+        environment: &EnvironmentId,
+        current: Option<&Arc<Set>>,
+    ) -> Result<Read, Error> {
         loop {
             let mut tx = self.store.read().await?;
             let epoch = meta::epoch(&mut tx).await?;
@@ -97,18 +114,28 @@ impl Source {
             let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
             let Some(current) = current.filter(|set| set.epoch == epoch) else {
                 let set = self.whole(environment, tx).await?;
-                return Ok(Read { set: Some(set), refused_may_run: true });
+                return Ok(Read {
+                    set: Some(set),
+                    refused_may_run: true,
+                });
             };
             if revision.is(current.generation, current.hash) {
                 return Ok(Read::default());
             }
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
-                let refused_may_run = rows.iter().any(|row| is_other(row) || is_again(row, current));
-                let changes = self.open(environment, rows, Some(Arc::clone(current))).await?;
+                let refused_may_run = rows
+                    .iter()
+                    .any(|row| is_other(row) || is_again(row, current));
+                let changes = self
+                    .open(environment, rows, Some(Arc::clone(current)))
+                    .await?;
                 let set = current.changed(revision.generation, changes);
                 if revision.fits(set.hash) {
-                    return Ok(Read { set: Some(Arc::new(set)), refused_may_run });
+                    return Ok(Read {
+                        set: Some(Arc::new(set)),
+                        refused_may_run,
+                    });
                 }
             }
             // Rows that were lost are no other past.
@@ -122,13 +149,20 @@ impl Source {
         let snapshot = published::snapshot(&mut tx, environment).await?;
         drop(tx);
         let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
-        let opened = self.open(environment, snapshot.resources, None).await?.into_iter();
+        let opened = self
+            .open(environment, snapshot.resources, None)
+            .await?
+            .into_iter();
         let entries = opened.filter_map(|(id, change)| match change {
             Change::Upsert(entry) => Some((id, entry)),
             Change::Removal => None,
         });
         let set = Set::new(snapshot.epoch, snapshot.revision.generation, entries);
-        if snapshot.revision.fits(set.hash) { Ok(Arc::new(set)) } else { Err(Error::Damaged(environment.clone())) }
+        if snapshot.revision.fits(set.hash) {
+            Ok(Arc::new(set))
+        } else {
+            Err(Error::Damaged(environment.clone()))
+        }
     }
 
     async fn renew_epoch(&self, former: &EpochId) -> Result<(), Error> {
@@ -137,7 +171,8 @@ impl Source {
         tx.commit().await?;
         if renewed {
             tracing::warn!(
-                "the store has another past than what was read of it: it was restored, and gets a new epoch"
+                "the store has another past than what was read of it: it was restored, and gets a \
+                 new epoch",
             );
         }
         Ok(())
@@ -159,13 +194,17 @@ impl Source {
     }
 
     /// Nodes connected to other control planes than `own`, seen after `since`.
-    pub async fn nodes_elsewhere(&self, own: &BootId, since: Timestamp) -> Result<Vec<node::Node>, Error> {
+    pub async fn nodes_elsewhere(
+        &self,
+        own: &BootId,
+        since: Timestamp,
+    ) -> Result<Vec<node::Node>, Error> {
         let mut tx = self.store.read().await?;
         Ok(node::elsewhere(&mut tx, own, since).await?)
     }
 
-    /// Writes down how a node was last seen, and what changed of what it runs; unless another control plane has seen it
-    /// later.
+    /// Writes down how a node was last seen, and what changed of what it runs; unless another
+    /// control plane has seen it later.
     pub async fn save_node(
         &self,
         seen: &node::Node,
@@ -191,12 +230,17 @@ impl Source {
         rows: Vec<Published>,
         former: Option<Arc<Set>>,
     ) -> Result<Vec<(String, Change)>, Error> {
-        let (sealer, environment) = (Arc::clone(&self.sealer), environment.clone());
+        let sealer = Arc::clone(&self.sealer);
+        let environment = environment.clone();
         let open = move || {
             let former = |id: &str| former.as_ref().and_then(|set| set.get(id));
-            rows.into_iter().map(|row| open(&sealer, &environment, former(&row.resource_id), row)).collect()
+            rows.into_iter()
+                .map(|row| open(&sealer, &environment, former(&row.resource_id), row))
+                .collect()
         };
-        tokio::task::spawn_blocking(open).await.map_err(|_| Error::CutOff)?
+        tokio::task::spawn_blocking(open)
+            .await
+            .map_err(|_| Error::CutOff)?
     }
 }
 
@@ -211,7 +255,10 @@ fn open(
     }
     let context = seal_context(environment, &row.resource_id);
     let body = sealer.open(&row.sealed, &context);
-    let body = body.map_err(|source| Error::Sealed { resource_id: row.resource_id.clone(), source })?;
+    let body = body.map_err(|source| Error::Sealed {
+        resource_id: row.resource_id.clone(),
+        source,
+    })?;
     let entry = match (Kind::parse(&row.resource_id), former) {
         (Some((Kind::LookupTable | Kind::LookupPart, _)), Some(former)) => {
             Entry::of_table_after(former, &row.resource_id, body.into())
@@ -231,12 +278,19 @@ fn is_other(row: &Published) -> bool {
 
 /// Returns whether the row brings what `current` has already.
 fn is_again(row: &Published, current: &Set) -> bool {
-    !row.removed && current.get(&row.resource_id).is_some_and(|entry| *entry.hash.as_bytes() == row.hash)
+    !row.removed
+        && current
+            .get(&row.resource_id)
+            .is_some_and(|entry| *entry.hash.as_bytes() == row.hash)
 }
 
 impl Environment {
     pub fn into_wire(self) -> v1::Environment {
-        v1::Environment { id: self.id.into_string(), name: self.name, account_id: self.account_id.into_string() }
+        v1::Environment {
+            id: self.id.into_string(),
+            name: self.name,
+            account_id: self.account_id.into_string(),
+        }
     }
 }
 

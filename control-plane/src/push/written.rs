@@ -1,4 +1,5 @@
-//! What is written down of a node: for after a restart, and for the other control planes, which wait for its acks too.
+//! What is written down of a node: for after a restart, and for the other control planes, which
+//! wait for its acks too.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,10 +26,14 @@ pub struct Written {
 impl Written {
     /// Nothing is known of what was written down of it.
     pub fn new(node: NodeId) -> Self {
-        Self { node, environments: BTreeMap::new() }
+        Self {
+            node,
+            environments: BTreeMap::new(),
+        }
     }
 
-    /// Writes from time to time that the node is there; and where others read it, at once what it `answered`.
+    /// Writes from time to time that the node is there; and where others read it, at once what it
+    /// `answered`.
     pub async fn keep(&mut self, hub: &Hub, answered: &Notify) -> Infallible {
         let is_shared = hub.source.is_shared();
         let mut due = interval(if is_shared { HEARTBEAT } else { SELDOM });
@@ -43,17 +48,35 @@ impl Written {
 
     /// Writes how the node is now. Failing to is no reason to fail the node.
     pub async fn write(&mut self, hub: &Hub) {
-        let Some(node) = hub.nodes.get(&self.node) else { return };
+        let Some(node) = hub.nodes.get(&self.node) else {
+            return;
+        };
         let node = node.to_saved(hub.others.own());
-        let changed: Vec<_> =
-            node.environments.iter().filter(|now| self.environments.get(&now.environment_id) != Some(now)).collect();
-        let gone = self.environments.keys().filter(|id| node.environments.iter().all(|now| now.environment_id != **id));
+        let changed: Vec<_> = node
+            .environments
+            .iter()
+            .filter(|now| self.environments.get(&now.environment_id) != Some(now))
+            .collect();
+        let gone = self.environments.keys().filter(|id| {
+            node.environments
+                .iter()
+                .all(|now| now.environment_id != **id)
+        });
         match hub.source.save_node(&node, &changed, gone).await {
             Ok(()) => {
-                let now = node.environments.into_iter().map(|now| (now.environment_id.clone(), now));
+                let now = node
+                    .environments
+                    .into_iter()
+                    .map(|now| (now.environment_id.clone(), now));
                 self.environments = now.collect();
             }
-            Err(error) => tracing::warn!(node.id = %self.node, %error, "cannot write down how a node was last seen"),
+            Err(error) => {
+                tracing::warn!(
+                    node.id = %self.node,
+                    %error,
+                    "cannot write down how a node was last seen",
+                )
+            }
         }
     }
 }

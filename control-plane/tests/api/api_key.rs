@@ -11,28 +11,52 @@ use tonic::Code;
 use crate::plane::{Called, TestPlane, faults};
 
 fn new_key(name: &str) -> CreateApiKeyRequest {
-    CreateApiKeyRequest { name: name.to_owned(), ..CreateApiKeyRequest::default() }
+    CreateApiKeyRequest {
+        name: name.to_owned(),
+        ..CreateApiKeyRequest::default()
+    }
 }
 
 async fn make(plane: &TestPlane, request: CreateApiKeyRequest) -> ApiKey {
-    plane.keys().create_api_key(request).await.unwrap().into_inner()
+    plane
+        .keys()
+        .create_api_key(request)
+        .await
+        .unwrap()
+        .into_inner()
 }
 
 async fn list_as(called: Called) -> Result<(), tonic::Status> {
-    LookupTableServiceClient::new(called).list_lookup_tables(ListLookupTablesRequest::default()).await.map(|_| ())
+    LookupTableServiceClient::new(called)
+        .list_lookup_tables(ListLookupTablesRequest::default())
+        .await
+        .map(|_| ())
 }
 
 async fn create_as(called: Called, name: &str) -> Result<String, tonic::Status> {
-    let request = CreateLookupTableRequest { name: name.to_owned(), description: None };
-    let made = LookupTableServiceClient::new(called).create_lookup_table(request).await?;
+    let request = CreateLookupTableRequest {
+        name: name.to_owned(),
+        description: None,
+    };
+    let made = LookupTableServiceClient::new(called)
+        .create_lookup_table(request)
+        .await?;
     Ok(made.into_inner().id)
 }
 
 #[tokio::test]
 async fn a_call_without_a_known_key_is_refused() {
     let plane = TestPlane::start().await;
-    for called in [plane.without_key(), plane.with_key("kanat_ak_unknown"), plane.with_key("x"), plane.with_key("")] {
-        assert_eq!(list_as(called).await.unwrap_err().code(), Code::Unauthenticated);
+    for called in [
+        plane.without_key(),
+        plane.with_key("kanat_ak_unknown"),
+        plane.with_key("x"),
+        plane.with_key(""),
+    ] {
+        assert_eq!(
+            list_as(called).await.unwrap_err().code(),
+            Code::Unauthenticated
+        );
     }
     list_as(plane.as_owner()).await.unwrap();
 }
@@ -42,39 +66,99 @@ async fn a_key_is_shown_once_and_refused_after_its_revocation() {
     let plane = TestPlane::start().await;
     let made = make(&plane, new_key("ci")).await;
     let text = made.key.clone().unwrap();
-    assert!(text.starts_with(&made.prefix) && made.role == "editor", "{}", made.prefix);
+    assert!(
+        text.starts_with(&made.prefix) && made.role == "editor",
+        "{}",
+        made.prefix
+    );
     list_as(plane.with_key(&text)).await.unwrap();
-    let listed = plane.keys().list_api_keys(ListApiKeysRequest::default()).await.unwrap().into_inner();
+    let listed = plane
+        .keys()
+        .list_api_keys(ListApiKeysRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(listed.pagination.unwrap().total, 2);
     assert!(listed.data.iter().all(|key| key.key.is_none()));
-    let used: Vec<_> = listed.data.iter().map(|key| key.last_used_at.is_some()).collect();
+    let used: Vec<_> = listed
+        .data
+        .iter()
+        .map(|key| key.last_used_at.is_some())
+        .collect();
     assert_eq!(used, [true, true]);
-    plane.keys().delete_api_key(DeleteApiKeyRequest { id: made.id.clone() }).await.unwrap();
-    assert_eq!(list_as(plane.with_key(&text)).await.unwrap_err().code(), Code::Unauthenticated);
-    let again = plane.keys().delete_api_key(DeleteApiKeyRequest { id: made.id }).await.unwrap_err();
+    plane
+        .keys()
+        .delete_api_key(DeleteApiKeyRequest {
+            id: made.id.clone(),
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        list_as(plane.with_key(&text)).await.unwrap_err().code(),
+        Code::Unauthenticated
+    );
+    let again = plane
+        .keys()
+        .delete_api_key(DeleteApiKeyRequest { id: made.id })
+        .await
+        .unwrap_err();
     assert_eq!(again.code(), Code::NotFound);
 }
 
 #[tokio::test]
 async fn a_role_limits_what_its_key_may_do_and_give() {
     let plane = TestPlane::start().await;
-    let with_role = |role: &str| CreateApiKeyRequest { role: Some(role.to_owned()), ..new_key(role) };
+    let with_role = |role: &str| CreateApiKeyRequest {
+        role: Some(role.to_owned()),
+        ..new_key(role)
+    };
     let viewer = make(&plane, with_role("viewer")).await.key.unwrap();
     list_as(plane.with_key(&viewer)).await.unwrap();
-    assert_eq!(create_as(plane.with_key(&viewer), "a").await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(
+        create_as(plane.with_key(&viewer), "a")
+            .await
+            .unwrap_err()
+            .code(),
+        Code::PermissionDenied
+    );
 
     let admin = make(&plane, with_role("admin")).await.key.unwrap();
     let mut keys = ApiKeyServiceClient::new(plane.with_key(&admin));
-    assert_eq!(keys.create_api_key(with_role("owner")).await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(
+        keys.create_api_key(with_role("owner"))
+            .await
+            .unwrap_err()
+            .code(),
+        Code::PermissionDenied
+    );
     keys.create_api_key(with_role("editor")).await.unwrap();
-    let owner = keys.list_api_keys(ListApiKeysRequest::default()).await.unwrap().into_inner().data.pop().unwrap();
-    let refused = keys.delete_api_key(DeleteApiKeyRequest { id: owner.id.clone() }).await.unwrap_err();
+    let owner = keys
+        .list_api_keys(ListApiKeysRequest::default())
+        .await
+        .unwrap()
+        .into_inner()
+        .data
+        .pop()
+        .unwrap();
+    let refused = keys
+        .delete_api_key(DeleteApiKeyRequest {
+            id: owner.id.clone(),
+        })
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
-    let last = plane.keys().delete_api_key(DeleteApiKeyRequest { id: owner.id }).await.unwrap_err();
+    let last = plane
+        .keys()
+        .delete_api_key(DeleteApiKeyRequest { id: owner.id })
+        .await
+        .unwrap_err();
     assert_eq!(last.code(), Code::FailedPrecondition);
 
     let editor = make(&plane, with_role("editor")).await.key.unwrap();
-    let refused = ApiKeyServiceClient::new(plane.with_key(&editor)).create_api_key(new_key("x")).await.unwrap_err();
+    let refused = ApiKeyServiceClient::new(plane.with_key(&editor))
+        .create_api_key(new_key("x"))
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
 }
 
@@ -83,21 +167,46 @@ async fn a_key_bound_to_an_environment_reaches_no_other() {
     let plane = TestPlane::start().await;
     let (names, default) = plane.environments().await;
     assert_eq!(names, ["development", "staging", "production"]);
-    let bound = make(&plane, CreateApiKeyRequest { environment_id: Some("staging".to_owned()), ..new_key("s") }).await;
+    let bound = make(
+        &plane,
+        CreateApiKeyRequest {
+            environment_id: Some("staging".to_owned()),
+            ..new_key("s")
+        },
+    )
+    .await;
     let text = bound.key.unwrap();
     let id = create_as(plane.with_key(&text), "countries").await.unwrap();
-    create_as(plane.in_environment(&text, "staging"), "others").await.unwrap();
+    create_as(plane.in_environment(&text, "staging"), "others")
+        .await
+        .unwrap();
     for other in ["production", default.as_str(), "nowhere"] {
-        let refused = create_as(plane.in_environment(&text, other), "x").await.unwrap_err();
+        let refused = create_as(plane.in_environment(&text, other), "x")
+            .await
+            .unwrap_err();
         assert_eq!(refused.code(), Code::PermissionDenied, "{other}");
     }
     let get = |called| async {
-        let request = kanat_proto::v1::GetLookupTableRequest { id: id.clone(), search: None, limit: None };
-        LookupTableServiceClient::new(called).get_lookup_table(request).await.map(|_| ())
+        let request = kanat_proto::v1::GetLookupTableRequest {
+            id: id.clone(),
+            search: None,
+            limit: None,
+        };
+        LookupTableServiceClient::new(called)
+            .get_lookup_table(request)
+            .await
+            .map(|_| ())
     };
-    assert_eq!(get(plane.as_owner()).await.unwrap_err().code(), Code::NotFound);
-    get(plane.in_environment(crate::plane::OWNER, "staging")).await.unwrap();
-    let unknown = list_as(plane.in_environment(crate::plane::OWNER, "nowhere")).await.unwrap_err();
+    assert_eq!(
+        get(plane.as_owner()).await.unwrap_err().code(),
+        Code::NotFound
+    );
+    get(plane.in_environment(crate::plane::OWNER, "staging"))
+        .await
+        .unwrap();
+    let unknown = list_as(plane.in_environment(crate::plane::OWNER, "nowhere"))
+        .await
+        .unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound);
 }
 
@@ -106,14 +215,41 @@ async fn a_wrong_request_for_a_key_names_its_field() {
     let plane = TestPlane::start().await;
     let cases = [
         (new_key(" "), "name"),
-        (CreateApiKeyRequest { role: Some("king".to_owned()), ..new_key("a") }, "role"),
-        (CreateApiKeyRequest { environment_id: Some("moon".to_owned()), ..new_key("a") }, "environmentId"),
-        (CreateApiKeyRequest { expires_at: Some("tomorrow".to_owned()), ..new_key("a") }, "expiresAt"),
-        (CreateApiKeyRequest { expires_at: Some("2020-01-01T00:00:00Z".to_owned()), ..new_key("a") }, "expiresAt"),
+        (
+            CreateApiKeyRequest {
+                role: Some("king".to_owned()),
+                ..new_key("a")
+            },
+            "role",
+        ),
+        (
+            CreateApiKeyRequest {
+                environment_id: Some("moon".to_owned()),
+                ..new_key("a")
+            },
+            "environmentId",
+        ),
+        (
+            CreateApiKeyRequest {
+                expires_at: Some("tomorrow".to_owned()),
+                ..new_key("a")
+            },
+            "expiresAt",
+        ),
+        (
+            CreateApiKeyRequest {
+                expires_at: Some("2020-01-01T00:00:00Z".to_owned()),
+                ..new_key("a")
+            },
+            "expiresAt",
+        ),
     ];
     for (request, field) in cases {
         let refused = plane.keys().create_api_key(request).await.unwrap_err();
-        assert_eq!(faults(&refused), (Code::InvalidArgument, vec![field.to_owned()]));
+        assert_eq!(
+            faults(&refused),
+            (Code::InvalidArgument, vec![field.to_owned()])
+        );
     }
 }
 
@@ -128,11 +264,25 @@ async fn a_key_makes_none_that_lasts_longer_than_itself() {
     };
     let admin = make(&plane, until("admin", Some(end))).await.key.unwrap();
     let mut keys = ApiKeyServiceClient::new(plane.with_key(&admin));
-    let longer = keys.create_api_key(until("longer", Some("2099-01-01T00:00:01Z"))).await.unwrap_err();
+    let longer = keys
+        .create_api_key(until("longer", Some("2099-01-01T00:00:01Z")))
+        .await
+        .unwrap_err();
     assert_eq!(longer.code(), Code::PermissionDenied, "{longer}");
-    let shorter = keys.create_api_key(until("shorter", Some("2098-01-01T00:00:00Z"))).await.unwrap().into_inner();
-    assert_eq!(shorter.expires_at.as_deref(), Some("2098-01-01T00:00:00.000Z"));
-    let open = keys.create_api_key(until("open", None)).await.unwrap().into_inner();
+    let shorter = keys
+        .create_api_key(until("shorter", Some("2098-01-01T00:00:00Z")))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        shorter.expires_at.as_deref(),
+        Some("2098-01-01T00:00:00.000Z")
+    );
+    let open = keys
+        .create_api_key(until("open", None))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(open.expires_at.as_deref(), Some(end));
     assert_eq!(make(&plane, new_key("endless")).await.expires_at, None);
 }

@@ -12,7 +12,8 @@ use tower::ServiceExt;
 
 use crate::plane::{OWNER, TestPlane};
 
-/// Sends one gRPC call byte by byte. Returns the code of its answer, which ends with its headers where they have the code.
+/// Sends one gRPC call byte by byte. Returns the code of its answer, which ends with its headers
+/// where they have the code.
 async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: &[u8]) -> Code {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     let body = [&[0][..], &length, message].concat();
@@ -27,8 +28,13 @@ async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: 
     let is_ended = body.is_end_stream();
     let trailers = body.collect().await.unwrap().trailers().cloned();
     let code = head.headers.get("grpc-status").cloned();
-    assert!(is_ended || code.is_none(), "{path}: a code in headers is their end");
-    let code = code.or_else(|| trailers?.get("grpc-status").cloned()).unwrap();
+    assert!(
+        is_ended || code.is_none(),
+        "{path}: a code in headers is their end"
+    );
+    let code = code
+        .or_else(|| trailers?.get("grpc-status").cloned())
+        .unwrap();
     Code::from_bytes(code.as_bytes())
 }
 
@@ -38,17 +44,46 @@ async fn a_caller_has_so_many_streams_and_no_more() {
     let mut messages = MessageServiceClient::new(plane.as_owner());
     let mut streams = Vec::new();
     for _ in 0..64 {
-        streams.push(messages.stream_messages(StreamMessagesRequest::default()).await.unwrap());
+        streams.push(
+            messages
+                .stream_messages(StreamMessagesRequest::default())
+                .await
+                .unwrap(),
+        );
     }
-    let refused = messages.stream_messages(StreamMessagesRequest::default()).await.err().unwrap();
+    let refused = messages
+        .stream_messages(StreamMessagesRequest::default())
+        .await
+        .err()
+        .unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    plane.tables().list_lookup_tables(ListLookupTablesRequest::default()).await.unwrap();
-    let other = CreateApiKeyRequest { name: "other".to_owned(), ..Default::default() };
-    let other = plane.keys().create_api_key(other).await.unwrap().into_inner().key.unwrap();
+    plane
+        .tables()
+        .list_lookup_tables(ListLookupTablesRequest::default())
+        .await
+        .unwrap();
+    let other = CreateApiKeyRequest {
+        name: "other".to_owned(),
+        ..Default::default()
+    };
+    let other = plane
+        .keys()
+        .create_api_key(other)
+        .await
+        .unwrap()
+        .into_inner()
+        .key
+        .unwrap();
     let mut others = MessageServiceClient::new(plane.with_key(&other));
-    others.stream_messages(StreamMessagesRequest::default()).await.unwrap();
+    others
+        .stream_messages(StreamMessagesRequest::default())
+        .await
+        .unwrap();
     streams.pop();
-    messages.stream_messages(StreamMessagesRequest::default()).await.unwrap();
+    messages
+        .stream_messages(StreamMessagesRequest::default())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -56,7 +91,13 @@ async fn a_message_that_cannot_be_decoded_is_the_callers_fault() {
     let plane = TestPlane::start().await;
     let key = format!("Bearer {OWNER}");
     for broken in [&[0xff][..], &[0x0a, 0x05, b'x'], &[0x0a, 0x01, 0xff]] {
-        let code = call(&plane, "/kanat.v1.FlowService/GetFlow", &[("authorization", &key)], broken).await;
+        let code = call(
+            &plane,
+            "/kanat.v1.FlowService/GetFlow",
+            &[("authorization", &key)],
+            broken,
+        )
+        .await;
         assert_eq!(code, Code::InvalidArgument, "{broken:?}");
     }
 }
@@ -65,9 +106,17 @@ async fn a_message_that_cannot_be_decoded_is_the_callers_fault() {
 async fn a_call_whose_deadline_has_passed_is_not_made() {
     let plane = TestPlane::start().await;
     let key = format!("Bearer {OWNER}");
-    for (timeout, code) in [("0S", Code::DeadlineExceeded), ("0n", Code::DeadlineExceeded), ("60S", Code::Ok)] {
+    for (timeout, code) in [
+        ("0S", Code::DeadlineExceeded),
+        ("0n", Code::DeadlineExceeded),
+        ("60S", Code::Ok),
+    ] {
         let headers = [("authorization", key.as_str()), ("grpc-timeout", timeout)];
-        assert_eq!(call(&plane, "/kanat.v1.FlowService/ListFlows", &headers, &[]).await, code, "{timeout}");
+        assert_eq!(
+            call(&plane, "/kanat.v1.FlowService/ListFlows", &headers, &[]).await,
+            code,
+            "{timeout}"
+        );
     }
 }
 
@@ -75,10 +124,25 @@ async fn a_call_whose_deadline_has_passed_is_not_made() {
 async fn an_error_of_a_stream_ends_with_its_headers() {
     let plane = TestPlane::start().await;
     let key = format!("Bearer {OWNER}");
-    let follow = StreamMessagesRequest { flow_id: Some("flw_nobody".to_owned()), ..Default::default() };
+    let follow = StreamMessagesRequest {
+        flow_id: Some("flw_nobody".to_owned()),
+        ..Default::default()
+    };
     let path = "/kanat.v1.MessageService/StreamMessages";
-    assert_eq!(call(&plane, path, &[("authorization", &key)], &follow.encode_to_vec()).await, Code::NotFound);
-    assert_eq!(call(&plane, path, &[], &follow.encode_to_vec()).await, Code::Unauthenticated);
+    assert_eq!(
+        call(
+            &plane,
+            path,
+            &[("authorization", &key)],
+            &follow.encode_to_vec()
+        )
+        .await,
+        Code::NotFound
+    );
+    assert_eq!(
+        call(&plane, path, &[], &follow.encode_to_vec()).await,
+        Code::Unauthenticated
+    );
 }
 
 #[tokio::test]
@@ -87,8 +151,17 @@ async fn services_are_told_of_to_those_who_have_a_key() {
     let key = format!("Bearer {OWNER}");
     for version in ["v1", "v1alpha"] {
         let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-        assert_eq!(call(&plane, &path, &[], &[0x3a, 0]).await, Code::Unauthenticated);
-        assert_eq!(call(&plane, &path, &[("authorization", &key)], &[0x3a, 0]).await, Code::Ok);
+        assert_eq!(
+            call(&plane, &path, &[], &[0x3a, 0]).await,
+            Code::Unauthenticated
+        );
+        assert_eq!(
+            call(&plane, &path, &[("authorization", &key)], &[0x3a, 0]).await,
+            Code::Ok
+        );
     }
-    assert_eq!(call(&plane, "/grpc.health.v1.Health/Check", &[], &[]).await, Code::Ok);
+    assert_eq!(
+        call(&plane, "/grpc.health.v1.Health/Check", &[], &[]).await,
+        Code::Ok
+    );
 }

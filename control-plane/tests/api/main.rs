@@ -1,6 +1,9 @@
 //! The control plane through its own gRPC clients, in process: real stores on disk, no node.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so where it stands"
+)]
 
 mod api_key;
 mod bounds;

@@ -42,19 +42,35 @@ pub type Called = InterceptedService<PublicService, Credential>;
 impl TestPlane {
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("config.db")).await.unwrap();
-        let log = SqliteLog::open(folder.path().join("log.db"), sqlite::Options::default()).await.unwrap();
+        let store = Store::open_file(&folder.path().join("config.db"))
+            .await
+            .unwrap();
+        let log = SqliteLog::open(folder.path().join("log.db"), sqlite::Options::default())
+            .await
+            .unwrap();
         let log: Arc<dyn MessageLog> = Arc::new(log);
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
         let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let public_url = PublicUrl::default();
         public_url.set("https://kanat.example/");
-        let options =
-            Options { bootstrap_api_key: Some(Secret::new(OWNER.to_owned())), public_url, ..Options::default() };
-        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound).await.unwrap();
-        assert!(plane.new_owner_key().is_none(), "the key was chosen, so there is nothing to show");
-        Self { plane, log, _folder: folder }
+        let options = Options {
+            bootstrap_api_key: Some(Secret::new(OWNER.to_owned())),
+            public_url,
+            ..Options::default()
+        };
+        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound)
+            .await
+            .unwrap();
+        assert!(
+            plane.new_owner_key().is_none(),
+            "the key was chosen, so there is nothing to show"
+        );
+        Self {
+            plane,
+            log,
+            _folder: folder,
+        }
     }
 
     fn called(&self, credential: Credential) -> Called {
@@ -66,15 +82,24 @@ impl TestPlane {
     }
 
     pub fn with_key(&self, key: &str) -> Called {
-        self.called(Credential { key: Some(key.to_owned()), environment: None })
+        self.called(Credential {
+            key: Some(key.to_owned()),
+            environment: None,
+        })
     }
 
     pub fn in_environment(&self, key: &str, environment: &str) -> Called {
-        self.called(Credential { key: Some(key.to_owned()), environment: Some(environment.to_owned()) })
+        self.called(Credential {
+            key: Some(key.to_owned()),
+            environment: Some(environment.to_owned()),
+        })
     }
 
     pub fn without_key(&self) -> Called {
-        self.called(Credential { key: None, environment: None })
+        self.called(Credential {
+            key: None,
+            environment: None,
+        })
     }
 
     pub fn flows(&self) -> FlowServiceClient<Called> {
@@ -100,31 +125,61 @@ impl TestPlane {
             catalog_id: "http".to_owned(),
             name: name.to_owned(),
             display_name: None,
-            config: Some(Json { text: config.to_owned() }),
+            config: Some(Json {
+                text: config.to_owned(),
+            }),
         };
-        self.connectors().create_connector_instance(new).await.unwrap().into_inner().id
+        self.connectors()
+            .create_connector_instance(new)
+            .await
+            .unwrap()
+            .into_inner()
+            .id
     }
 
     /// Whose messages those of the default environment are.
     pub async fn tenant(&self, environment_id: &str) -> Tenant {
         let mut tx = self.plane.store().read().await.unwrap();
         let account = kanat_store::account::first(&mut tx).await.unwrap().unwrap();
-        Tenant { account_id: account.id, environment_id: environment_id.into() }
+        Tenant {
+            account_id: account.id,
+            environment_id: environment_id.into(),
+        }
     }
 
     /// How often what nodes of the default environment run was changed.
     pub async fn generation(&self) -> u64 {
         let environment = self.environments().await.1.into();
         let mut tx = self.plane.store().read().await.unwrap();
-        kanat_store::published::revision::of(&mut tx, &environment).await.unwrap().unwrap().generation
+        kanat_store::published::revision::of(&mut tx, &environment)
+            .await
+            .unwrap()
+            .unwrap()
+            .generation
     }
 
     /// Names of the environments, oldest first, and the id of the default one.
     pub async fn environments(&self) -> (Vec<String>, String) {
         let mut client = EnvironmentServiceClient::new(self.as_owner());
-        let found = client.list_environments(ListEnvironmentsRequest::default()).await.unwrap().into_inner().data;
-        let default = found.iter().find(|environment| environment.is_default).unwrap().id.clone();
-        (found.into_iter().map(|environment| environment.name).collect(), default)
+        let found = client
+            .list_environments(ListEnvironmentsRequest::default())
+            .await
+            .unwrap()
+            .into_inner()
+            .data;
+        let default = found
+            .iter()
+            .find(|environment| environment.is_default)
+            .unwrap()
+            .id
+            .clone();
+        (
+            found
+                .into_iter()
+                .map(|environment| environment.name)
+                .collect(),
+            default,
+        )
     }
 }
 
@@ -135,7 +190,9 @@ impl Interceptor for Credential {
             request.metadata_mut().insert("authorization", value);
         }
         if let Some(environment) = &self.environment {
-            request.metadata_mut().insert("x-environment", environment.parse().unwrap());
+            request
+                .metadata_mut()
+                .insert("x-environment", environment.parse().unwrap());
         }
         Ok(request)
     }
@@ -144,6 +201,15 @@ impl Interceptor for Credential {
 /// Code and fields at fault of a refused call.
 pub fn faults(status: &Status) -> (tonic::Code, Vec<String>) {
     let details = status.get_error_details();
-    let violations = details.bad_request().map(|bad| bad.field_violations.clone()).unwrap_or_default();
-    (status.code(), violations.into_iter().map(|violation| violation.field).collect())
+    let violations = details
+        .bad_request()
+        .map(|bad| bad.field_violations.clone())
+        .unwrap_or_default();
+    (
+        status.code(),
+        violations
+            .into_iter()
+            .map(|violation| violation.field)
+            .collect(),
+    )
 }

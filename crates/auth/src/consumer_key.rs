@@ -1,4 +1,5 @@
-//! Consumer keys, `kanat_ck_<consumer>_<random>`: what opens a published API; shown once, kept as SHA-256.
+//! Consumer keys, `kanat_ck_<consumer>_<random>`: what opens a published API; shown once, kept as
+//! SHA-256.
 
 use kanat_model::Secret;
 
@@ -8,17 +9,32 @@ use crate::random_token;
 /// What every consumer key begins with.
 pub const PREFIX: &str = "kanat_ck_";
 
-/// A new key of 256 random bits for the consumer of this label; all before those bits is its prefix.
+/// A new key of 256 random bits for the consumer of this label; all before those bits is its
+/// prefix.
 pub fn generate(consumer: &str) -> NewKey {
     let prefix = prefix(consumer);
     let text = format!("{prefix}{}", random_token());
-    NewKey { sha256: sha256(&text), prefix, text: Secret::new(text) }
+    NewKey {
+        sha256: sha256(&text),
+        prefix,
+        text: Secret::new(text),
+    }
 }
 
-/// What the keys of that consumer begin with. What cannot stand in a header as it is, and what ends a word, shows as `-`.
+/// What the keys of that consumer begin with. What cannot stand in a header as it is, and what ends
+/// a word, shows as `-`.
 pub fn prefix(consumer: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    format!("{PREFIX}{}_", consumer.chars().map(plain).collect::<String>())
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    format!(
+        "{PREFIX}{}_",
+        consumer.chars().map(plain).collect::<String>()
+    )
 }
 
 #[cfg(test)]
@@ -27,7 +43,8 @@ mod tests {
 
     #[test]
     fn a_key_names_its_consumer_and_hides_the_rest() {
-        let (key, other) = (generate("acme"), generate("acme"));
+        let key = generate("acme");
+        let other = generate("acme");
         assert_eq!(key.prefix, "kanat_ck_acme_");
         let random = key.text.expose().strip_prefix("kanat_ck_acme_").unwrap();
         assert_eq!(random.len(), 43);

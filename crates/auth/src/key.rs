@@ -28,7 +28,10 @@ pub struct NewKey {
 
 /// A new key of 256 random bits.
 pub fn generate() -> NewKey {
-    describe(format!("{PREFIX}{}", Zeroizing::new(random_token()).as_str()))
+    describe(format!(
+        "{PREFIX}{}",
+        Zeroizing::new(random_token()).as_str()
+    ))
 }
 
 /// Takes a key that an operator chose.
@@ -51,7 +54,11 @@ pub fn sha256(text: &str) -> [u8; 32] {
 }
 
 fn describe(text: String) -> NewKey {
-    NewKey { sha256: sha256(&text), prefix: text[..SHOWN].to_owned(), text: Secret::new(text) }
+    NewKey {
+        sha256: sha256(&text),
+        prefix: text[..SHOWN].to_owned(),
+        text: Secret::new(text),
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +89,16 @@ mod tests {
         let dollar = "kanat_ak_0123456789-abcdefghij_ABCDEFGHI$";
         let space = "kanat_ak_0123456789 abcdefghij_ABCDEFGHIJ";
         let umlaut = "kanat_ak_0123456789-abcdefghij_ABCDEFGHä";
-        for wrong in ["", "kanat_ak_", "secret", short, no_prefix, dollar, space, umlaut] {
+        for wrong in [
+            "",
+            "kanat_ak_",
+            "secret",
+            short,
+            no_prefix,
+            dollar,
+            space,
+            umlaut,
+        ] {
             assert!(adopt(wrong).is_err(), "{wrong}");
         }
     }

@@ -97,7 +97,12 @@ mod tests {
             (Role::Editor, [true, true, false, false]),
             (Role::Viewer, [true, false, false, false]),
         ];
-        let permissions = [Permission::Read, Permission::Write, Permission::Admin, Permission::Billing];
+        let permissions = [
+            Permission::Read,
+            Permission::Write,
+            Permission::Admin,
+            Permission::Billing,
+        ];
         for (role, expected) in table {
             assert_eq!(permissions.map(|p| role.allows(p)), expected, "{role}");
             assert_eq!(Role::parse(role.as_str()), Some(role));

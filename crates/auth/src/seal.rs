@@ -1,5 +1,6 @@
-//! Sealing of what is secret at rest: AES-256-GCM under a master key, with the key's id in front so that the key can be
-//! rotated, and bound to its place by a context. Where master keys come from is in `seal/master.rs`.
+//! Sealing of what is secret at rest: AES-256-GCM under a master key, with the key's id in front so
+//! that the key can be rotated, and bound to its place by a context. Where master keys come from is
+//! in `seal/master.rs`.
 
 mod master;
 
@@ -23,7 +24,8 @@ type KeyId = [u8; KEY_ID_LEN];
 /// The file of a data folder that holds the master key.
 pub const MASTER_KEY: &str = "master.key";
 
-/// Key ring that seals under its first key, and opens under any of its keys. The keys can be exchanged while it is used.
+/// Key ring that seals under its first key, and opens under any of its keys. The keys can be
+/// exchanged while it is used.
 pub struct Sealer {
     keys: RwLock<Arc<[Key]>>,
 }
@@ -35,8 +37,9 @@ struct Key {
 }
 
 impl Sealer {
-    /// Takes the keys of `text` (`KANAT_MASTER_KEY`: the one in use, then former ones, separated by commas), else those
-    /// of the file `master.key` in `data_dir`, which is made with mode 0600 when it is missing.
+    /// Takes the keys of `text` (`KANAT_MASTER_KEY`: the one in use, then former ones, separated by
+    /// commas), else those of the file `master.key` in `data_dir`, which is made with mode 0600
+    /// when it is missing.
     pub fn from_env_or_file(text: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
         match text.map(str::trim).filter(|text| !text.is_empty()) {
             Some(text) => Self::from_text(text),
@@ -44,7 +47,8 @@ impl Sealer {
         }
     }
 
-    /// Takes keys as text, each 32 bytes in base64 or 64 hexadecimal digits, separated by commas or lines.
+    /// Takes keys as text, each 32 bytes in base64 or 64 hexadecimal digits, separated by commas or
+    /// lines.
     pub fn from_text(text: &str) -> Result<Self, Error> {
         Self::from_keys(&master::parse(text)?)
     }
@@ -55,11 +59,17 @@ impl Sealer {
             return Err(Error::MalformedMasterKey);
         }
         let keys = keys.iter().map(|key| {
-            let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| Error::MalformedMasterKey)?;
-            Ok(Key { id: key_id(key), cipher: LessSafeKey::new(unbound) })
+            let unbound =
+                UnboundKey::new(&AES_256_GCM, key).map_err(|_| Error::MalformedMasterKey)?;
+            Ok(Key {
+                id: key_id(key),
+                cipher: LessSafeKey::new(unbound),
+            })
         });
         let keys = keys.collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { keys: RwLock::new(keys.into()) })
+        Ok(Self {
+            keys: RwLock::new(keys.into()),
+        })
     }
 
     /// Takes the keys of another ring in the place of its own.
@@ -72,7 +82,8 @@ impl Sealer {
         self.keys().iter().map(|key| hex::encode(key.id)).collect()
     }
 
-    /// Returns the first bytes of all that is sealed under the key in use, and of nothing else that is sealed.
+    /// Returns the first bytes of all that is sealed under the key in use, and of nothing else that
+    /// is sealed.
     pub fn header(&self) -> Vec<u8> {
         [&[FORMAT][..], &self.keys()[0].id].concat()
     }
@@ -81,7 +92,8 @@ impl Sealer {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Seals `plain` for one place: `context` names it, such as `connector_instance/ci_1`, and is needed to open.
+    /// Seals `plain` for one place: `context` names it, such as `connector_instance/ci_1`, and is
+    /// needed to open.
     pub fn seal(&self, plain: &[u8], context: &str) -> Vec<u8> {
         let keys = self.keys();
         let Key { id, cipher } = &keys[0];
@@ -92,18 +104,24 @@ impl Sealer {
         sealed.extend_from_slice(&nonce);
         let mut body = plain.to_vec();
         cipher
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context.as_bytes()), &mut body)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(context.as_bytes()),
+                &mut body,
+            )
             .expect("what fits in memory is shorter than the bound of AES-GCM");
         sealed.extend_from_slice(&body);
         sealed
     }
 
-    /// Returns whether something was sealed under the key that seals now, and not under a former one.
+    /// Returns whether something was sealed under the key that seals now, and not under a former
+    /// one.
     pub fn is_under_key_in_use(&self, sealed: &[u8]) -> bool {
         sealed.starts_with(&self.header())
     }
 
-    /// Seals under the key in use what was sealed under a former one; `None` where it is under the key in use.
+    /// Seals under the key in use what was sealed under a former one; `None` where it is under the
+    /// key in use.
     ///
     /// # Errors
     ///
@@ -116,7 +134,8 @@ impl Sealer {
         Ok(Some(self.seal(&plain, context)))
     }
 
-    /// Errors when another key sealed it, when it was changed, and when it was sealed for another place.
+    /// Errors when another key sealed it, when it was changed, and when it was sealed for another
+    /// place.
     pub fn open(&self, sealed: &[u8], context: &str) -> Result<Vec<u8>, Error> {
         if sealed.len() < HEADER_LEN || sealed[0] != FORMAT {
             return Err(Error::Malformed);
@@ -129,8 +148,10 @@ impl Sealer {
         };
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Error::Malformed)?;
         let mut body = body.to_vec();
-        let plain =
-            key.cipher.open_in_place(nonce, Aad::from(context.as_bytes()), &mut body).map_err(|_| Error::Forged)?;
+        let plain = key
+            .cipher
+            .open_in_place(nonce, Aad::from(context.as_bytes()), &mut body)
+            .map_err(|_| Error::Forged)?;
         let length = plain.len();
         body.truncate(length);
         Ok(body)
@@ -139,13 +160,18 @@ impl Sealer {
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealer").field("key_ids", &self.key_ids()).finish()
+        f.debug_struct("Sealer")
+            .field("key_ids", &self.key_ids())
+            .finish()
     }
 }
 
 /// Tells keys apart without saying anything of them.
 fn key_id(key: &[u8; 32]) -> KeyId {
-    let digest = Sha256::new().chain_update(b"kanat master key id").chain_update(key).finalize();
+    let digest = Sha256::new()
+        .chain_update(b"kanat master key id")
+        .chain_update(key)
+        .finalize();
     let mut id = KeyId::default();
     id.copy_from_slice(&digest[..KEY_ID_LEN]);
     id
@@ -159,9 +185,19 @@ mod tests {
     fn opens_what_it_sealed_in_its_place_only() {
         let sealer = Sealer::from_keys(&[[7; 32]]).unwrap();
         let sealed = sealer.seal(b"secret", "connector_instance/ci_1");
-        assert_eq!(sealer.open(&sealed, "connector_instance/ci_1").unwrap(), b"secret");
-        assert!(matches!(sealer.open(&sealed, "connector_instance/ci_2"), Err(Error::Forged)));
-        assert_ne!(sealed, sealer.seal(b"secret", "connector_instance/ci_1"), "each seal has its own nonce");
+        assert_eq!(
+            sealer.open(&sealed, "connector_instance/ci_1").unwrap(),
+            b"secret"
+        );
+        assert!(matches!(
+            sealer.open(&sealed, "connector_instance/ci_2"),
+            Err(Error::Forged)
+        ));
+        assert_ne!(
+            sealed,
+            sealer.seal(b"secret", "connector_instance/ci_1"),
+            "each seal has its own nonce"
+        );
     }
 
     #[test]
@@ -172,7 +208,10 @@ mod tests {
             let mut changed = sealed.clone();
             changed[index] ^= 1;
             assert!(sealer.open(&changed, "place").is_err(), "byte {index}");
-            assert!(sealer.open(&sealed[..index], "place").is_err(), "cut at {index}");
+            assert!(
+                sealer.open(&sealed[..index], "place").is_err(),
+                "cut at {index}"
+            );
         }
     }
 
@@ -181,7 +220,10 @@ mod tests {
         let before = Sealer::from_keys(&[[1; 32]]).unwrap();
         let after = Sealer::from_keys(&[[2; 32], [1; 32]]).unwrap();
         assert_eq!(after.open(&before.seal(b"x", ""), "").unwrap(), b"x");
-        assert!(matches!(before.open(&after.seal(b"x", ""), ""), Err(Error::UnknownKey(_))));
+        assert!(matches!(
+            before.open(&after.seal(b"x", ""), ""),
+            Err(Error::UnknownKey(_))
+        ));
     }
     #[test]
     fn what_a_former_key_sealed_is_sealed_anew_once() {
@@ -193,6 +235,9 @@ mod tests {
         assert!(ring.renew(&sealed, "elsewhere").is_err());
         ring.replace(&Sealer::from_keys(&[[2; 32]]).unwrap());
         assert_eq!(ring.open(&renewed, "place").unwrap(), b"secret");
-        assert!(matches!(ring.open(&sealed, "place"), Err(Error::UnknownKey(_))));
+        assert!(matches!(
+            ring.open(&sealed, "place"),
+            Err(Error::UnknownKey(_))
+        ));
     }
 }

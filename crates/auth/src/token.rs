@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn tokens_are_long_url_safe_and_different() {
-        let (first, second) = (random_token(), random_token());
+        let first = random_token();
+        let second = random_token();
         assert_eq!(first.len(), 43);
         assert_ne!(first, second);
         assert!(first.bytes().all(is_token_byte), "{first}");

@@ -1,4 +1,5 @@
-//! Adapters alone: what a call costs from the service's side, over the pipe and back, on a payload of two kilobytes.
+//! Adapters alone: what a call costs from the service's side, over the pipe and back, on a payload
+//! of two kilobytes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,10 +20,14 @@ const BYTES: usize = 2_000;
 
 /// Measures each way to call for `length`, and prints a table.
 pub async fn measure(kanat: &Path, length: Duration) -> Result<String> {
-    let options = Options { program: kanat.to_owned(), ..Options::new(Limits::default()) };
+    let options = Options {
+        program: kanat.to_owned(),
+        ..Options::new(Limits::default())
+    };
     let payload = payload();
     let mut report = format!(
-        "adapters, on a payload of {} bytes\n\n| what | calls/s | median | 99 % |\n| --- | --- | --- | --- |\n",
+        "adapters, on a payload of {} bytes\n\n| what | calls/s | median | 99 % |\n| --- | --- | \
+         --- | --- |\n",
         payload.len()
     );
     let cores = std::thread::available_parallelism()?.get();
@@ -33,7 +38,14 @@ pub async fn measure(kanat: &Path, length: Duration) -> Result<String> {
         ("as many callers as cores", &plain, cores),
         ("one caller, a fresh world for each message", &tampering, 1),
     ] {
-        let row = row(&Pool::new(options.clone()), script, &payload, callers, length).await?;
+        let row = row(
+            &Pool::new(options.clone()),
+            script,
+            &payload,
+            callers,
+            length,
+        )
+        .await?;
         writeln!(report, "| {name} | {row}")?;
     }
     writeln!(
@@ -41,18 +53,33 @@ pub async fn measure(kanat: &Path, length: Duration) -> Result<String> {
         "| a cold start: code that a warm process has not seen | {}",
         cold(&options, &payload, length).await?
     )?;
-    writeln!(report, "| a process and its first call | {}", first(&options, &payload).await?)?;
+    writeln!(
+        report,
+        "| a process and its first call | {}",
+        first(&options, &payload).await?
+    )?;
     Ok(report)
 }
 
 fn asker(key: &str) -> Asker<'_> {
-    Asker { environment: "bench", key }
+    Asker {
+        environment: "bench",
+        key,
+    }
 }
 
-async fn row(pool: &Pool, script: &Script, payload: &str, callers: usize, length: Duration) -> Result<String> {
+async fn row(
+    pool: &Pool,
+    script: &Script,
+    payload: &str,
+    callers: usize,
+    length: Duration,
+) -> Result<String> {
     let begun = Instant::now();
     let tasks = (0..callers).map(|caller| {
-        let (pool, script, payload) = (pool.clone(), script.clone(), payload.to_owned());
+        let pool = pool.clone();
+        let script = script.clone();
+        let payload = payload.to_owned();
         tokio::task::spawn_blocking(move || {
             let runtime = tokio::runtime::Handle::current();
             let key = format!("caller {caller}");
@@ -78,7 +105,8 @@ async fn row(pool: &Pool, script: &Script, payload: &str, callers: usize, length
 async fn cold(options: &Options, payload: &str, length: Duration) -> Result<String> {
     let pool = Pool::new(options.clone());
     let known = Script::new(CODE);
-    let (begun, mut took) = (Instant::now(), Vec::new());
+    let begun = Instant::now();
+    let mut took = Vec::new();
     while begun.elapsed() < length {
         // It has done what the call before left it to do when it answers this one.
         let warm = pool.lease(asker("cold")).await.call(&known, payload, "{}");
@@ -94,11 +122,16 @@ async fn cold(options: &Options, payload: &str, length: Duration) -> Result<Stri
 }
 
 async fn first(options: &Options, payload: &str) -> Result<String> {
-    let (begun, mut took) = (Instant::now(), Vec::new());
+    let begun = Instant::now();
+    let mut took = Vec::new();
     for _ in 0..50 {
         let pool = Pool::new(options.clone());
         let called = Instant::now();
-        let output = pool.lease(asker("first")).await.call(&Script::new(CODE), payload, "{}").output;
+        let output = pool
+            .lease(asker("first"))
+            .await
+            .call(&Script::new(CODE), payload, "{}")
+            .output;
         took.push(called.elapsed());
         output.context("the adapter failed")?;
     }
@@ -107,10 +140,17 @@ async fn first(options: &Options, payload: &str) -> Result<String> {
 
 fn figures(mut took: Vec<Duration>, elapsed: Duration) -> String {
     took.sort_unstable();
-    let at = |share: usize| took.get((took.len() * share / 100).min(took.len().saturating_sub(1))).copied();
+    let at = |share: usize| {
+        took.get((took.len() * share / 100).min(took.len().saturating_sub(1)))
+            .copied()
+    };
     let micros = |time: Option<Duration>| time.unwrap_or_default().as_nanos() as f64 / 1000.0;
     let rate = took.len() as f64 / elapsed.as_secs_f64();
-    format!("{rate:.0} | {:.1} us | {:.1} us |", micros(at(50)), micros(at(99)))
+    format!(
+        "{rate:.0} | {:.1} us | {:.1} us |",
+        micros(at(50)),
+        micros(at(99))
+    )
 }
 
 /// An order of about two kilobytes.

@@ -1,5 +1,6 @@
-//! Calls of a published API: with a key, limits, a strict schema of twenty members and an answer mapped from the request,
-//! beside servers on the same machine in the same run that do less, and one that does the same by libraries.
+//! Calls of a published API: with a key, limits, a strict schema of twenty members and an answer
+//! mapped from the request, beside servers on the same machine in the same run that do less, and
+//! one that does the same by libraries.
 
 mod bare;
 mod kanat;
@@ -45,7 +46,10 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
     let mut table = Table::default();
     for round in 1..=plan.rounds {
         for &connections in &plan.connections {
-            eprintln!("published APIs, round {round} of {}: {connections} connections", plan.rounds);
+            eprintln!(
+                "published APIs, round {round} of {}: {connections} connections",
+                plan.rounds
+            );
             let folder = match &plan.folder {
                 Some(parent) => tempfile::tempdir_in(parent),
                 None => tempfile::tempdir(),
@@ -62,28 +66,83 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
 async fn compare(plan: &Plan, folder: &Path, connections: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     if let Some(nginx) = nginx::start(folder).await? {
-        rows.push(load(Table::NGINX, nginx, &order::call(None), connections, plan.length).await?);
+        rows.push(
+            load(
+                Table::NGINX,
+                nginx,
+                &order::call(None),
+                connections,
+                plan.length,
+            )
+            .await?,
+        );
     }
     let hyper = bare::start(folder, bare::Work::Static).await?;
-    rows.push(load(Table::HYPER, hyper, &order::call(None), connections, plan.length).await?);
+    rows.push(
+        load(
+            Table::HYPER,
+            hyper,
+            &order::call(None),
+            connections,
+            plan.length,
+        )
+        .await?,
+    );
     let whole = bare::start(folder, bare::Work::Whole).await?;
-    rows.push(load(Table::WHOLE, whole, &order::call(Some(bare::KEY.to_owned())), connections, plan.length).await?);
+    rows.push(
+        load(
+            Table::WHOLE,
+            whole,
+            &order::call(Some(bare::KEY.to_owned())),
+            connections,
+            plan.length,
+        )
+        .await?,
+    );
     rows.push(ours(&plan.kanat, folder, connections, plan.length).await?);
     Ok(rows)
 }
 
 /// Figures of Kanat alone under the load, with its data in `folder`.
-pub async fn ours(binary: &Path, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
+pub async fn ours(
+    binary: &Path,
+    folder: &Path,
+    connections: usize,
+    length: Duration,
+) -> Result<Row> {
     let (kanat, key) = kanat::start(binary, folder).await?;
-    load(Table::OURS, kanat, &order::call(Some(key)), connections, length).await
+    load(
+        Table::OURS,
+        kanat,
+        &order::call(Some(key)),
+        connections,
+        length,
+    )
+    .await
 }
 
 /// One server under the load, from the first call to the last; then it is stopped.
-async fn load(name: &'static str, server: Server, call: &Call, connections: usize, length: Duration) -> Result<Row> {
+async fn load(
+    name: &'static str,
+    server: Server,
+    call: &Call,
+    connections: usize,
+    length: Duration,
+) -> Result<Row> {
     // What is set up with the first calls is not what is measured.
-    load::closed(server.address, call, connections, length / 10, Instant::now()).await.context(name)?;
+    load::closed(
+        server.address,
+        call,
+        connections,
+        length / 10,
+        Instant::now(),
+    )
+    .await
+    .context(name)?;
     let before = server.usage()?;
-    let outcome = load::closed(server.address, call, connections, length, Instant::now()).await.context(name)?;
+    let outcome = load::closed(server.address, call, connections, length, Instant::now())
+        .await
+        .context(name)?;
     let after = server.usage()?;
     server.stop().await?;
     Ok(Row::new(name, connections, &outcome, before, after))

@@ -1,5 +1,6 @@
-//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk before it answers, one sync per group;
-//! and one that then also maps the order, delivers it and writes down that it did.
+//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk before it
+//! answers, one sync per group; and one that then also maps the order, delivers it and writes down
+//! that it did.
 
 pub mod rows;
 
@@ -54,8 +55,8 @@ pub async fn start(work: Work, folder: &Path, target: SocketAddr) -> Result<Serv
     Server::start(&mut command, &folder.join("bare.err")).await
 }
 
-/// Serves on a free port until killed; with a file, answers after the body is synced to it; with a target, delivers what it
-/// answered.
+/// Serves on a free port until killed; with a file, answers after the body is synced to it; with a
+/// target, delivers what it answered.
 pub async fn serve(file: Option<&Path>, target: Option<SocketAddr>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
@@ -70,7 +71,13 @@ pub async fn serve(file: Option<&Path>, target: Option<SocketAddr>) -> Result<()
         let bare = Arc::clone(&bare);
         async move { Ok::<_, Infallible>(answer(bare, request).await) }
     });
-    server::serve(listener, service, Options::default(), CancellationToken::new()).await;
+    server::serve(
+        listener,
+        service,
+        Options::default(),
+        CancellationToken::new(),
+    )
+    .await;
     Ok(())
 }
 
@@ -90,9 +97,13 @@ struct Entry {
 async fn answer(bare: Arc<Bare>, request: Request<Inbound>) -> Response<kanat_net::Body> {
     let mut response = Response::new(kanat_net::body::full(r#"{"status":"accepted"}"#));
     *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
-    let Ok(body) = request.into_body().collect().await else { return response };
+    let Ok(body) = request.into_body().collect().await else {
+        return response;
+    };
     let order = body.to_bytes();
-    let Ok(room) = Arc::clone(&bare.room).acquire_owned().await else { return response };
+    let Ok(room) = Arc::clone(&bare.room).acquire_owned().await else {
+        return response;
+    };
     if bare.append(order.clone()).await.is_err() {
         return response;
     }
@@ -130,8 +141,9 @@ fn client() -> Client {
 /// Maps the order and posts it.
 async fn deliver(client: &Client, target: &str, order: &[u8]) -> Result<()> {
     let mapped = order::map(order)?;
-    let request =
-        Request::post(target).header("content-type", "application/json").body(Full::new(Bytes::from(mapped)))?;
+    let request = Request::post(target)
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(mapped)))?;
     let answer = client.request(request).await?;
     if !answer.status().is_success() {
         bail!("the target answered {}", answer.status());
@@ -153,7 +165,11 @@ fn start_log(path: &Path) -> Result<mpsc::Sender<Entry>> {
             for entry in &group {
                 bytes.extend_from_slice(&entry.body);
             }
-            if file.write_all(&bytes).and_then(|()| file.sync_data()).is_err() {
+            if file
+                .write_all(&bytes)
+                .and_then(|()| file.sync_data())
+                .is_err()
+            {
                 return;
             }
             for entry in group.drain(..) {

@@ -25,7 +25,11 @@ pub fn plain(figure: f64) -> String {
         _ => 4,
     };
     let text = format!("{figure:.decimals$}");
-    let (whole, rest) = text.split_once('.').map_or((text.as_str(), String::new()), |(w, r)| (w, format!(".{r}")));
+    let (whole, rest) = text
+        .split_once('.')
+        .map_or((text.as_str(), String::new()), |(w, r)| {
+            (w, format!(".{r}"))
+        });
     let mut grouped = String::new();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) && !grouped.ends_with('-') {
@@ -42,8 +46,14 @@ mod tests {
 
     #[test]
     fn figures_are_told_as_people_write_them() {
-        assert_eq!([plain(1_234_567.8), plain(999.6), plain(12.34)], ["1,234,568", "1,000", "12.3"]);
-        assert_eq!([plain(0.5), plain(0.0123), plain(0.0), plain(f64::NAN)], ["0.50", "0.0123", "0.00", "-"]);
+        assert_eq!(
+            [plain(1_234_567.8), plain(999.6), plain(12.34)],
+            ["1,234,568", "1,000", "12.3"]
+        );
+        assert_eq!(
+            [plain(0.5), plain(0.0123), plain(0.0), plain(f64::NAN)],
+            ["0.50", "0.0123", "0.00", "-"]
+        );
     }
 
     #[test]

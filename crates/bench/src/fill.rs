@@ -1,5 +1,6 @@
-//! Makes what a service holds large, the quick way: copies of what was made through its API go straight into the
-//! configuration of a service that is stopped, published as it publishes them, under its next generation.
+//! Makes what a service holds large, the quick way: copies of what was made through its API go
+//! straight into the configuration of a service that is stopped, published as it publishes them,
+//! under its next generation.
 
 use std::path::Path;
 
@@ -15,12 +16,16 @@ use rusqlite::{Connection, params};
 /// Entries of one lookup table.
 const TABLE: usize = 100_000;
 
-const ENVIRONMENT: &str = "SELECT environment_id FROM published WHERE resource_id LIKE 'flow/%' LIMIT 1";
-const OF_KIND: &str = "SELECT resource_id, sealed FROM published WHERE resource_id LIKE ?1 AND removed = 0";
+const ENVIRONMENT: &str =
+    "SELECT environment_id FROM published WHERE resource_id LIKE 'flow/%' LIMIT 1";
+const OF_KIND: &str =
+    "SELECT resource_id, sealed FROM published WHERE resource_id LIKE ?1 AND removed = 0";
 const REVISION: &str = "SELECT generation, set_hash FROM environment WHERE id = ?1";
-const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, removed)
+const PUT: &str =
+    "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, removed)
     VALUES (?1, ?2, ?3, ?4, ?5, 0)";
-const NOTE: &str = "UPDATE environment SET generation = ?2, set_hash = ?3, set_hash_of = ?2 WHERE id = ?1";
+const NOTE: &str =
+    "UPDATE environment SET generation = ?2, set_hash = ?3, set_hash_of = ?2 WHERE id = ?1";
 
 /// The configuration of a stopped service.
 pub struct Fill {
@@ -39,19 +44,36 @@ impl Fill {
         let sealer = Sealer::from_env_or_file(None, data)?;
         let environment: String = connection.query_row(ENVIRONMENT, (), |row| row.get(0))?;
         let (generation, set_hash): (i64, String) =
-            connection.query_row(REVISION, [&environment], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            connection.query_row(REVISION, [&environment], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
         let set_hash = SetHash::from_hex(&set_hash).context("the environment has no set hash")?;
-        Ok(Self { connection, sealer, environment, generation: generation + 1, set_hash })
+        Ok(Self {
+            connection,
+            sealer,
+            environment,
+            generation: generation + 1,
+            set_hash,
+        })
     }
 
-    /// Flows like the one that is deployed, each with a webhook of its own. Gives the size of a plan.
+    /// Flows like the one that is deployed, each with a webhook of its own. Gives the size of a
+    /// plan.
     pub fn flows(&mut self, count: usize) -> Result<usize> {
-        let first = self.first(Kind::Flow, |plan: &FlowPlan| webhook(&mut plan.clone()).is_some())?;
+        let first = self.first(Kind::Flow, |plan: &FlowPlan| {
+            webhook(&mut plan.clone()).is_some()
+        })?;
         let mut size = 0;
         for n in 0..count {
-            let mut plan = FlowPlan { flow_id: flow(n), ..first.clone() };
+            let mut plan = FlowPlan {
+                flow_id: flow(n),
+                ..first.clone()
+            };
             plan.flow_name = format!("bench-orders-{n}");
-            let token = WebhookToken { sha256: digest(&plan.flow_id), expires_at: 0 };
+            let token = WebhookToken {
+                sha256: digest(&plan.flow_id),
+                expires_at: 0,
+            };
             if let Some(webhook) = webhook(&mut plan) {
                 webhook.tokens = vec![token];
             }
@@ -67,7 +89,11 @@ impl Fill {
         let first = self.first(Kind::ConsumerKey, |_: &ConsumerKey| true)?;
         for n in 0..count {
             let id = format!("ck_bench{n:08}");
-            let key = ConsumerKey { sha256: digest(&id), id: id.clone(), ..first.clone() };
+            let key = ConsumerKey {
+                sha256: digest(&id),
+                id: id.clone(),
+                ..first.clone()
+            };
             self.put(&Kind::ConsumerKey.resource_id(&id), &key.encode_to_vec())?;
         }
         Ok(())
@@ -76,8 +102,10 @@ impl Fill {
     /// Lookup tables with so many entries in all.
     pub fn entries(&mut self, count: usize) -> Result<()> {
         for (number, first) in (0..count).step_by(TABLE).enumerate() {
-            let entries = (first..count.min(first + TABLE))
-                .map(|n| Entry { key: format!("customer-{n:09}"), value: format!("region {}", n % 50) });
+            let entries = (first..count.min(first + TABLE)).map(|n| Entry {
+                key: format!("customer-{n:09}"),
+                value: format!("region {}", n % 50),
+            });
             let table = LookupTable {
                 id: format!("lt_bench{number:04}"),
                 name: format!("bench_{number}"),
@@ -85,21 +113,29 @@ impl Fill {
                 entries: entries.collect(),
                 ..LookupTable::default()
             };
-            self.put(&Kind::LookupTable.resource_id(&table.id), &table.encode_to_vec())?;
+            self.put(
+                &Kind::LookupTable.resource_id(&table.id),
+                &table.encode_to_vec(),
+            )?;
         }
         Ok(())
     }
 
     /// Publishes it all.
     pub fn finish(self) -> Result<()> {
-        self.connection.execute(NOTE, params![self.environment, self.generation, self.set_hash.to_string()])?;
+        self.connection.execute(
+            NOTE,
+            params![self.environment, self.generation, self.set_hash.to_string()],
+        )?;
         self.connection.execute_batch("COMMIT")?;
         Ok(())
     }
 
     fn first<M: Message + Default>(&self, kind: Kind, fits: impl Fn(&M) -> bool) -> Result<M> {
         let mut statement = self.connection.prepare(OF_KIND)?;
-        let rows = statement.query_map([format!("{}/%", kind.as_str())], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = statement.query_map([format!("{}/%", kind.as_str())], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
         for row in rows {
             let (id, sealed): (String, Vec<u8>) = row?;
             let body = M::decode(self.sealer.open(&sealed, &self.context(&id))?.as_slice())?;
@@ -113,7 +149,13 @@ impl Fill {
     fn put(&mut self, resource_id: &str, body: &[u8]) -> Result<()> {
         let hash = Hash::of(body);
         let sealed = self.sealer.seal(body, &self.context(resource_id));
-        let values = params![self.environment, resource_id, hash.as_bytes(), sealed, self.generation];
+        let values = params![
+            self.environment,
+            resource_id,
+            hash.as_bytes(),
+            sealed,
+            self.generation
+        ];
         self.connection.prepare_cached(PUT)?.execute(values)?;
         self.set_hash = self.set_hash.toggled(resource_id, hash);
         Ok(())

@@ -19,7 +19,10 @@ pub struct Found {
 
 impl From<Vec<Finding>> for Found {
     fn from(findings: Vec<Finding>) -> Self {
-        Self { findings, runs: Vec::new() }
+        Self {
+            findings,
+            runs: Vec::new(),
+        }
     }
 }
 
@@ -55,8 +58,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn new(measure: &'static str, what: impl Into<String>, goal: Goal, figure: f64, of: String) -> Self {
-        Self { measure, what: what.into(), goal, figure, unit: "", of, otherwise: false }
+    pub fn new(
+        measure: &'static str,
+        what: impl Into<String>,
+        goal: Goal,
+        figure: f64,
+        of: String,
+    ) -> Self {
+        Self {
+            measure,
+            what: what.into(),
+            goal,
+            figure,
+            unit: "",
+            of,
+            otherwise: false,
+        }
     }
 
     /// Of a figure that is no ratio.
@@ -72,11 +89,14 @@ impl Finding {
         self.otherwise || self.share() >= 1.0
     }
 
-    /// Of the goal: 1 where it is just reached, more where it is exceeded. Nothing is no share of anything.
+    /// Of the goal: 1 where it is just reached, more where it is exceeded. Nothing is no share of
+    /// anything.
     pub fn share(&self) -> f64 {
         match self.goal {
             Goal::AtLeast(goal) => self.figure / goal,
-            Goal::AtMost(goal) if self.figure <= goal => (goal / self.figure.max(goal / 10.0)).max(1.0),
+            Goal::AtMost(goal) if self.figure <= goal => {
+                (goal / self.figure.max(goal / 10.0)).max(1.0)
+            }
             Goal::AtMost(goal) => goal / self.figure,
         }
     }
@@ -93,7 +113,9 @@ impl Finding {
     }
 
     fn text(&self, before: &str, figure: f64) -> String {
-        format!("{before} {} {}", plain(figure), self.unit).trim().to_owned()
+        format!("{before} {} {}", plain(figure), self.unit)
+            .trim()
+            .to_owned()
     }
 }
 
@@ -107,15 +129,26 @@ mod tests {
 
     #[test]
     fn a_goal_is_reached_from_its_own_side() {
-        assert!(finding(Goal::AtLeast(0.5), 0.5).reached() && !finding(Goal::AtLeast(0.5), 0.49).reached());
-        assert!(finding(Goal::AtMost(2.0), 2.0).reached() && !finding(Goal::AtMost(2.0), 2.1).reached());
-        assert!(finding(Goal::AtMost(0.0), 0.0).reached() && !finding(Goal::AtMost(0.0), 1.0).reached());
-        assert!(!finding(Goal::AtLeast(1.0), f64::NAN).reached() && !finding(Goal::AtMost(1.0), f64::NAN).reached());
+        assert!(
+            finding(Goal::AtLeast(0.5), 0.5).reached()
+                && !finding(Goal::AtLeast(0.5), 0.49).reached()
+        );
+        assert!(
+            finding(Goal::AtMost(2.0), 2.0).reached() && !finding(Goal::AtMost(2.0), 2.1).reached()
+        );
+        assert!(
+            finding(Goal::AtMost(0.0), 0.0).reached() && !finding(Goal::AtMost(0.0), 1.0).reached()
+        );
+        assert!(
+            !finding(Goal::AtLeast(1.0), f64::NAN).reached()
+                && !finding(Goal::AtMost(1.0), f64::NAN).reached()
+        );
     }
 
     #[test]
     fn figures_carry_their_unit() {
         let finding = finding(Goal::AtMost(60.0), 61.5).in_units("MiB");
-        assert_eq!((finding.goal_text().as_str(), finding.figure_text().as_str()), ("at most 60.0 MiB", "61.5 MiB"));
+        assert_eq!(finding.goal_text().as_str(), "at most 60.0 MiB");
+        assert_eq!(finding.figure_text().as_str(), "61.5 MiB");
     }
 }

@@ -9,7 +9,8 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        let (source, copied) = (entry.path(), to.join(entry.file_name()));
+        let source = entry.path();
+        let copied = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&source, &copied)?;
         } else {

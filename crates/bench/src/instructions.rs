@@ -1,9 +1,10 @@
-//! Instructions of the hot paths, counted by valgrind's callgrind, beside committed figures: they repeat where times do not, so
-//! that a slowdown shows in the commit that brings it.
+//! Instructions of the hot paths, counted by valgrind's callgrind, beside committed figures: they
+//! repeat where times do not, so that a slowdown shows in the commit that brings it.
 //!
-//! Each work is done so many times in a process of its own, when that has started and done it some times before. The thread that
-//! serves and the writer thread of the message log are counted, each by itself. A debug build, which is at hand after every
-//! test, shows where our code does more; only an optimised build shows what users get.
+//! Each work is done so many times in a process of its own, when that has started and done it some
+//! times before. The thread that serves and the writer thread of the message log are counted, each
+//! by itself. A debug build, which is at hand after every test, shows where our code does more;
+//! only an optimised build shows what users get.
 
 pub mod work;
 
@@ -21,13 +22,15 @@ use crate::kanat::{Start, post};
 use crate::plan::Plan;
 use work::Work;
 
-/// Of each build: instructions of one mapping, webhook, call, and those of the log's writer thread for it.
+/// Of each build: instructions of one mapping, webhook, call, and those of the log's writer thread
+/// for it.
 type Figures = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// More than this share above the committed figure is a slowdown.
 const TOLERANCE: f64 = 0.05;
 
-/// Share above the committed figure that is a slowdown of the writer thread. Its groups depend on when it turns to its queue.
+/// Share above the committed figure that is a slowdown of the writer thread. Its groups depend on
+/// when it turns to its queue.
 const WRITER_TOLERANCE: f64 = 0.15;
 
 /// Most times that a figure is counted.
@@ -60,16 +63,30 @@ struct Seed {
 /// Checks against the figures in `file`, or writes them there.
 pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
     let mut committed = read(file)?;
-    let build = if cfg!(debug_assertions) { "debug" } else { "dist" };
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "dist"
+    };
     let seed = Seed::make(plan).await?;
-    let (mut counted, mut slower) = (BTreeMap::new(), Vec::new());
+    let mut counted = BTreeMap::new();
+    let mut slower = Vec::new();
     for work in Work::ALL {
         let known = committed.get(build);
-        for Figure { name, count, tolerance } in seed.least_figures(plan, work, known).await? {
+        for Figure {
+            name,
+            count,
+            tolerance,
+        } in seed.least_figures(plan, work, known).await?
+        {
             let change = change(known, &name, count);
-            let told = change
-                .map_or("of which no figure is committed".to_owned(), |change| format!("{:+.2} %", change * 100.0));
-            println!("{name:<18} {:>12} instructions, {told}", plain(count as f64));
+            let told = change.map_or("of which no figure is committed".to_owned(), |change| {
+                format!("{:+.2} %", change * 100.0)
+            });
+            println!(
+                "{name:<18} {:>12} instructions, {told}",
+                plain(count as f64)
+            );
             if change.is_none_or(|change| change > tolerance) {
                 slower.push(name.clone());
             }
@@ -79,16 +96,17 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
     if write {
         committed.insert(build.to_owned(), counted);
         let text = serde_json::to_string_pretty(&committed)?;
-        return std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()));
+        return std::fs::write(file, text + "\n")
+            .with_context(|| format!("cannot write {}", file.display()));
     }
     ensure!(
         slower.is_empty(),
-        "{}: more than {} % ({} % for the writer) above {}, or not in it: make it faster or, if it has to be, write the new \
-         figures with --write",
+        "{}: more than {} % ({} % for the writer) above {}, or not in it: make it faster or, if \
+         it has to be, write the new figures with --write",
         slower.join(", "),
         TOLERANCE * 100.0,
         WRITER_TOLERANCE * 100.0,
-        file.display()
+        file.display(),
     );
     Ok(())
 }
@@ -101,26 +119,43 @@ fn change(known: Option<&BTreeMap<String, u64>>, name: &str, count: u64) -> Opti
 
 fn read(file: &Path) -> Result<Figures> {
     match std::fs::read_to_string(file) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is not readable", file.display())),
+        Ok(text) => serde_json::from_str(&text)
+            .with_context(|| format!("{} is not readable", file.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Figures::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
 }
 
 impl Seed {
-    /// A flow that holds what its webhook takes, so that nothing but the way into the log is counted, and a published API.
+    /// A flow that holds what its webhook takes, so that nothing but the way into the log is
+    /// counted, and a published API.
     async fn make(plan: &Plan) -> Result<Self> {
         let folder = plan.scratch()?;
-        let kanat = Start { binary: &plan.kanat, folder: folder.path(), database: None }.run().await?;
+        let kanat = Start {
+            binary: &plan.kanat,
+            folder: folder.path(),
+            database: None,
+        }
+        .run()
+        .await?;
         let flow = kanat.set_up(9).await?;
-        post(&kanat.base, &format!("/api/v1/flows/{}/pause", flow.id), &json!({})).await?;
+        post(
+            &kanat.base,
+            &format!("/api/v1/flows/{}/pause", flow.id),
+            &json!({}),
+        )
+        .await?;
         let key = api::set_up(&kanat).await?;
         kanat.server.stop().await?;
-        Ok(Self { folder, webhook: flow.path, key })
+        Ok(Self {
+            folder,
+            webhook: flow.path,
+            key,
+        })
     }
 
-    /// Returns the figures of a work, those above their tolerance counted once more: other work on the machine makes smaller
-    /// groups, which cost more, and nothing makes the count too small.
+    /// Returns the figures of a work, those above their tolerance counted once more: other work on
+    /// the machine makes smaller groups, which cost more, and nothing makes the count too small.
     async fn least_figures(
         &self,
         plan: &Plan,
@@ -130,7 +165,8 @@ impl Seed {
         let mut least = self.figures(plan, work).await?;
         for _ in 1..MAX_COUNTS {
             let is_slower = |figure: &Figure| {
-                change(known, &figure.name, figure.count).is_some_and(|change| change > figure.tolerance)
+                change(known, &figure.name, figure.count)
+                    .is_some_and(|change| change > figure.tolerance)
             };
             if !least.iter().any(is_slower) {
                 break;
@@ -146,16 +182,32 @@ impl Seed {
     async fn figures(&self, plan: &Plan, work: Work) -> Result<Vec<Figure>> {
         let times = work.times();
         let all = self.count(plan, work, times).await?;
-        ensure!(all.serving > 0, "callgrind did not find what to count: {}", work::COUNTED);
+        ensure!(
+            all.serving > 0,
+            "callgrind did not find what to count: {}",
+            work::COUNTED
+        );
         let serving = all.serving / times;
-        let mut figures = vec![Figure { name: work.name().to_owned(), count: serving, tolerance: TOLERANCE }];
+        let mut figures = vec![Figure {
+            name: work.name().to_owned(),
+            count: serving,
+            tolerance: TOLERANCE,
+        }];
         if work.is_logged() {
             // What the writer does at its start, at its end and for the first times is in both.
             let none = self.count(plan, work, 0).await?;
-            ensure!(none.writer > 0, "callgrind did not find what to count: {}", work::WRITER);
+            ensure!(
+                none.writer > 0,
+                "callgrind did not find what to count: {}",
+                work::WRITER
+            );
             let own = all.writer.saturating_sub(none.writer) / times;
             let name = format!("{}, log writer", work.name());
-            figures.push(Figure { name, count: own, tolerance: WRITER_TOLERANCE });
+            figures.push(Figure {
+                name,
+                count: own,
+                tolerance: WRITER_TOLERANCE,
+            });
         }
         Ok(figures)
     }
@@ -163,20 +215,54 @@ impl Seed {
     async fn count(&self, plan: &Plan, work: Work, times: u64) -> Result<Counts> {
         let folder = plan.scratch()?;
         let data = folder.path().join("data");
-        copy(&Start { binary: &plan.kanat, folder: self.folder.path(), database: None }.data(), &data)?;
+        copy(
+            &Start {
+                binary: &plan.kanat,
+                folder: self.folder.path(),
+                database: None,
+            }
+            .data(),
+            &data,
+        )?;
         let counts = folder.path().join("counts");
         std::fs::create_dir(&counts)?;
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--quiet", "--separate-threads=yes"]);
-        valgrind.args([work::COUNTED, work::WRITER].map(|function| format!("--toggle-collect={function}")));
-        valgrind.arg(format!("--callgrind-out-file={}", counts.join("out").display()));
-        valgrind.arg(std::env::current_exe()?).args(["--kanat", "-", "work", "--work", work.name()]);
+        valgrind.args(
+            [work::COUNTED, work::WRITER].map(|function| format!("--toggle-collect={function}")),
+        );
+        valgrind.arg(format!(
+            "--callgrind-out-file={}",
+            counts.join("out").display()
+        ));
+        valgrind.arg(std::env::current_exe()?).args([
+            "--kanat",
+            "-",
+            "work",
+            "--work",
+            work.name(),
+        ]);
         valgrind
-            .args(["--times", &times.to_string(), "--webhook", &self.webhook, "--key", &self.key, "--data"])
+            .args([
+                "--times",
+                &times.to_string(),
+                "--webhook",
+                &self.webhook,
+                "--key",
+                &self.key,
+                "--data",
+            ])
             .arg(data);
-        let output = valgrind.output().await.context("cannot run valgrind: apt-get install valgrind")?;
+        let output = valgrind
+            .output()
+            .await
+            .context("cannot run valgrind: apt-get install valgrind")?;
         if !output.status.success() {
-            bail!("{} failed: {}", work.name(), String::from_utf8_lossy(&output.stderr));
+            bail!(
+                "{} failed: {}",
+                work.name(),
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         Counts::of(&counts)
     }
@@ -187,7 +273,8 @@ impl Counts {
     fn of(folder: &Path) -> Result<Self> {
         let mut counts = Self::default();
         for file in std::fs::read_dir(folder)? {
-            let text = std::fs::read_to_string(file?.path()).context("cannot read what callgrind counted")?;
+            let text = std::fs::read_to_string(file?.path())
+                .context("cannot read what callgrind counted")?;
             if text.contains(work::COUNTED) {
                 counts.serving += total(&text)?;
             } else if text.contains(work::WRITER) {
@@ -199,6 +286,12 @@ impl Counts {
 }
 
 fn total(text: &str) -> Result<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
-    line.context("callgrind counted nothing")?.trim().parse().context("callgrind counted no number")
+    let line = text.lines().find_map(|line| {
+        line.strip_prefix("totals: ")
+            .or_else(|| line.strip_prefix("summary: "))
+    });
+    line.context("callgrind counted nothing")?
+        .trim()
+        .parse()
+        .context("callgrind counted no number")
 }

@@ -1,6 +1,7 @@
-//! The load. In a closed loop each connection posts one order after another and waits for its answer; in an open one orders
-//! are due at fixed instants, whether or not earlier ones were answered, and latencies count from the instant that an order
-//! was due: a server that stands still is charged for all that came due meanwhile.
+//! The load. In a closed loop each connection posts one order after another and waits for its
+//! answer; in an open one orders are due at fixed instants, whether or not earlier ones were
+//! answered, and latencies count from the instant that an order was due: a server that stands still
+//! is charged for all that came due meanwhile.
 
 mod open;
 
@@ -25,7 +26,8 @@ use crate::order;
 /// Numbers that one connection may give to its orders.
 const BLOCK: u64 = 10_000_000;
 
-/// Each connection of each load has numbers of its own, so that every order of a run can be told from every other.
+/// Each connection of each load has numbers of its own, so that every order of a run can be told
+/// from every other.
 static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 /// An order that was answered as it should be.
@@ -48,7 +50,11 @@ impl Outcome {
     fn new(acked: Vec<Acked>, elapsed: Duration) -> Self {
         let mut latencies: Vec<u64> = acked.iter().map(|acked| acked.nanos).collect();
         latencies.sort_unstable();
-        Self { acked, elapsed, latencies }
+        Self {
+            acked,
+            elapsed,
+            latencies,
+        }
     }
 
     pub fn per_second(&self) -> f64 {
@@ -71,7 +77,13 @@ pub struct Call {
 impl Call {
     /// Posts orders to a webhook.
     pub fn webhook(path: &str) -> Self {
-        Self { method: Method::POST, path: path.to_owned(), bearer: None, body: order::order, status: 202 }
+        Self {
+            method: Method::POST,
+            path: path.to_owned(),
+            bearer: None,
+            body: order::order,
+            status: 202,
+        }
     }
 }
 
@@ -105,11 +117,15 @@ pub async fn until(
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
     for _ in 0..connections {
-        let (call, until) = (call.clone(), until.clone());
+        let call = call.clone();
+        let until = until.clone();
         tasks.spawn(async move {
             let mut caller = Caller::connect(address, call, start).await?;
             let mut acked = Vec::with_capacity(1 << 16);
-            caller.repeat(begun, &until, &mut acked).await.map(|()| acked)
+            caller
+                .repeat(begun, &until, &mut acked)
+                .await
+                .map(|()| acked)
         });
     }
     let mut acked = Vec::new();
@@ -130,16 +146,29 @@ struct Caller {
 
 impl Caller {
     async fn connect(address: SocketAddr, call: Call, start: Instant) -> Result<Self> {
-        let stream = TcpStream::connect(address).await.context("cannot connect")?;
+        let stream = TcpStream::connect(address)
+            .await
+            .context("cannot connect")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let next = NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) * BLOCK;
-        Ok(Self { sender, call, start, next, _driver: driver })
+        Ok(Self {
+            sender,
+            call,
+            start,
+            next,
+            _driver: driver,
+        })
     }
 
-    async fn repeat(&mut self, begun: Instant, until: &Until, acked: &mut Vec<Acked>) -> Result<()> {
+    async fn repeat(
+        &mut self,
+        begun: Instant,
+        until: &Until,
+        acked: &mut Vec<Acked>,
+    ) -> Result<()> {
         loop {
             let due = Instant::now();
             match until {
@@ -150,7 +179,9 @@ impl Caller {
                         return Ok(());
                     }
                     // The server that was killed owes no answer.
-                    let Ok(one) = self.send(due).await else { return Ok(()) };
+                    let Ok(one) = self.send(due).await else {
+                        return Ok(());
+                    };
                     answered.fetch_add(1, Ordering::Relaxed);
                     acked.push(one);
                 }
@@ -163,8 +194,12 @@ impl Caller {
         let number = self.next;
         self.next += 1;
         let body = (self.call.body)(number, nanos(due - self.start));
-        let mut request = Request::builder().method(self.call.method.clone()).uri(&self.call.path);
-        request = request.header("host", "bench").header("content-type", "application/json");
+        let mut request = Request::builder()
+            .method(self.call.method.clone())
+            .uri(&self.call.path);
+        request = request
+            .header("host", "bench")
+            .header("content-type", "application/json");
         if let Some(bearer) = &self.call.bearer {
             request = request.header("authorization", format!("Bearer {bearer}"));
         }
@@ -174,9 +209,15 @@ impl Caller {
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
         if status != self.call.status {
-            bail!("the server answered {status}: {}", String::from_utf8_lossy(&body));
+            bail!(
+                "the server answered {status}: {}",
+                String::from_utf8_lossy(&body)
+            );
         }
-        Ok(Acked { number, nanos: nanos(due.elapsed()) })
+        Ok(Acked {
+            number,
+            nanos: nanos(due.elapsed()),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
-//! Measures a `dist` build of Kanat on this machine's loopback, beside servers that do less on the same disk in the same
-//! run. Absolute figures belong to the machine; the ratios are what to compare.
+//! Measures a `dist` build of Kanat on this machine's loopback, beside servers that do less on the
+//! same disk in the same run. Absolute figures belong to the machine; the ratios are what to
+//! compare.
 
 mod adapter;
 mod api;
@@ -75,11 +76,14 @@ struct Arguments {
 enum Role {
     /// Measures adapters alone: calls a second and the time of one.
     Adapter,
-    /// Measures published APIs alone, with one connection and with many, beside servers that do less.
+    /// Measures published APIs alone, with one connection and with many, beside servers that do
+    /// less.
     Api,
-    /// Measures a former build and the present one in turn, and fails when the present one takes more CPU time.
+    /// Measures a former build and the present one in turn, and fails when the present one takes
+    /// more CPU time.
     Pair(pair::Task),
-    /// Counts the instructions of the hot paths, and fails when they are more than those that were committed.
+    /// Counts the instructions of the hot paths, and fails when they are more than those that were
+    /// committed.
     Instructions {
         /// The committed figures.
         #[arg(long)]
@@ -130,14 +134,19 @@ async fn run(arguments: Arguments) -> Result<()> {
             let task = task.clone();
             tokio::task::spawn_blocking(move || instructions::work::run(&task)).await?
         }
-        Some(Role::Instructions { figures, write }) => instructions::check(&plan, figures, *write).await,
+        Some(Role::Instructions { figures, write }) => {
+            instructions::check(&plan, figures, *write).await
+        }
         Some(Role::Pair(task)) => pair::measure(&plan, task).await,
         Some(Role::Adapter) => {
             print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);
             Ok(())
         }
         Some(Role::Api) => {
-            print!("{}", api::measure(&api::Plan::of(&plan, vec![1, plan.sizes.connections])).await?);
+            print!(
+                "{}",
+                api::measure(&api::Plan::of(&plan, vec![1, plan.sizes.connections])).await?
+            );
             Ok(())
         }
         None => arguments.measure(&plan).await,
@@ -146,7 +155,11 @@ async fn run(arguments: Arguments) -> Result<()> {
 
 impl Arguments {
     fn plan(&self) -> Plan {
-        let mut sizes = if self.quick { Sizes::quick() } else { Sizes::full() };
+        let mut sizes = if self.quick {
+            Sizes::quick()
+        } else {
+            Sizes::full()
+        };
         sizes.connections = self.connections.unwrap_or(sizes.connections);
         sizes.messages = self.messages.unwrap_or(sizes.messages);
         Plan {
@@ -154,7 +167,11 @@ impl Arguments {
             peers: self.peers.clone(),
             folder: self.folder.clone(),
             rounds: if self.quick { 1 } else { self.rounds.max(1) },
-            length: if self.quick { Duration::from_millis(200) } else { Duration::from_secs(self.seconds) },
+            length: if self.quick {
+                Duration::from_millis(200)
+            } else {
+                Duration::from_secs(self.seconds)
+            },
             sizes,
         }
     }
@@ -164,18 +181,25 @@ impl Arguments {
         let asked: Vec<String> = self.only.iter().map(|name| name.to_uppercase()).collect();
         let is_asked = |name: &&str| asked.iter().any(|asked| asked == name);
         for name in &asked {
-            let known = Group::ALL.iter().any(|group| group.names().contains(&name.as_str()));
+            let known = Group::ALL
+                .iter()
+                .any(|group| group.names().contains(&name.as_str()));
             ensure!(known, "there is no measure {name}: they are P1 to P12");
         }
         let groups = Group::ALL.into_iter();
-        Ok(groups.filter(|group| asked.is_empty() || group.names().iter().any(is_asked)).collect())
+        Ok(groups
+            .filter(|group| asked.is_empty() || group.names().iter().any(is_asked))
+            .collect())
     }
 
     async fn measure(&self, plan: &Plan) -> Result<()> {
         let begun = Instant::now();
         let (mut findings, mut runs): (Vec<Finding>, Vec<Row>) = Default::default();
         for group in self.groups()? {
-            let found = group.run(plan).await.with_context(|| group.names().join(", "))?;
+            let found = group
+                .run(plan)
+                .await
+                .with_context(|| group.names().join(", "))?;
             eprint!("{}", page::table(&found.findings));
             findings.extend(found.findings);
             runs.extend(found.runs);
@@ -194,7 +218,8 @@ impl Arguments {
 fn write(folder: &Path, findings: &[Finding], runs: &[Row], plan: &Plan) -> Result<()> {
     let page = page::write(findings, runs, &machine::describe(&plan.kanat), plan.rounds);
     std::fs::write(folder.join("benchmarks.md"), page).context("cannot write benchmarks.md")?;
-    std::fs::write(folder.join("benchmarks.svg"), plot::draw(findings)).context("cannot write benchmarks.svg")
+    std::fs::write(folder.join("benchmarks.svg"), plot::draw(findings))
+        .context("cannot write benchmarks.svg")
 }
 
 #[cfg(test)]
@@ -202,7 +227,9 @@ mod tests {
     use super::*;
 
     fn groups(only: &[&str]) -> Option<Vec<Group>> {
-        let line = ["bench", "--kanat", "-"].into_iter().chain(only.iter().flat_map(|only| ["--only", *only]));
+        let line = ["bench", "--kanat", "-"]
+            .into_iter()
+            .chain(only.iter().flat_map(|only| ["--only", *only]));
         Arguments::parse_from(line).groups().ok()
     }
 

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// An order that carries its number and the instant it was sent at, in nanoseconds of the measuring process.
+/// An order that carries its number and the instant it was sent at, in nanoseconds of the measuring
+/// process.
 pub fn order(number: u64, sent_at: u64) -> String {
     format!(
         r#"{{"id":"ord-{number:010}","sent_at":{sent_at},"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","buyer":{{"id":90071992547409931,"full_name":"Ada Lovelace","email":"ada@example.com","phone":"+49 30 901820","address":{{"street":"Unter den Linden 77","zip":"10117","city":"Berlin","country":"de"}}}},"items":[{{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19}},{{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"tax":0.19}},{{"sku":"zx-0007","name":"Ink cartridge, royal blue, box of 38","qty":2,"price":23.5,"tax":0.19}}],"shipping":{{"method":"standard","price":4.9,"eta_days":3,"carrier":"post"}},"payment":{{"method":"card","brand":"visa","last4":"4242","authorised":true}},"notes":"Please leave the parcel with the neighbour on the second floor if nobody answers the door.","tags":["returning","newsletter","spring-sale"]}}"#
@@ -43,7 +44,8 @@ on_error:
 pub fn map(order: &[u8]) -> Result<Vec<u8>> {
     let source: Value = serde_json::from_slice(order)?;
     let upper = |value: &Value| value.as_str().unwrap_or_default().to_uppercase();
-    let (buyer, amount) = (&source["buyer"], source["amount"].as_f64().unwrap_or_default());
+    let buyer = &source["buyer"];
+    let amount = source["amount"].as_f64().unwrap_or_default();
     let mapped = json!({
         "order_id": source["id"],
         "sent_at": source["sent_at"],
@@ -74,8 +76,14 @@ pub fn number(delivered: &[u8]) -> Option<u64> {
 
 fn digits_after(text: &[u8], key: &[u8]) -> Option<u64> {
     let start = text.windows(key.len()).position(|window| window == key)? + key.len();
-    let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&text[start..start + digits]).ok()?.parse().ok()
+    let digits = text[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    std::str::from_utf8(&text[start..start + digits])
+        .ok()?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ const METHOD: &str = include_str!("page/method.md");
 
 /// The table alone.
 pub fn table(findings: &[Finding]) -> String {
-    let mut table =
-        String::from("| | measure | goal | measured | reached | figures |\n| --- | --- | --- | --- | --- | --- |\n");
+    let mut table = String::from(
+        "| | measure | goal | measured | reached | figures |\n| --- | --- | --- | --- | --- | --- \
+         |\n",
+    );
     for finding in findings {
         let _ = writeln!(
             table,
@@ -33,8 +35,9 @@ pub fn runs(rows: &[Row]) -> String {
         return String::new();
     }
     let mut table = String::from(
-        "| server | load | acked/s | delivered/s | answer, 50 and 99 % | at the target, 50 and 99 % | CPU seconds for 10,000 | memory \
-         at most | orders a commit |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| server | load | acked/s | delivered/s | answer, 50 and 99 % | at the target, 50 and 99 \
+         % | CPU seconds for 10,000 | memory at most | orders a commit |\n| --- | --- | --- | --- \
+         | --- | --- | --- | --- | --- |\n",
     );
     for row in rows {
         let both = |[half, most]: [f64; 2]| match half.is_finite() {
@@ -62,9 +65,10 @@ pub fn runs(rows: &[Row]) -> String {
 pub fn write(findings: &[Finding], rows: &[Row], machine: &[String], rounds: usize) -> String {
     let machine: String = machine.iter().map(|line| format!("- {line}\n")).collect();
     format!(
-        "# Benchmarks\n\nWritten by `cargo xtask bench`: do not edit. Medians of {rounds} rounds in one run; ratios are what to \
-         compare, absolute figures belong to the machine. [performance.md](performance.md) says what was not reached, why, and where \
-         the time goes.\n\n{machine}\n{}\n![Each figure beside its goal](benchmarks.svg)\n\n{}\n{METHOD}",
+        "# Benchmarks\n\nWritten by `cargo xtask bench`: do not edit. Medians of {rounds} rounds \
+         in one run; ratios are what to compare, absolute figures belong to the machine. \
+         [performance.md](performance.md) says what was not reached, why, and where the time \
+         goes.\n\n{machine}\n{}\n![Each figure beside its goal](benchmarks.svg)\n\n{}\n{METHOD}",
         table(findings),
         runs(rows)
     )
@@ -77,9 +81,19 @@ mod tests {
 
     #[test]
     fn a_goal_that_was_missed_stands_out() {
-        let missed = Finding::new("P6", "memory", Goal::AtMost(60.0), 70.0, "bare 10 MiB".to_owned()).in_units("MiB");
+        let missed = Finding::new(
+            "P6",
+            "memory",
+            Goal::AtMost(60.0),
+            70.0,
+            "bare 10 MiB".to_owned(),
+        )
+        .in_units("MiB");
         let page = write(&[missed], &[], &["machine: one".to_owned()], 5);
-        assert!(page.contains("| P6 | memory | at most 60.0 MiB | 70.0 MiB | **no** | bare 10 MiB |"), "{page}");
+        assert!(
+            page.contains("| P6 | memory | at most 60.0 MiB | 70.0 MiB | **no** | bare 10 MiB |"),
+            "{page}"
+        );
         assert!(page.contains("- machine: one\n") && page.contains("## Method"));
     }
 }

@@ -1,6 +1,8 @@
-//! A former build beside the present one: short runs of both in turn, so that whatever else the machine does falls on both.
+//! A former build beside the present one: short runs of both in turn, so that whatever else the
+//! machine does falls on both.
 //!
-//! W1 is a webhook that is stored, mapped and delivered; W2 is a call of a published API that calls nobody.
+//! W1 is a webhook that is stored, mapped and delivered; W2 is a call of a published API that calls
+//! nobody.
 
 use std::path::Path;
 
@@ -75,28 +77,53 @@ pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
                 present.cpu_us
             );
         }
-        println!("{}: rate {}, CPU {}", work.name(), spread(&ratios.rate), spread(&ratios.cpu));
+        println!(
+            "{}: rate {}, CPU {}",
+            work.name(),
+            spread(&ratios.rate),
+            spread(&ratios.cpu)
+        );
         if median(ratios.cpu.iter().copied()) > task.at_most {
             slower.push(work.name());
         }
     }
-    ensure!(slower.is_empty(), "{}: the median ratio of CPU time is above {}", slower.join(", "), task.at_most);
+    ensure!(
+        slower.is_empty(),
+        "{}: the median ratio of CPU time is above {}",
+        slower.join(", "),
+        task.at_most
+    );
     Ok(())
 }
 
 async fn run(plan: &Plan, binary: &Path, work: Work) -> Result<Figures> {
     let folder = plan.scratch()?;
-    let (connections, length) = (plan.sizes.connections, plan.length);
+    let connections = plan.sizes.connections;
+    let length = plan.length;
     match work {
         Work::Webhook => {
-            let subject = Subject::kanat(&Start { binary, folder: folder.path(), database: None }, None).await?;
+            let subject = Subject::kanat(
+                &Start {
+                    binary,
+                    folder: folder.path(),
+                    database: None,
+                },
+                None,
+            )
+            .await?;
             let run = subject.closed(connections, length).await?;
             subject.stop().await?;
-            Ok(Figures { per_second: run.delivered_per_second, cpu_us: run.cpu_us })
+            Ok(Figures {
+                per_second: run.delivered_per_second,
+                cpu_us: run.cpu_us,
+            })
         }
         Work::Call => {
             let row = api::ours(binary, folder.path(), connections, length).await?;
-            Ok(Figures { per_second: row.per_second, cpu_us: row.cpu_us })
+            Ok(Figures {
+                per_second: row.per_second,
+                cpu_us: row.cpu_us,
+            })
         }
     }
 }
@@ -121,7 +148,10 @@ impl Ratios {
 fn spread(ratios: &[f64]) -> String {
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let greatest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{:.3} ({least:.3} to {greatest:.3})", median(ratios.iter().copied()))
+    format!(
+        "{:.3} ({least:.3} to {greatest:.3})",
+        median(ratios.iter().copied())
+    )
 }
 
 #[cfg(test)]

@@ -44,7 +44,11 @@ impl Sizes {
     pub fn full() -> Self {
         Self {
             connections: 64,
-            pace: Pace { per_second: 200, length: Duration::from_secs(5), connections: 16 },
+            pace: Pace {
+                per_second: 200,
+                length: Duration::from_secs(5),
+                connections: 16,
+            },
             burst: 40_000,
             idle: (1_000, Duration::from_secs(10)),
             flows: 100_000,
@@ -59,7 +63,11 @@ impl Sizes {
     pub fn quick() -> Self {
         Self {
             connections: 8,
-            pace: Pace { per_second: 100, length: Duration::from_millis(200), connections: 4 },
+            pace: Pace {
+                per_second: 100,
+                length: Duration::from_millis(200),
+                connections: 4,
+            },
             burst: 100,
             idle: (20, Duration::from_millis(200)),
             flows: 100,
@@ -72,7 +80,8 @@ impl Sizes {
 }
 
 impl Plan {
-    /// A folder for data that is gone when it is dropped. The disk has nothing left to do of what was measured before.
+    /// A folder for data that is gone when it is dropped. The disk has nothing left to do of what
+    /// was measured before.
     pub fn scratch(&self) -> Result<TempDir> {
         let folder = match &self.folder {
             Some(parent) => tempfile::tempdir_in(parent),

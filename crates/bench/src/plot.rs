@@ -1,4 +1,5 @@
-//! The findings as a picture: for each its share of the goal, on a scale of doublings, with a line where goals are reached.
+//! The findings as a picture: for each its share of the goal, on a scale of doublings, with a line
+//! where goals are reached.
 
 use std::fmt::Write;
 
@@ -21,29 +22,56 @@ pub fn draw(findings: &[Finding]) -> String {
 "##
     );
     for doubling in -3_i32..=3 {
-        let (x, share) = (position(2_f64.powi(doubling)), 2_f64.powi(doubling));
-        let (colour, text) =
-            if doubling == 0 { ("#222222", "goal".to_owned()) } else { ("#dddddd", format!("{share}")) };
+        let x = position(2_f64.powi(doubling));
+        let share = 2_f64.powi(doubling);
+        let (colour, text) = if doubling == 0 {
+            ("#222222", "goal".to_owned())
+        } else {
+            ("#dddddd", format!("{share}"))
+        };
         let end = height - 8.0;
-        let _ = writeln!(svg, r#"<line x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{end}" stroke="{colour}"/>"#);
+        let _ = writeln!(
+            svg,
+            r#"<line x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{end}" stroke="{colour}"/>"#
+        );
         let above = TOP - 6.0;
-        let _ = writeln!(svg, r##"<text x="{x:.1}" y="{above}" text-anchor="middle" fill="#555555">{text}</text>"##);
+        let _ = writeln!(
+            svg,
+            r##"<text x="{x:.1}" y="{above}" text-anchor="middle" fill="#555555">{text}</text>"##
+        );
     }
     for (index, finding) in findings.iter().enumerate() {
         let y = TOP + ROW * index as f64 + 5.0;
-        let (goal, end) = (position(1.0), position(finding.share()));
-        let (x, width) = (goal.min(end), (end - goal).abs().max(2.0));
-        let colour = if finding.reached() { "#2a9d6f" } else { "#c8553d" };
-        let _ = writeln!(svg, r#"<rect x="{x:.1}" y="{y}" width="{width:.1}" height="14" fill="{colour}"/>"#);
-        let (text, base) = (escape(&label(finding)), y + 11.0);
-        let _ = writeln!(svg, r##"<text x="12" y="{base}" fill="#222222">{text}</text>"##);
+        let goal = position(1.0);
+        let end = position(finding.share());
+        let x = goal.min(end);
+        let width = (end - goal).abs().max(2.0);
+        let colour = if finding.reached() {
+            "#2a9d6f"
+        } else {
+            "#c8553d"
+        };
+        let _ = writeln!(
+            svg,
+            r#"<rect x="{x:.1}" y="{y}" width="{width:.1}" height="14" fill="{colour}"/>"#
+        );
+        let text = escape(&label(finding));
+        let base = y + 11.0;
+        let _ = writeln!(
+            svg,
+            r##"<text x="12" y="{base}" fill="#222222">{text}</text>"##
+        );
     }
     svg.push_str("</svg>\n");
     svg
 }
 
 fn position(share: f64) -> f64 {
-    let doublings = if share.is_finite() && share > 0.0 { share.log2() } else { -DOUBLINGS };
+    let doublings = if share.is_finite() && share > 0.0 {
+        share.log2()
+    } else {
+        -DOUBLINGS
+    };
     let middle = LABELS + (WIDTH - LABELS) / 2.0;
     let half = (WIDTH - LABELS) / 2.0 - 20.0;
     middle + doublings.clamp(-DOUBLINGS, DOUBLINGS) / DOUBLINGS * half
@@ -54,7 +82,12 @@ fn label(finding: &Finding) -> String {
     let figure = finding.figure_text();
     let room = 66_usize.saturating_sub(figure.chars().count());
     let what = if finding.what.chars().count() > room {
-        finding.what.chars().take(room.saturating_sub(3)).chain("...".chars()).collect()
+        finding
+            .what
+            .chars()
+            .take(room.saturating_sub(3))
+            .chain("...".chars())
+            .collect()
     } else {
         finding.what.replace('`', "")
     };
@@ -62,7 +95,9 @@ fn label(finding: &Finding) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -72,9 +107,11 @@ mod tests {
 
     #[test]
     fn each_finding_has_a_bar_on_its_side_of_the_line() {
-        let finding = |figure| Finding::new("P1", "a < b", Goal::AtLeast(1.0), figure, String::new());
+        let finding =
+            |figure| Finding::new("P1", "a < b", Goal::AtLeast(1.0), figure, String::new());
         let svg = draw(&[finding(2.0), finding(0.5), finding(f64::NAN)]);
-        assert_eq!((svg.matches("#2a9d6f").count(), svg.matches("#c8553d").count()), (1, 2));
+        assert_eq!(svg.matches("#2a9d6f").count(), 1);
+        assert_eq!(svg.matches("#c8553d").count(), 2);
         assert!(svg.contains("a &lt; b: 0.50") && svg.ends_with("</svg>\n"));
         assert!(position(2.0) > position(1.0) && position(0.5) < position(1.0));
     }

@@ -37,15 +37,25 @@ pub fn cpu(pid: u32) -> Result<Cpu> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
     // Fields 14 to 17 of stat, in ticks of a hundredth of a second.
-    let ticks: Vec<u64> = fields.split_whitespace().skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
-    let [user, system, children_user, children_system] = ticks[..] else { bail!("unreadable stat") };
+    let ticks: Vec<u64> = fields
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let [user, system, children_user, children_system] = ticks[..] else {
+        bail!("unreadable stat")
+    };
     let time = |ticks: u64| Duration::from_millis(ticks * 10);
-    Ok(Cpu { own: time(user + system), ended_children: time(children_user + children_system) })
+    Ok(Cpu {
+        own: time(user + system),
+        ended_children: time(children_user + children_system),
+    })
 }
 
 impl Server {
-    /// Starts `command` and waits for its first line, which ends with the address that it listens on. Standard error goes
-    /// to `log`.
+    /// Starts `command` and waits for its first line, which ends with the address that it listens
+    /// on. Standard error goes to `log`.
     pub async fn start(command: &mut Command, log: &Path) -> Result<Self> {
         let log = std::fs::File::create(log).context("cannot make the server's log")?;
         let mut child = command
@@ -55,17 +65,30 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .context("cannot start the server")?;
-        let stdout = child.stdout.take().context("the server has no standard output")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the server has no standard output")?;
         let mut lines = BufReader::new(stdout).lines();
-        let line = lines.next_line().await?.context("the server ended before it listened")?;
+        let line = lines
+            .next_line()
+            .await?
+            .context("the server ended before it listened")?;
         let address = line.rsplit("http://").next().unwrap_or_default();
-        let address = address.trim().parse().with_context(|| format!("no address in {line:?}"))?;
+        let address = address
+            .trim()
+            .parse()
+            .with_context(|| format!("no address in {line:?}"))?;
         Ok(Self { child, address })
     }
 
     /// Starts `command`, which says nothing, and waits until it takes connections at `address`.
     pub async fn start_at(command: &mut Command, address: std::net::SocketAddr) -> Result<Self> {
-        let mut child = command.stdin(Stdio::null()).kill_on_drop(true).spawn().context("cannot start the server")?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start the server")?;
         while TcpStream::connect(address).await.is_err() {
             if let Some(status) = child.try_wait()? {
                 bail!("the server ended before it listened: {status}");
@@ -80,10 +103,17 @@ impl Server {
         let pid = self.pid()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
         let kib = |name: &str| {
-            let rest = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line in status")?;
+            let rest = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .context("no such line in status")?;
             anyhow::Ok(rest.trim().trim_end_matches(" kB").parse()?)
         };
-        Ok(Usage { cpu: cpu(pid)?.own, memory_kib: kib("VmRSS:")?, peak_memory_kib: kib("VmHWM:")? })
+        Ok(Usage {
+            cpu: cpu(pid)?.own,
+            memory_kib: kib("VmRSS:")?,
+            peak_memory_kib: kib("VmHWM:")?,
+        })
     }
 
     /// Kills the process at once, as a crash would.
@@ -98,7 +128,11 @@ impl Server {
     /// Asks the process to stop, and waits until it has.
     pub async fn stop(mut self) -> Result<()> {
         if let Some(pid) = self.child.id() {
-            Command::new("kill").arg("-TERM").arg(pid.to_string()).status().await?;
+            Command::new("kill")
+                .arg("-TERM")
+                .arg(pid.to_string())
+                .status()
+                .await?;
         }
         self.child.wait().await?;
         Ok(())

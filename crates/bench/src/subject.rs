@@ -46,7 +46,8 @@ pub struct Run {
     pub ack_p50_ms: f64,
     pub ack_p99_ms: f64,
     pub delivered_per_second: f64,
-    /// From sending, or from when it was due, to the target; not a number where nothing is delivered.
+    /// From sending, or from when it was due, to the target; not a number where nothing is
+    /// delivered.
     pub end_to_end_p50_ms: f64,
     pub end_to_end_p99_ms: f64,
     /// Microseconds a message, of the server alone.
@@ -78,11 +79,27 @@ impl Subject {
     pub async fn rows(cluster: &Arc<Cluster>, url: &str, folder: &Path) -> Result<Self> {
         let target = Target::start().await?;
         let server = bare::rows::start(folder, url, target.address).await?;
-        Ok(Self::of_bare(server, target, true, Some(Arc::clone(cluster))))
+        Ok(Self::of_bare(
+            server,
+            target,
+            true,
+            Some(Arc::clone(cluster)),
+        ))
     }
 
-    fn of_bare(server: Server, target: Target, delivers: bool, postgres: Option<Arc<Cluster>>) -> Self {
-        Self { server: Running::Bare(Box::new(server)), target, path: "/".to_owned(), delivers, postgres }
+    fn of_bare(
+        server: Server,
+        target: Target,
+        delivers: bool,
+        postgres: Option<Arc<Cluster>>,
+    ) -> Self {
+        Self {
+            server: Running::Bare(Box::new(server)),
+            target,
+            path: "/".to_owned(),
+            delivers,
+            postgres,
+        }
     }
 
     /// Kanat with one flow.
@@ -93,8 +110,19 @@ impl Subject {
         Ok(Self::of_kanat(kanat, target, path, postgres))
     }
 
-    pub fn of_kanat(kanat: Kanat, target: Target, path: String, postgres: Option<Arc<Cluster>>) -> Self {
-        Self { server: Running::Kanat(Box::new(kanat)), target, path, delivers: true, postgres }
+    pub fn of_kanat(
+        kanat: Kanat,
+        target: Target,
+        path: String,
+        postgres: Option<Arc<Cluster>>,
+    ) -> Self {
+        Self {
+            server: Running::Kanat(Box::new(kanat)),
+            target,
+            path,
+            delivers: true,
+            postgres,
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -111,17 +139,37 @@ impl Subject {
     /// Under a closed loop, after a tenth of it that is not counted.
     pub async fn closed(&self, connections: usize, length: Duration) -> Result<Run> {
         let call = Call::webhook(&self.path);
-        let first = load::closed(self.address(), &call, connections, length / 10, self.target.start).await?;
+        let first = load::closed(
+            self.address(),
+            &call,
+            connections,
+            length / 10,
+            self.target.start,
+        )
+        .await?;
         self.finish(&first).await?;
         let before = self.before().await?;
-        let outcome = load::closed(self.address(), &call, connections, length, self.target.start).await?;
+        let outcome = load::closed(
+            self.address(),
+            &call,
+            connections,
+            length,
+            self.target.start,
+        )
+        .await?;
         self.run(before, &outcome).await
     }
 
     /// Under an open loop.
     pub async fn open(&self, pace: Pace) -> Result<Run> {
         let before = self.before().await?;
-        let outcome = load::open(self.address(), &Call::webhook(&self.path), pace, self.target.start).await?;
+        let outcome = load::open(
+            self.address(),
+            &Call::webhook(&self.path),
+            pace,
+            self.target.start,
+        )
+        .await?;
         self.run(before, &outcome).await
     }
 
@@ -143,17 +191,25 @@ impl Subject {
             Running::Kanat(kanat) => kanat.commits().await?,
         };
         let cpu = self.server().usage()?.cpu;
-        Ok(Before { at: Instant::now(), cpu, postgres_cpu: self.postgres_cpu()?, commits })
+        Ok(Before {
+            at: Instant::now(),
+            cpu,
+            postgres_cpu: self.postgres_cpu()?,
+            commits,
+        })
     }
 
     async fn run(&self, before: Before, load: &Outcome) -> Result<Run> {
         let arrived = self.finish(load).await?;
-        let (after, messages) = (self.server().usage()?, load.acked.len().max(1) as f64);
+        let after = self.server().usage()?;
+        let messages = load.acked.len().max(1) as f64;
         let commits = match &self.server {
             Running::Bare(_) => f64::NAN,
             Running::Kanat(kanat) => kanat.commits().await?,
         };
-        let (mut delivered, mut end_to_end, mut doubles) = (f64::NAN, [f64::NAN; 2], 0);
+        let mut delivered = f64::NAN;
+        let mut end_to_end = [f64::NAN; 2];
+        let mut doubles = 0;
         if let Some(arrived) = arrived {
             let elapsed = arrived.last.map_or(load.elapsed, |last| last - before.at);
             delivered = arrived.latencies.len() as f64 / elapsed.as_secs_f64();
@@ -183,19 +239,31 @@ impl Subject {
         }
         let arrived = self.target.collect(&load.acked).await;
         if arrived.lost > 0 {
-            bail!("{} orders were acked, {} of them did not arrive", load.acked.len(), arrived.lost);
+            bail!(
+                "{} orders were acked, {} of them did not arrive",
+                load.acked.len(),
+                arrived.lost
+            );
         }
         Ok(Some(arrived))
     }
 
     fn postgres_cpu(&self) -> Result<Duration> {
         let mut sum = Duration::ZERO;
-        let Some(cluster) = &self.postgres else { return Ok(sum) };
+        let Some(cluster) = &self.postgres else {
+            return Ok(sum);
+        };
         let processes = cluster.processes()?;
         for (index, pid) in processes.into_iter().enumerate() {
-            // One that ended between the two looks is counted with the first, which starts the others.
+            // One that ended between the two looks is counted with the first, which starts the
+            // others.
             let Ok(cpu) = process::cpu(pid) else { continue };
-            sum += cpu.own + if index == 0 { cpu.ended_children } else { Duration::ZERO };
+            sum += cpu.own
+                + if index == 0 {
+                    cpu.ended_children
+                } else {
+                    Duration::ZERO
+                };
         }
         Ok(sum)
     }

@@ -1,4 +1,5 @@
-//! The target: takes deliveries, and notes which orders came, how long each was on its way, and which came twice.
+//! The target: takes deliveries, and notes which orders came, how long each was on its way, and
+//! which came twice.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -50,8 +51,11 @@ pub struct Arrived {
 
 impl Target {
     pub async fn start() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen")?;
-        let (address, start) = (listener.local_addr()?, Instant::now());
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("cannot listen")?;
+        let address = listener.local_addr()?;
+        let start = Instant::now();
         let arrivals = Arc::new(Mutex::new(Vec::new()));
         let notes = Arc::clone(&arrivals);
         let service = tower::service_fn(move |request: Request<Inbound>| {
@@ -64,13 +68,25 @@ impl Target {
             }
         });
         let mut task = JoinSet::new();
-        task.spawn(server::serve(listener, service, Options::default(), CancellationToken::new()));
-        Ok(Self { address, start, arrivals, _task: task })
+        task.spawn(server::serve(
+            listener,
+            service,
+            Options::default(),
+            CancellationToken::new(),
+        ));
+        Ok(Self {
+            address,
+            start,
+            arrivals,
+            _task: task,
+        })
     }
 
-    /// Waits until each of these has arrived, or nothing arrives any more; then forgets all that came.
+    /// Waits until each of these has arrived, or nothing arrives any more; then forgets all that
+    /// came.
     pub async fn collect(&self, acked: &[Acked]) -> Arrived {
-        let (mut former, mut still_since) = (0, Instant::now());
+        let mut former = 0;
+        let mut still_since = Instant::now();
         loop {
             let count = self.lock().len();
             let silent = still_since.elapsed() > SILENCE;
@@ -97,7 +113,12 @@ impl Arrived {
     fn of(arrivals: &[Arrival], acked: &[Acked]) -> Self {
         let mut awaited: HashSet<u64> = acked.iter().map(|acked| acked.number).collect();
         let mut seen = HashSet::with_capacity(arrivals.len());
-        let mut arrived = Self { latencies: Vec::with_capacity(acked.len()), lost: 0, doubles: 0, last: None };
+        let mut arrived = Self {
+            latencies: Vec::with_capacity(acked.len()),
+            lost: 0,
+            doubles: 0,
+            last: None,
+        };
         for arrival in arrivals {
             if !seen.insert(arrival.number) {
                 arrived.doubles += 1;
@@ -114,9 +135,14 @@ impl Arrived {
 
 fn note(arrivals: &Mutex<Vec<Arrival>>, body: &[u8], start: Instant) {
     let at = Instant::now();
-    let (Some(number), Some(sent_at)) = (order::number(body), order::sent_at(body)) else { return };
+    let (Some(number), Some(sent_at)) = (order::number(body), order::sent_at(body)) else {
+        return;
+    };
     let nanos = load::nanos(at - start).saturating_sub(sent_at);
-    arrivals.lock().unwrap_or_else(PoisonError::into_inner).push(Arrival { number, nanos, at });
+    arrivals
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Arrival { number, nanos, at });
 }
 
 #[cfg(test)]
@@ -125,9 +151,18 @@ mod tests {
 
     #[test]
     fn each_order_counts_once_and_what_did_not_come_is_missed() {
-        let arrival = |number| Arrival { number, nanos: number, at: Instant::now() };
+        let arrival = |number| Arrival {
+            number,
+            nanos: number,
+            at: Instant::now(),
+        };
         let acked = |number| Acked { number, nanos: 0 };
-        let arrived = Arrived::of(&[arrival(3), arrival(1), arrival(3), arrival(9)], &[acked(1), acked(2), acked(3)]);
-        assert_eq!((arrived.lost, arrived.doubles, arrived.latencies), (1, 1, vec![1, 3]));
+        let arrived = Arrived::of(
+            &[arrival(3), arrival(1), arrival(3), arrival(9)],
+            &[acked(1), acked(2), acked(3)],
+        );
+        assert_eq!(arrived.lost, 1);
+        assert_eq!(arrived.doubles, 1);
+        assert_eq!(arrived.latencies, vec![1, 3]);
     }
 }

@@ -1,5 +1,6 @@
-//! What an instance of an entry can do, and the call that an action makes of its params: where each goes, and how it is
-//! written there. What may be in the params is said by the request schema, see `schema.rs`.
+//! What an instance of an entry can do, and the call that an action makes of its params: where each
+//! goes, and how it is written there. What may be in the params is said by the request schema, see
+//! `schema.rs`.
 
 mod text;
 
@@ -13,8 +14,8 @@ use crate::schema::{self, Schema};
 
 /// Something that an instance of an entry can do.
 ///
-/// The request schema describes all params of a call as one object. Those that `path` and `headers` name go there, those
-/// of `query` into the query; the others are what `body` says.
+/// The request schema describes all params of a call as one object. Those that `path` and `headers`
+/// name go there, those of `query` into the query; the others are what `body` says.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
@@ -26,18 +27,22 @@ pub struct Action {
     pub description: String,
     /// HTTP method, in capitals.
     pub method: String,
-    /// Under the base URL; `{param}` stands for a param as one segment, `{+param}` for one that may hold slashes.
+    /// Under the base URL; `{param}` stands for a param as one segment, `{+param}` for one that may
+    /// hold slashes.
     pub path: String,
-    /// Params that go into the query; the others too where there is no body. Of `+param` its members do.
+    /// Params that go into the query; the others too where there is no body. Of `+param` its
+    /// members do.
     #[serde(default)]
     pub query: Vec<String>,
-    /// Headers of every call, names with texts in which `{param}` stands for a param. One whose params are missing is left out.
+    /// Headers of every call, names with texts in which `{param}` stands for a param. One whose
+    /// params are missing is left out.
     #[serde(default, deserialize_with = "pairs")]
     pub headers: Vec<(String, String)>,
     /// What becomes of the params that go nowhere else; by its method when it is left out.
     #[serde(default)]
     pub body: Option<Body>,
-    /// JSON Schema of the params, as JSON text. A `default` of a member is sent where the caller leaves it out.
+    /// JSON Schema of the params, as JSON text. A `default` of a member is sent where the caller
+    /// leaves it out.
     #[serde(deserialize_with = "json_text")]
     pub request_schema: String,
     /// JSON Schema of the answer's body, as JSON text.
@@ -56,7 +61,8 @@ pub struct Action {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
-    /// The path of what tells, from the answer's root: names and places of a list with dots between, `*` for any name.
+    /// The path of what tells, from the answer's root: names and places of a list with dots
+    /// between, `*` for any name.
     member: String,
     /// Its value, when the call was refused. Left out: any but null, false, 0 and what is empty.
     #[serde(default)]
@@ -84,9 +90,14 @@ impl Refusal {
             Some(value) => found == value,
             None => is_something(found),
         };
-        at(&answer, &self.member).into_iter().find(|found| tells(found))?;
+        at(&answer, &self.member)
+            .into_iter()
+            .find(|found| tells(found))?;
         let whys = at(&answer, &self.message);
-        let why = whys.into_iter().find_map(serde_json::Value::as_str).unwrap_or("it does not say why");
+        let why = whys
+            .into_iter()
+            .find_map(serde_json::Value::as_str)
+            .unwrap_or("it does not say why");
         Some(format!("the provider refused the call: {why}"))
     }
 }
@@ -115,7 +126,10 @@ impl Refusals {
 fn at<'a>(answer: &'a serde_json::Value, path: &str) -> Vec<&'a serde_json::Value> {
     let mut found = vec![answer];
     for name in path.split('.') {
-        found = found.into_iter().flat_map(|value| members_of(value, name)).collect();
+        found = found
+            .into_iter()
+            .flat_map(|value| members_of(value, name))
+            .collect();
     }
     found
 }
@@ -124,9 +138,12 @@ fn members_of<'a>(value: &'a serde_json::Value, name: &str) -> Vec<&'a serde_jso
     match value {
         serde_json::Value::Object(members) if name == "*" => members.values().collect(),
         serde_json::Value::Object(members) => members.get(name).into_iter().collect(),
-        serde_json::Value::Array(items) => {
-            name.parse().ok().and_then(|place: usize| items.get(place)).into_iter().collect()
-        }
+        serde_json::Value::Array(items) => name
+            .parse()
+            .ok()
+            .and_then(|place: usize| items.get(place))
+            .into_iter()
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -156,8 +173,8 @@ pub enum Body {
     Form,
 }
 
-/// A call that is ready for an instance: its URL is still to be made (`Instance::request_url`), the instance's headers and
-/// credentials are still to be added (`Instance::apply_auth`).
+/// A call that is ready for an instance: its URL is still to be made (`Instance::request_url`), the
+/// instance's headers and credentials are still to be added (`Instance::apply_auth`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// HTTP method.
@@ -194,22 +211,29 @@ impl Action {
         let request = parsed(&self.request_schema);
         self.defaults = schema::defaults(&request);
         self.schema = Some(Schema::new(request).map_err(|why| format!("request_schema {why}"))?);
-        Schema::new(parsed(&self.response_schema)).map_err(|why| format!("response_schema {why}"))?;
+        Schema::new(parsed(&self.response_schema))
+            .map_err(|why| format!("response_schema {why}"))?;
         self.refusal = refusal.clone();
         Ok(())
     }
 
     /// What is wrong with params by the request schema, each fault under its path from `params`.
     pub fn check(&self, params: &str) -> Vec<FieldError> {
-        let Some(schema) = &self.schema else { return Vec::new() };
+        let Some(schema) = &self.schema else {
+            return Vec::new();
+        };
         match serde_json::from_str(params) {
             Ok(params) => schema.faults(&params, "params"),
-            Err(_) => vec![FieldError::new("params", "hold a number or a nesting that cannot be checked")],
+            Err(_) => vec![FieldError::new(
+                "params",
+                "hold a number or a nesting that cannot be checked",
+            )],
         }
     }
 
-    /// Returns how closely its path is that of `segments`, the greater the closer: a literal segment before a param, and a
-    /// param of one segment before one that may hold slashes. `None` when it is another path.
+    /// Returns how closely its path is that of `segments`, the greater the closer: a literal
+    /// segment before a param, and a param of one segment before one that may hold slashes. `None`
+    /// when it is another path.
     pub(crate) fn closeness(&self, segments: &[&str]) -> Option<Vec<u8>> {
         let template: Vec<&str> = self.path.trim_matches('/').split('/').collect();
         let mut closeness = Vec::with_capacity(template.len());
@@ -236,14 +260,20 @@ impl Action {
         self.refusal.told_by(body)
     }
 
-    /// The call for these params, a JSON object that has been checked. Numbers in the body keep their digits.
+    /// The call for these params, a JSON object that has been checked. Numbers in the body keep
+    /// their digits.
     pub fn call(&self, params: &str) -> Result<Call, ParamError> {
-        let method = Method::from_bytes(self.method.as_bytes())
-            .map_err(|_| wrong("", format!("the action's method {:?} is none of HTTP", self.method)))?;
+        let method = Method::from_bytes(self.method.as_bytes()).map_err(|_| {
+            wrong(
+                "",
+                format!("the action's method {:?} is none of HTTP", self.method),
+            )
+        })?;
         let mut params = Params::new(members(params), &self.defaults);
         let mut endpoint = self.fill_path(&mut params)?;
         let mut headers = self.fill_headers(&mut params)?;
-        let (mut rest, mut query) = params.split(|name| self.query_params().any(|known| known == name));
+        let (mut rest, mut query) =
+            params.split(|name| self.query_params().any(|known| known == name));
         let body = match self.body() {
             Body::None => {
                 query.append(&mut rest);
@@ -260,17 +290,32 @@ impl Action {
         };
         text::write_query(&self.spread(query), &mut endpoint);
         if let Some((kind, _)) = &body {
-            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
+            headers
+                .entry(header::CONTENT_TYPE)
+                .or_insert(HeaderValue::from_static(kind));
         }
-        Ok(Call { method, endpoint, headers, body: body.map(|(_, body)| body) })
+        Ok(Call {
+            method,
+            endpoint,
+            headers,
+            body: body.map(|(_, body)| body),
+        })
     }
 
     /// Puts the members of those params that the query names with a plus in their place.
     fn spread<'p>(&self, query: Vec<(String, &'p str)>) -> Vec<(String, &'p str)> {
         let mut spread = Vec::with_capacity(query.len());
         for (name, value) in query {
-            if self.query.iter().any(|known| known.strip_prefix('+') == Some(&name)) {
-                spread.extend(members(value).into_iter().map(|(key, value)| (decode(key).into_owned(), value)));
+            if self
+                .query
+                .iter()
+                .any(|known| known.strip_prefix('+') == Some(&name))
+            {
+                spread.extend(
+                    members(value)
+                        .into_iter()
+                        .map(|(key, value)| (decode(key).into_owned(), value)),
+                );
             } else {
                 spread.push((name, value));
             }
@@ -280,7 +325,9 @@ impl Action {
 
     /// The names of the params that go into the query, where the action says so.
     pub(crate) fn query_params(&self) -> impl Iterator<Item = &str> {
-        self.query.iter().map(|name| name.strip_prefix('+').unwrap_or(name))
+        self.query
+            .iter()
+            .map(|name| name.strip_prefix('+').unwrap_or(name))
     }
 
     /// The names of the params that the path takes, and whether each may hold slashes.
@@ -298,7 +345,9 @@ impl Action {
 
     /// The param that is the whole path, where the action is for any path.
     pub fn open_path(&self) -> Option<&str> {
-        self.path.strip_prefix("/{+").and_then(|rest| rest.strip_suffix('}'))
+        self.path
+            .strip_prefix("/{+")
+            .and_then(|rest| rest.strip_suffix('}'))
     }
 
     fn fill_path(&self, params: &mut Params) -> Result<String, ParamError> {
@@ -306,7 +355,9 @@ impl Action {
             Some(name) => text::path(name, params.value(name)),
             None => text::segment(name, params.value(name)),
         })?;
-        params.used.extend(self.path_params().map(|(name, _)| name.to_owned()));
+        params
+            .used
+            .extend(self.path_params().map(|(name, _)| name.to_owned()));
         Ok(filled)
     }
 
@@ -340,38 +391,58 @@ struct Params<'p> {
 
 impl<'p> Params<'p> {
     fn new(given: Vec<(&'p str, &'p str)>, defaults: &'p [(String, String)]) -> Self {
-        let mut members: Vec<_> = given.into_iter().map(|(key, value)| (decode(key).into_owned(), value)).collect();
+        let mut members: Vec<_> = given
+            .into_iter()
+            .map(|(key, value)| (decode(key).into_owned(), value))
+            .collect();
         for (name, value) in defaults {
             if !members.iter().any(|(key, _)| key == name) {
                 members.push((name.clone(), value));
             }
         }
-        Self { members, used: Vec::new() }
+        Self {
+            members,
+            used: Vec::new(),
+        }
     }
 
     fn value(&self, name: &str) -> Option<&'p str> {
-        self.members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
+        self.members
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| *value)
     }
 
     /// What is not used yet: the params that are not `named`, and those that are.
     fn split(self, named: impl Fn(&str) -> bool) -> (Vec<Member<'p>>, Vec<Member<'p>>) {
         let used = self.used;
-        let rest = self.members.into_iter().filter(|(key, _)| !used.contains(key));
+        let rest = self
+            .members
+            .into_iter()
+            .filter(|(key, _)| !used.contains(key));
         rest.partition(|(key, _)| !named(key))
     }
 }
 
 /// The names between braces.
 pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
-    template.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+    template
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
 }
 
 /// `template` with each `{name}` replaced by what `value` makes of it.
-fn fill(template: &str, value: impl Fn(&str) -> Result<String, ParamError>) -> Result<String, ParamError> {
+fn fill(
+    template: &str,
+    value: impl Fn(&str) -> Result<String, ParamError>,
+) -> Result<String, ParamError> {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else { break };
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
         filled.push_str(before);
         filled.push_str(&value(name)?);
         rest = after;
@@ -381,7 +452,10 @@ fn fill(template: &str, value: impl Fn(&str) -> Result<String, ParamError>) -> R
 }
 
 fn wrong(param: &str, message: impl Into<String>) -> ParamError {
-    ParamError { param: param.to_owned(), message: message.into() }
+    ParamError {
+        param: param.to_owned(),
+        message: message.into(),
+    }
 }
 
 fn json_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -389,7 +463,9 @@ fn json_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String
 }
 
 /// A map of texts, in the order of the file.
-pub(crate) fn pairs<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+pub(crate) fn pairs<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, String)>, D::Error> {
     let members = serde_json::Map::<String, serde_json::Value>::deserialize(deserializer)?;
     let text = |(name, value): (String, serde_json::Value)| match value {
         serde_json::Value::String(text) => Ok((name, text)),

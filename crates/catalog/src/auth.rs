@@ -39,7 +39,8 @@ pub(crate) struct OAuth2 {
     /// What is asked for when the config says nothing, with blanks between.
     #[serde(default)]
     pub(crate) scopes: String,
-    /// What is asked for instead when the client acts for itself; the same when it is left out, nothing when it is empty.
+    /// What is asked for instead when the client acts for itself; the same when it is left out,
+    /// nothing when it is empty.
     #[serde(default)]
     pub(crate) client_scopes: Option<String>,
     /// Parameters of the authorization URL beyond those of the standard.
@@ -93,9 +94,12 @@ impl Auth {
             Self::Basic { username, password } => vec![username, password],
             Self::Bearer { token } => vec![token],
             Self::Header { value, .. } => vec![value],
-            Self::OAuth2(oauth2) => {
-                oauth2.authorization_url.iter().chain(&oauth2.token_url).map(String::as_str).collect()
-            }
+            Self::OAuth2(oauth2) => oauth2
+                .authorization_url
+                .iter()
+                .chain(&oauth2.token_url)
+                .map(String::as_str)
+                .collect(),
         };
         texts.into_iter().flat_map(placeholders).collect()
     }
@@ -108,7 +112,8 @@ impl OAuth2 {
             (
                 "client_id",
                 json!({
-                    "type": "string", "description": "Id of the client that is registered with the provider.",
+                    "type": "string", "description": "Id of the client that is registered with \
+                                                      the provider.",
                 }),
             ),
             (
@@ -139,19 +144,33 @@ impl OAuth2 {
             ),
         ];
         if self.grants == Grants::Both {
-            fields.push(("grant_type", json!({
-                "type": "string", "enum": ["authorization_code", "client_credentials"], "default": "authorization_code",
-                "description": "Whether a person gives consent, or the client acts for itself.",
-            })));
+            fields.push((
+                "grant_type",
+                json!({
+                    "type": "string",
+                    "enum": ["authorization_code", "client_credentials"],
+                    "default": "authorization_code",
+                    "description": "Whether a person gives consent, or the client acts for itself.",
+                }),
+            ));
         }
-        for (name, default) in [("authorization_url", &self.authorization_url), ("token_url", &self.token_url)] {
+        for (name, default) in [
+            ("authorization_url", &self.authorization_url),
+            ("token_url", &self.token_url),
+        ] {
             let field = fields.iter_mut().find(|(known, _)| *known == name);
             if let (Some((_, schema)), Some(_)) = (field, default) {
-                schema["description"] =
-                    format!("{} Replaces the provider's.", schema["description"].as_str().unwrap_or("")).into();
+                schema["description"] = format!(
+                    "{} Replaces the provider's.",
+                    schema["description"].as_str().unwrap_or("")
+                )
+                .into();
             }
         }
-        fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+        fields
+            .into_iter()
+            .map(|(name, schema)| (name.to_owned(), schema))
+            .collect()
     }
 
     pub(crate) fn required(&self) -> Vec<&'static str> {

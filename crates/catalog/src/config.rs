@@ -1,4 +1,5 @@
-//! The config of an entry's instances: its JSON Schema, completed by what every entry takes, and the fields told from it.
+//! The config of an entry's instances: its JSON Schema, completed by what every entry takes, and
+//! the fields told from it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -79,7 +80,10 @@ impl FieldKind {
 
     fn of(schema: &Value) -> Option<Self> {
         if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-            let options: Option<Vec<String>> = options.iter().map(|text| text.as_str().map(str::to_owned)).collect();
+            let options: Option<Vec<String>> = options
+                .iter()
+                .map(|text| text.as_str().map(str::to_owned))
+                .collect();
             return options.map(Self::Enum);
         }
         match schema.get("type").and_then(Value::as_str)? {
@@ -93,7 +97,8 @@ impl FieldKind {
     }
 }
 
-/// The whole schema of a config: the file's, the fields that the kind of authentication takes, and those of every entry.
+/// The whole schema of a config: the file's, the fields that the kind of authentication takes, and
+/// those of every entry.
 pub(crate) fn schema(file: &ConfigFile, auth: &Auth) -> Value {
     let mut properties = file.properties.clone();
     let mut required = file.required.clone();
@@ -125,7 +130,11 @@ pub(crate) fn schema(file: &ConfigFile, auth: &Auth) -> Value {
 
 /// The fields of a schema, in its order. Errors name the one that is none.
 pub(crate) fn fields(schema: &Value) -> Result<Vec<ConfigField>, String> {
-    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object);
     properties
         .into_iter()
@@ -135,15 +144,29 @@ pub(crate) fn fields(schema: &Value) -> Result<Vec<ConfigField>, String> {
 }
 
 fn field(name: &str, schema: &Value, required: bool) -> Result<ConfigField, String> {
-    let kind = FieldKind::of(schema)
-        .ok_or_else(|| format!("config.{name} must be a string, an enum of strings, a map, a number or a boolean"))?;
-    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let kind = FieldKind::of(schema).ok_or_else(|| {
+        format!("config.{name} must be a string, an enum of strings, a map, a number or a boolean")
+    })?;
+    let description = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let default = schema.get("default").map(|default| match default {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     });
-    let secret = schema.get("writeOnly").and_then(Value::as_bool).unwrap_or_default();
-    Ok(ConfigField { name: name.to_owned(), kind, required, secret, description: description.to_owned(), default })
+    let secret = schema
+        .get("writeOnly")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    Ok(ConfigField {
+        name: name.to_owned(),
+        kind,
+        required,
+        secret,
+        description: description.to_owned(),
+        default,
+    })
 }
 
 /// What every entry takes.
@@ -159,15 +182,20 @@ fn common() -> [(String, Value); 6] {
         (
             "webhook_secret".to_owned(),
             json!({
-                "type": "string", "writeOnly": true,
-                "description": "Secret with which the other side signs its webhooks; flows read it as instance.webhook_secret.",
+                "type": "string",
+                "writeOnly": true,
+                "description": "Secret with which the other side signs its webhooks; flows read \
+                                it as instance.webhook_secret.",
             }),
         ),
         (
             "requests_per_second".to_owned(),
             json!({
-                "type": "number", "exclusiveMinimum": 0, "maximum": 100_000,
-                "description": "Calls a second, of all flows on all nodes together; the provider's own limit when it is left out.",
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": 100_000,
+                "description": "Calls a second, of all flows on all nodes together; the \
+                                provider's own limit when it is left out.",
             }),
         ),
         (
@@ -180,15 +208,21 @@ fn common() -> [(String, Value); 6] {
         (
             "breaker_failures".to_owned(),
             json!({
-                "type": "integer", "minimum": 0, "maximum": 10_000,
-                "description": "Failures in a row after which calls pause; 0 for never. When it is left out: 20 in a row that take ten seconds or more.",
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 10_000,
+                "description": "Failures in a row after which calls pause; 0 for never. When it \
+                                is left out: 20 in a row that take ten seconds or more.",
             }),
         ),
         (
             "breaker_seconds".to_owned(),
             json!({
-                "type": "number", "exclusiveMinimum": 0, "maximum": 3600,
-                "description": "How long calls pause before one tries again; 5 when it is left out.",
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": 3600,
+                "description": "How long calls pause before one tries again; 5 when it is left \
+                                out.",
             }),
         ),
     ]
@@ -196,14 +230,19 @@ fn common() -> [(String, Value); 6] {
 
 /// No text without a bound, and none empty where the schema does not say so.
 fn bound(schema: &mut Value) {
-    let Some(members) = schema.as_object_mut() else { return };
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
     match members.get("type").and_then(Value::as_str) {
         Some("string") if !members.contains_key("enum") => {
             members.entry("minLength").or_insert(1.into());
             members.entry("maxLength").or_insert(MAX_TEXT_LENGTH.into());
         }
         Some("object") => {
-            if let Some(values) = members.get_mut("additionalProperties").and_then(Value::as_object_mut) {
+            if let Some(values) = members
+                .get_mut("additionalProperties")
+                .and_then(Value::as_object_mut)
+            {
                 values.entry("maxLength").or_insert(MAX_TEXT_LENGTH.into());
             }
         }

@@ -43,7 +43,8 @@ pub struct Entry {
     pub rate_limit: Option<RateLimit>,
     /// What a step can call.
     pub actions: Vec<Action>,
-    /// Where the provider answers; `{field}` stands for a config field. Absent when the instance must say.
+    /// Where the provider answers; `{field}` stands for a config field. Absent when the instance
+    /// must say.
     pub(crate) base_url: Option<String>,
     /// Headers of every request that does not have them; `{field}` stands for a config field.
     pub(crate) headers: Vec<(String, String)>,
@@ -122,7 +123,8 @@ impl Entry {
         let config_schema = config::schema(&file.config, &file.auth);
         let fields = config::fields(&config_schema).map_err(|why| vec![why])?;
         let config_text = config_schema.to_string();
-        let schema = Schema::of_config(config_schema).map_err(|why| vec![format!("config: {why}")])?;
+        let schema =
+            Schema::of_config(config_schema).map_err(|why| vec![format!("config: {why}")])?;
         let mut faults = Vec::new();
         let mut actions = file.actions;
         for action in &mut actions {
@@ -150,7 +152,11 @@ impl Entry {
             refusal: file.refusal,
         };
         faults.extend(verify::faults(&entry));
-        if faults.is_empty() { Ok(entry) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(entry)
+        } else {
+            Err(faults)
+        }
     }
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
@@ -158,13 +164,15 @@ impl Entry {
         self.refusal.told_by(body)
     }
 
-    /// Returns the action that a call is one of by its method and its path under the base URL. Of several it is the one whose
-    /// path is the most specific.
+    /// Returns the action that a call is one of by its method and its path under the base URL. Of
+    /// several it is the one whose path is the most specific.
     pub fn action_of(&self, method: &str, path: &str) -> Option<&Action> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let of_method = self.actions.iter().filter(|action| action.method == method);
         let matching = of_method.filter_map(|action| Some((action.closeness(&segments)?, action)));
-        matching.max_by(|(a, _), (b, _)| a.cmp(b)).map(|(_, action)| action)
+        matching
+            .max_by(|(a, _), (b, _)| a.cmp(b))
+            .map(|(_, action)| action)
     }
 
     /// Returns whether the provider tells of a refusal in the body of an answer of success.
@@ -177,13 +185,19 @@ impl Entry {
         self.actions.iter().find(|action| action.slug == slug)
     }
 
-    /// Returns whether a value that `names` lead to, from an instance's config on, is a secret or has one in it.
+    /// Returns whether a value that `names` lead to, from an instance's config on, is a secret or
+    /// has one in it.
     pub fn is_secret(&self, names: &[String]) -> bool {
-        let Some((name, inner)) = names.split_first() else { return true };
+        let Some((name, inner)) = names.split_first() else {
+            return true;
+        };
         let member_is_secret = || inner.first().is_none_or(|member| is_secret_header(member));
         match self.field(name) {
             Some(ConfigField { secret: true, .. }) => true,
-            Some(ConfigField { kind: FieldKind::Map, .. }) => member_is_secret(),
+            Some(ConfigField {
+                kind: FieldKind::Map,
+                ..
+            }) => member_is_secret(),
             Some(_) => false,
             None => name == ACCESS_TOKEN,
         }
@@ -196,10 +210,14 @@ impl Entry {
 }
 
 impl Entry {
-    /// Returns the names that `instance.<field>` may have: the config's fields, and the access token where there is one.
+    /// Returns the names that `instance.<field>` may have: the config's fields, and the access
+    /// token where there is one.
     pub fn known_fields(&self) -> impl Iterator<Item = &str> {
         let token = matches!(self.auth, Auth::OAuth2(_)).then_some(ACCESS_TOKEN);
-        self.fields.iter().map(|field| field.name.as_str()).chain(token)
+        self.fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .chain(token)
     }
 
     /// Returns whether `instance.<field>` may have this name.
@@ -245,8 +263,9 @@ files![
 ];
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let read =
-        |(_, text): &(&str, &str)| Entry::read(text).expect("entries are part of the build, and tests read each");
+    let read = |(_, text): &(&str, &str)| {
+        Entry::read(text).expect("entries are part of the build, and tests read each")
+    };
     let mut entries: Vec<Entry> = FILES.iter().map(read).collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries

@@ -22,8 +22,15 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    pub(crate) const ALL: &[Self] =
-        &[Self::BaseUrl, Self::Url, Self::DnsLabel, Self::Email, Self::Token, Self::HeaderName, Self::HeaderValue];
+    pub(crate) const ALL: &[Self] = &[
+        Self::BaseUrl,
+        Self::Url,
+        Self::DnsLabel,
+        Self::Email,
+        Self::Token,
+        Self::HeaderName,
+        Self::HeaderValue,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -38,10 +45,14 @@ impl Format {
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|format| format.name() == name)
     }
 
-    /// What is wrong with a text, in words that follow the field's name. The empty text is for `minLength` to judge.
+    /// What is wrong with a text, in words that follow the field's name. The empty text is for
+    /// `minLength` to judge.
     pub(crate) fn fault(self, text: &str) -> Option<String> {
         if text.is_empty() {
             return None;
@@ -49,13 +60,12 @@ impl Format {
         match self {
             Self::BaseUrl => base_url::parse(text).err(),
             Self::Url => url_fault(text),
-            Self::DnsLabel => {
-                (!is_dns_label(text)).then(|| "must be one label of letters, digits and hyphens".to_owned())
-            }
+            Self::DnsLabel => (!is_dns_label(text))
+                .then(|| "must be one label of letters, digits and hyphens".to_owned()),
             Self::Email => (!is_email(text)).then(|| "must be an e-mail address".to_owned()),
-            Self::Token => {
-                HeaderName::from_bytes(text.as_bytes()).is_err().then(|| "must be the name of a header".to_owned())
-            }
+            Self::Token => HeaderName::from_bytes(text.as_bytes())
+                .is_err()
+                .then(|| "must be the name of a header".to_owned()),
             Self::HeaderName => header_name_fault(text).map(str::to_owned),
             Self::HeaderValue => header_value_fault(text).map(str::to_owned),
         }
@@ -66,17 +76,22 @@ impl Format {
 pub fn header_name_fault(name: &str) -> Option<&'static str> {
     match HeaderName::from_bytes(name.as_bytes()) {
         Err(_) => Some("is not the name of a header"),
-        Ok(name) if OURS.contains(&name) => Some("is set by the connection itself and cannot be given"),
+        Ok(name) if OURS.contains(&name) => {
+            Some("is set by the connection itself and cannot be given")
+        }
         Ok(_) => None,
     }
 }
 
 /// What keeps a text from being the value of a header.
 pub fn header_value_fault(text: &str) -> Option<&'static str> {
-    HeaderValue::from_str(text).is_err().then_some("must not hold line breaks or other control characters")
+    HeaderValue::from_str(text)
+        .is_err()
+        .then_some("must not hold line breaks or other control characters")
 }
 
-/// Headers that frame the message or the connection: giving them would let a config smuggle requests.
+/// Headers that frame the message or the connection: giving them would let a config smuggle
+/// requests.
 const OURS: &[HeaderName] = &[
     header::HOST,
     header::CONTENT_LENGTH,
@@ -93,7 +108,10 @@ fn url_fault(text: &str) -> Option<String> {
         Err(error) => return Some(format!("is not an absolute URL: {error}")),
     };
     if !matches!(url.scheme(), "http" | "https") {
-        return Some(format!("must begin with http:// or https://, not {}:", url.scheme()));
+        return Some(format!(
+            "must begin with http:// or https://, not {}:",
+            url.scheme()
+        ));
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Some("must not carry a user name, a password or a fragment".to_owned());
@@ -109,6 +127,9 @@ fn is_dns_label(text: &str) -> bool {
 }
 
 fn is_email(text: &str) -> bool {
-    text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !host.contains('@'))
-        && text.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != ':')
+    text.split_once('@')
+        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !host.contains('@'))
+        && text
+            .chars()
+            .all(|c| !c.is_whitespace() && !c.is_control() && c != ':')
 }

@@ -68,23 +68,31 @@ enum Credentials {
 }
 
 impl Instance {
-    /// Builds an instance from its stored config. Errors name what is wrong, without any of the config's values.
+    /// Builds an instance from its stored config. Errors name what is wrong, without any of the
+    /// config's values.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,
         catalog_id: &str,
         config_json: &str,
     ) -> Result<Self, String> {
-        let entry = crate::entry(catalog_id).ok_or_else(|| format!("the catalog has no entry {catalog_id:?}"))?;
-        let config: Map<String, Value> =
-            serde_json::from_str(config_json).map_err(|_| "the config is not a JSON object".to_owned())?;
+        let entry = crate::entry(catalog_id)
+            .ok_or_else(|| format!("the catalog has no entry {catalog_id:?}"))?;
+        let config: Map<String, Value> = serde_json::from_str(config_json)
+            .map_err(|_| "the config is not a JSON object".to_owned())?;
         entry.check(&config).map_err(|errors| {
-            let faults: Vec<_> = errors.iter().map(|error| format!("{} {}", error.field, error.message)).collect();
+            let faults: Vec<_> = errors
+                .iter()
+                .map(|error| format!("{} {}", error.field, error.message))
+                .collect();
             faults.join("; ")
         })?;
         let client = entry.oauth2(&config).and_then(Result::ok);
         let acts_alone = client.is_some_and(|client| client.grant() == Grant::ClientCredentials);
-        let config = Config { entry, values: &config };
+        let config = Config {
+            entry,
+            values: &config,
+        };
         let base_url = config.base_url()?;
         let (credentials, derived) = config.credentials()?;
         Ok(Self {
@@ -104,10 +112,11 @@ impl Instance {
         })
     }
 
-    /// The instance with the access token that its OAuth2 client holds, which is its credential from then on and stands
-    /// in its config as `access_token`.
+    /// The instance with the access token that its OAuth2 client holds, which is its credential
+    /// from then on and stands in its config as `access_token`.
     pub fn with_access_token(mut self, token: AccessToken) -> Result<Self, String> {
-        let mut config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        let mut config: Map<String, Value> =
+            serde_json::from_slice(&self.config_json).unwrap_or_default();
         config.insert(ACCESS_TOKEN.to_owned(), token.text.as_str().into());
         self.config_json = Value::Object(config).to_string().into_bytes().into();
         self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {}", token.text))?.0;
@@ -117,9 +126,13 @@ impl Instance {
         Ok(self)
     }
 
-    /// The instance with the reason, in words without secrets, for which its provider gives its OAuth2 client no token.
+    /// The instance with the reason, in words without secrets, for which its provider gives its
+    /// OAuth2 client no token.
     pub fn with_refusal(self, reason: impl Into<String>) -> Self {
-        Self { refusal: Some(reason.into()), ..self }
+        Self {
+            refusal: Some(reason.into()),
+            ..self
+        }
     }
 
     /// The instance's id.
@@ -142,9 +155,11 @@ impl Instance {
         &self.config_json
     }
 
-    /// Returns whether the config holds a value of this name that is not empty. Reads the config anew: not for messages.
+    /// Returns whether the config holds a value of this name that is not empty. Reads the config
+    /// anew: not for messages.
     pub fn holds(&self, field: &str) -> bool {
-        let config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        let config: Map<String, Value> =
+            serde_json::from_slice(&self.config_json).unwrap_or_default();
         match config.get(field) {
             None | Some(Value::Null) => false,
             Some(Value::String(text)) => !text.is_empty(),
@@ -154,7 +169,8 @@ impl Instance {
 
     /// Returns the text of this name in the config. Reads the config anew: not for messages.
     pub fn text(&self, field: &str) -> Option<String> {
-        let config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        let config: Map<String, Value> =
+            serde_json::from_slice(&self.config_json).unwrap_or_default();
         config.get(field)?.as_str().map(str::to_owned)
     }
 
@@ -178,45 +194,50 @@ impl Instance {
         self.token.as_ref()
     }
 
-    /// Errors when there are no credentials to make a call with: nobody has connected it, its provider has not answered, or
-    /// its access token has ended and there is no other yet.
+    /// Errors when there are no credentials to make a call with: nobody has connected it, its
+    /// provider has not answered, or its access token has ended and there is no other yet.
     pub fn check_connected(&self, now: Timestamp) -> Result<(), String> {
         let name = &self.name;
         match (&self.credentials, &self.token) {
             (Credentials::Missing, _) => {
                 let why = match &self.refusal {
-                    Some(reason) if self.acts_alone => format!("its provider gives it none: {reason}"),
+                    Some(reason) if self.acts_alone => {
+                        format!("its provider gives it none: {reason}")
+                    }
                     None if self.acts_alone => "its provider has given it none yet".to_owned(),
                     Some(_) | None => "connect it by OAuth2 first".to_owned(),
                 };
                 Err(format!("the connector {name:?} has no access token: {why}"))
             }
-            (_, Some(token)) if token.has_ended(now) => {
-                Err(format!("the access token of the connector {name:?} has ended, and no new one has come"))
-            }
+            (_, Some(token)) if token.has_ended(now) => Err(format!(
+                "the access token of the connector {name:?} has ended, and no new one has come"
+            )),
             (Credentials::None | Credentials::Header(..) | Credentials::Query { .. }, _) => Ok(()),
         }
     }
 
-    /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it, and
-    /// when there are no credentials to call it with.
+    /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it
+    /// would leave it, and when there are no credentials to call it with.
     pub fn request_url(&self, endpoint: &str, now: Timestamp) -> Result<Url, String> {
         self.check_connected(now)?;
         base_url::join(&self.base_url, endpoint)
     }
 
-    /// Returns the action whose rule says whether an answer of success is a refusal, for a call of this URL that no step
-    /// makes. `None` when the entry has no such rule, or the call is none of its actions.
+    /// Returns the action whose rule says whether an answer of success is a refusal, for a call of
+    /// this URL that no step makes. `None` when the entry has no such rule, or the call is none of
+    /// its actions.
     pub fn action_with_rule(&self, method: &str, url: &Url) -> Option<&'static Action> {
         if !self.entry.refuses_in_answers() {
             return None;
         }
-        let path = url.path().strip_prefix(self.base_path().trim_end_matches('/'))?;
+        let path = url
+            .path()
+            .strip_prefix(self.base_path().trim_end_matches('/'))?;
         self.entry.action_of(method, path)
     }
 
-    /// Puts the instance's fixed headers and its credentials into a request. They replace headers of the same name; those
-    /// of its entry do not.
+    /// Puts the instance's fixed headers and its credentials into a request. They replace headers
+    /// of the same name; those of its entry do not.
     pub fn apply_auth(&self, url: &mut Url, headers: &mut HeaderMap) {
         for (name, value) in &self.default_headers {
             headers.entry(name).or_insert_with(|| value.clone());
@@ -235,8 +256,8 @@ impl Instance {
         }
     }
 
-    /// Texts that must not show in a trace: the secrets of four bytes and more, and the forms in which they are sent.
-    /// Longest first, so that masking one does not leave the rest of another.
+    /// Texts that must not show in a trace: the secrets of four bytes and more, and the forms in
+    /// which they are sent. Longest first, so that masking one does not leave the rest of another.
     pub fn secrets(&self) -> &[String] {
         &self.secrets
     }
@@ -244,7 +265,10 @@ impl Instance {
 
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Instance").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Instance")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -257,8 +281,16 @@ pub(crate) struct Config<'c> {
 impl Config<'_> {
     /// A field's text; its default, or the empty text, when it is left out.
     pub(crate) fn text(&self, name: &str) -> &str {
-        let default = || self.entry.field(name).and_then(|field| field.default.as_deref());
-        self.values.get(name).and_then(Value::as_str).or_else(default).unwrap_or_default()
+        let default = || {
+            self.entry
+                .field(name)
+                .and_then(|field| field.default.as_deref())
+        };
+        self.values
+            .get(name)
+            .and_then(Value::as_str)
+            .or_else(default)
+            .unwrap_or_default()
     }
 
     /// `template` with each `{field}` replaced.
@@ -305,10 +337,20 @@ impl Config<'_> {
 
     fn limits(&self) -> Limits {
         // Another address than the provider's, such as a sandbox, has bounds of its own.
-        let provider = self.entry.rate_limit.filter(|_| self.text("base_url").is_empty());
-        let rate = self.values.get("requests_per_second").and_then(Value::as_f64);
-        let whole =
-            |name: &str| self.values.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+        let provider = self
+            .entry
+            .rate_limit
+            .filter(|_| self.text("base_url").is_empty());
+        let rate = self
+            .values
+            .get("requests_per_second")
+            .and_then(Value::as_f64);
+        let whole = |name: &str| {
+            self.values
+                .get(name)
+                .and_then(Value::as_u64)
+                .and_then(|number| number.try_into().ok())
+        };
         let concurrency: Option<u32> = whole("concurrency");
         Limits {
             requests_per_second: rate.or_else(|| provider.map(|limit| limit.requests_per_second())),
@@ -332,20 +374,27 @@ impl Config<'_> {
 
     /// The members of a map, in copies.
     pub(crate) fn pairs(&self, name: &str) -> impl Iterator<Item = (String, String)> {
-        self.texts(name).map(|(name, value)| (name.to_owned(), value.to_owned()))
+        self.texts(name)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
     }
 
     /// The members of a map.
     fn texts(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
         let members = self.values.get(name).and_then(Value::as_object);
-        members.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+        members
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
     }
 
     /// The credentials, and the text in which they are sent.
     fn credentials(&self) -> Result<(Credentials, Option<String>), String> {
         match &self.entry.auth {
             Auth::Basic { username, password } => basic(&self.fill(username), &self.fill(password)),
-            Auth::Bearer { token } => in_header(header::AUTHORIZATION, format!("Bearer {}", self.fill(token))),
+            Auth::Bearer { token } => in_header(
+                header::AUTHORIZATION,
+                format!("Bearer {}", self.fill(token)),
+            ),
             Auth::Header { name, value } => {
                 let name = HeaderName::from_bytes(name.as_bytes())
                     .map_err(|_| format!("the entry's header {name:?} is none of HTTP"))?;
@@ -359,7 +408,8 @@ impl Config<'_> {
     fn chosen_credentials(&self) -> Result<(Credentials, Option<String>), String> {
         match self.text("auth") {
             "api_key" if self.text("api_key_in") == "query" => {
-                let (name, value) = (self.text("api_key_name").to_owned(), self.text("api_key").to_owned());
+                let name = self.text("api_key_name").to_owned();
+                let value = self.text("api_key").to_owned();
                 let sent = utf8_percent_encode(&value, NON_ALPHANUMERIC).to_string();
                 Ok((Credentials::Query { name, value }, Some(sent)))
             }
@@ -369,21 +419,37 @@ impl Config<'_> {
                 in_header(name, self.text("api_key").to_owned())
             }
             "basic" => basic(self.text("username"), self.text("password")),
-            "bearer" => in_header(header::AUTHORIZATION, format!("Bearer {}", self.text("token"))),
+            "bearer" => in_header(
+                header::AUTHORIZATION,
+                format!("Bearer {}", self.text("token")),
+            ),
             _ => Ok((Credentials::None, None)),
         }
     }
 
     fn secrets(&self, derived: Option<String>) -> Vec<String> {
-        let fields = self.entry.fields.iter().filter(|field| field.secret).map(|field| self.text(&field.name));
-        let headers = self.texts("headers").filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
-        let mut secrets: Vec<String> = fields.chain(headers).map(str::to_owned).chain(derived).collect();
+        let fields = self
+            .entry
+            .fields
+            .iter()
+            .filter(|field| field.secret)
+            .map(|field| self.text(&field.name));
+        let headers = self
+            .texts("headers")
+            .filter(|(name, _)| is_secret_header(name))
+            .map(|(_, value)| value);
+        let mut secrets: Vec<String> = fields
+            .chain(headers)
+            .map(str::to_owned)
+            .chain(derived)
+            .collect();
         in_order_of_masking(&mut secrets);
         secrets
     }
 }
 
-/// Texts shorter than this are everywhere: a trace without them could not be read, and would tell them all the same.
+/// Texts shorter than this are everywhere: a trace without them could not be read, and would tell
+/// them all the same.
 pub const SHORTEST_MASKED: usize = 4;
 
 /// Longest first, each once.
@@ -394,13 +460,15 @@ fn in_order_of_masking(secrets: &mut Vec<String>) {
 }
 
 fn basic(username: &str, password: &str) -> Result<(Credentials, Option<String>), String> {
-    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
+    let encoded =
+        base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
     let (credentials, _) = in_header(header::AUTHORIZATION, format!("Basic {encoded}"))?;
     Ok((credentials, Some(encoded)))
 }
 
 fn in_header(name: HeaderName, text: String) -> Result<(Credentials, Option<String>), String> {
-    let mut value = HeaderValue::from_str(&text).map_err(|_| format!("the credentials do not fit a {name} header"))?;
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| format!("the credentials do not fit a {name} header"))?;
     value.set_sensitive(true);
     Ok((Credentials::Header(name, value), None))
 }

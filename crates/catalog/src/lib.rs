@@ -1,5 +1,6 @@
-//! Connectors: what can be spoken to (entries, as data files), how an instance of one is configured, checked and shown,
-//! and how it turns an endpoint into a URL with its credentials. No network.
+//! Connectors: what can be spoken to (entries, as data files), how an instance of one is
+//! configured, checked and shown, and how it turns an endpoint into a URL with its credentials. No
+//! network.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! OAuth2 as its client: what goes to the authorization and to the token endpoint, and what comes back. Who sends it and
-//! where tokens are kept is not here.
+//! OAuth2 as its client: what goes to the authorization and to the token endpoint, and what comes
+//! back. Who sends it and where tokens are kept is not here.
 
 mod answer;
 
@@ -65,11 +65,20 @@ pub struct TokenRequest {
 }
 
 impl Entry {
-    /// The OAuth2 client that a config makes; none when the entry knows no OAuth2. The config has been checked.
+    /// The OAuth2 client that a config makes; none when the entry knows no OAuth2. The config has
+    /// been checked.
     pub fn oauth2(&self, config: &Map<String, Value>) -> Option<Result<Client, String>> {
         match &self.auth {
-            Auth::OAuth2(provider) => Some(Client::new(provider, &Config { entry: self, values: config })),
-            Auth::Configurable | Auth::Basic { .. } | Auth::Bearer { .. } | Auth::Header { .. } => None,
+            Auth::OAuth2(provider) => Some(Client::new(
+                provider,
+                &Config {
+                    entry: self,
+                    values: config,
+                },
+            )),
+            Auth::Configurable | Auth::Basic { .. } | Auth::Bearer { .. } | Auth::Header { .. } => {
+                None
+            }
         }
     }
 }
@@ -93,12 +102,15 @@ impl Client {
             _ => Grant::AuthorizationCode,
         };
         let scopes = match (grant, &provider.client_scopes) {
-            (Grant::ClientCredentials, Some(scopes)) if !config.values.contains_key("scopes") => scopes,
+            (Grant::ClientCredentials, Some(scopes)) if !config.values.contains_key("scopes") => {
+                scopes
+            }
             (Grant::ClientCredentials | Grant::AuthorizationCode, _) => config.text("scopes"),
         };
         Ok(Self {
             authorization_url: address("authorization_url", &provider.authorization_url)?,
-            token_url: address("token_url", &provider.token_url)?.ok_or("config.token_url is required")?,
+            token_url: address("token_url", &provider.token_url)?
+                .ok_or("config.token_url is required")?,
             id: config.text("client_id").to_owned(),
             secret: (!secret.is_empty()).then(|| Secret::new(secret.to_owned())),
             scopes: scopes.to_owned(),
@@ -123,19 +135,42 @@ impl Client {
         self.grant
     }
 
-    /// What its provider knows and nobody else may be shown: its secret, as it is and as `Authorization` has it.
+    /// What its provider knows and nobody else may be shown: its secret, as it is and as
+    /// `Authorization` has it.
     pub fn secrets(&self) -> Vec<String> {
         let secret = self.secret.iter().map(|secret| secret.expose().clone());
-        secret.clone().chain(secret.map(|secret| pair(&self.id, &secret))).collect()
+        secret
+            .clone()
+            .chain(secret.map(|secret| pair(&self.id, &secret)))
+            .collect()
     }
 
     /// Where a person gives consent; `challenge` is the SHA-256 of the verifier in base64url.
-    pub fn authorization(&self, redirect_uri: &str, state: &str, challenge: &str) -> Result<Url, String> {
-        let mut url = self.authorization_url.clone().ok_or("the config has no authorization_url")?;
+    pub fn authorization(
+        &self,
+        redirect_uri: &str,
+        state: &str,
+        challenge: &str,
+    ) -> Result<Url, String> {
+        let mut url = self
+            .authorization_url
+            .clone()
+            .ok_or("the config has no authorization_url")?;
         let mut query = url.query_pairs_mut();
         // What the standard says comes last and cannot be replaced by the config.
-        let fixed = ["response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method"];
-        query.extend_pairs(self.authorization_params.iter().filter(|(name, _)| !fixed.contains(&name.as_str())));
+        let fixed = [
+            "response_type",
+            "client_id",
+            "redirect_uri",
+            "state",
+            "code_challenge",
+            "code_challenge_method",
+        ];
+        query.extend_pairs(
+            self.authorization_params
+                .iter()
+                .filter(|(name, _)| !fixed.contains(&name.as_str())),
+        );
         query.append_pair("response_type", "code");
         query.append_pair("client_id", &self.id);
         query.append_pair("redirect_uri", redirect_uri);
@@ -161,7 +196,10 @@ impl Client {
 
     /// New tokens for a refresh token.
     pub fn refresh(&self, refresh_token: &str) -> TokenRequest {
-        self.request(&[("grant_type", "refresh_token"), ("refresh_token", refresh_token)])
+        self.request(&[
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh_token),
+        ])
     }
 
     /// The tokens of the client itself.
@@ -181,7 +219,8 @@ impl Client {
         let authorization = match (self.authentication, &self.secret) {
             (ClientAuthentication::Basic, Some(secret)) => Some(basic(&self.id, secret.expose())),
             (ClientAuthentication::Body, Some(secret)) => {
-                form.append_pair("client_id", &self.id).append_pair("client_secret", secret.expose());
+                form.append_pair("client_id", &self.id)
+                    .append_pair("client_secret", secret.expose());
                 None
             }
             (ClientAuthentication::Body | ClientAuthentication::Basic, None) => {
@@ -190,10 +229,21 @@ impl Client {
             }
         };
         let mut secrets = self.secrets();
-        let params = self.token_params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let params = self
+            .token_params
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         let sent = fields.iter().copied().chain(params);
-        secrets.extend(sent.filter(|(name, _)| is_secret_param(name)).map(|(_, value)| value.to_owned()));
-        TokenRequest { url: self.token_url.clone(), authorization, body: form.finish(), secrets }
+        secrets.extend(
+            sent.filter(|(name, _)| is_secret_param(name))
+                .map(|(_, value)| value.to_owned()),
+        );
+        TokenRequest {
+            url: self.token_url.clone(),
+            authorization,
+            body: form.finish(),
+            secrets,
+        }
     }
 }
 
@@ -202,10 +252,11 @@ fn is_secret_param(name: &str) -> bool {
     matches!(name, "code" | "code_verifier") || is_secret_header(name)
 }
 
-/// Returns the header of RFC 6749, section 2.3.1: both parts are encoded as in a form, which leaves `-`, `.`, `_` and `*`.
+/// Returns the header of RFC 6749, section 2.3.1: both parts are encoded as in a form, which leaves
+/// `-`, `.`, `_` and `*`.
 fn basic(id: &str, secret: &str) -> HeaderValue {
-    let mut value =
-        HeaderValue::from_str(&format!("Basic {}", pair(id, secret))).unwrap_or(HeaderValue::from_static(""));
+    let mut value = HeaderValue::from_str(&format!("Basic {}", pair(id, secret)))
+        .unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }

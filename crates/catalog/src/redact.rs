@@ -9,15 +9,22 @@ use crate::entry::Entry;
 pub const MASK: &str = "********";
 
 impl Entry {
-    /// The config with every secret masked: the fields that the entry marks, and headers that may carry credentials.
-    /// Fields that the entry does not know are masked too.
+    /// The config with every secret masked: the fields that the entry marks, and headers that may
+    /// carry credentials. Fields that the entry does not know are masked too.
     pub fn redact(&self, config: &Map<String, Value>) -> Map<String, Value> {
-        config.iter().map(|(name, value)| (name.clone(), self.redacted(name, value))).collect()
+        config
+            .iter()
+            .map(|(name, value)| (name.clone(), self.redacted(name, value)))
+            .collect()
     }
 
-    /// `stored` with the fields of `update`: null removes one, the mask keeps the stored secret, all else replaces.
-    /// The result is still to be checked.
-    pub fn merge(&self, stored: &Map<String, Value>, update: &Map<String, Value>) -> Map<String, Value> {
+    /// `stored` with the fields of `update`: null removes one, the mask keeps the stored secret,
+    /// all else replaces. The result is still to be checked.
+    pub fn merge(
+        &self,
+        stored: &Map<String, Value>,
+        update: &Map<String, Value>,
+    ) -> Map<String, Value> {
         let mut merged = stored.clone();
         for (name, value) in update {
             if value.is_null() {
@@ -32,24 +39,33 @@ impl Entry {
     fn redacted(&self, name: &str, value: &Value) -> Value {
         match (self.field(name), value) {
             (_, Value::Null) => Value::Null,
-            (Some(ConfigField { secret: false, kind: FieldKind::Map, .. }), Value::Object(members)) => {
-                members.iter().map(|(name, value)| (name.clone(), redacted_header(name, value))).collect()
-            }
+            (
+                Some(ConfigField {
+                    secret: false,
+                    kind: FieldKind::Map,
+                    ..
+                }),
+                Value::Object(members),
+            ) => members
+                .iter()
+                .map(|(name, value)| (name.clone(), redacted_header(name, value)))
+                .collect(),
             (Some(ConfigField { secret: false, .. }), _) => value.clone(),
             (Some(ConfigField { secret: true, .. }) | None, _) => MASK.into(),
         }
     }
 }
 
-/// Whether a header of this name may carry a credential. Its value is masked, and cut out of every text that is shown: so a
-/// name that says nothing of one is not among them, or `X-Region: Berlin` would take the word out of every trace.
+/// Whether a header of this name may carry a credential. Its value is masked, and cut out of every
+/// text that is shown: so a name that says nothing of one is not among them, or `X-Region: Berlin`
+/// would take the word out of every trace.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.as_bytes();
     (0..name.len()).any(|at| begins_with_a_word(&name[at..]))
 }
 
-/// Returns whether a name goes on with a word of credentials. It is asked for each letter of each header that comes in, and nearly
-/// all letters begin none of the words.
+/// Returns whether a name goes on with a word of credentials. It is asked for each letter of each
+/// header that comes in, and nearly all letters begin none of the words.
 fn begins_with_a_word(rest: &[u8]) -> bool {
     let words: &[&str] = match rest[0].to_ascii_lowercase() {
         b'a' => &["auth"],
@@ -60,11 +76,18 @@ fn begins_with_a_word(rest: &[u8]) -> bool {
         b't' => &["token"],
         _ => return false,
     };
-    words.iter().any(|word| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
+    words.iter().any(|word| {
+        rest.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    })
 }
 
 fn redacted_header(name: &str, value: &Value) -> Value {
-    if is_secret_header(name) { MASK.into() } else { value.clone() }
+    if is_secret_header(name) {
+        MASK.into()
+    } else {
+        value.clone()
+    }
 }
 
 /// The value of a field after an update; `None` when the stored one stays as it is.
@@ -73,10 +96,20 @@ fn kept(stored: Option<&Value>, update: &Value) -> Option<Value> {
         (Some(_), Value::String(text)) if text == MASK => None,
         (Some(Value::Object(stored)), Value::Object(members)) => {
             let member = |(name, value): (&String, &Value)| {
-                let value = if value == MASK { stored.get(name).unwrap_or(value) } else { value };
+                let value = if value == MASK {
+                    stored.get(name).unwrap_or(value)
+                } else {
+                    value
+                };
                 (name.clone(), value.clone())
             };
-            Some(Value::Object(members.iter().filter(|(_, value)| !value.is_null()).map(member).collect()))
+            Some(Value::Object(
+                members
+                    .iter()
+                    .filter(|(_, value)| !value.is_null())
+                    .map(member)
+                    .collect(),
+            ))
         }
         (Some(_) | None, _) => Some(update.clone()),
     }
@@ -96,18 +129,36 @@ mod tests {
     #[test]
     fn masks_secrets_and_headers_that_carry_them() {
         let config = map(json!({
-            "base_url": "https://erp.example", "auth": "api_key", "api_key": "k", "webhook_secret": "w", "token": null,
+            "base_url": "https://erp.example",
+            "auth": "api_key",
+            "api_key": "k",
+            "webhook_secret": "w",
+            "token": null,
             "headers": {
-                "X-Source": "shop", "X-Api-Version": "2", "Authorization": "a", "Cookie": "c", "x-auth-token": "t",
-                "X-Shop": "s", "X-Key-Id": "i",
+                "X-Source": "shop",
+                "X-Api-Version": "2",
+                "Authorization": "a",
+                "Cookie": "c",
+                "x-auth-token": "t",
+                "X-Shop": "s",
+                "X-Key-Id": "i",
             },
             "unknown": "u",
         }));
         let expect = map(json!({
-            "base_url": "https://erp.example", "auth": "api_key", "api_key": MASK, "webhook_secret": MASK, "token": null,
+            "base_url": "https://erp.example",
+            "auth": "api_key",
+            "api_key": MASK,
+            "webhook_secret": MASK,
+            "token": null,
             "headers": {
-                "X-Source": "shop", "X-Api-Version": "2", "Authorization": MASK, "Cookie": MASK, "x-auth-token": MASK,
-                "X-Shop": "s", "X-Key-Id": MASK,
+                "X-Source": "shop",
+                "X-Api-Version": "2",
+                "Authorization": MASK,
+                "Cookie": MASK,
+                "x-auth-token": MASK,
+                "X-Shop": "s",
+                "X-Key-Id": MASK,
             },
             "unknown": MASK,
         }));
@@ -116,12 +167,27 @@ mod tests {
 
     #[test]
     fn a_name_with_a_word_of_credentials_is_secret_wherever_the_word_stands() {
-        for name in
-            ["Authorization", "X-Gitlab-Token", "x-VAULT-token", "Set-Cookie", "KEY", "db_passwd", "Stripe-Signature"]
-        {
+        for name in [
+            "Authorization",
+            "X-Gitlab-Token",
+            "x-VAULT-token",
+            "Set-Cookie",
+            "KEY",
+            "db_passwd",
+            "Stripe-Signature",
+        ] {
             assert!(is_secret_header(name), "{name}");
         }
-        for name in ["", "Host", "X-Region", "Content-Type", "ke-y", "tok", "Accept-Encoding", "X-Forwarded-For"] {
+        for name in [
+            "",
+            "Host",
+            "X-Region",
+            "Content-Type",
+            "ke-y",
+            "tok",
+            "Accept-Encoding",
+            "X-Forwarded-For",
+        ] {
             assert!(!is_secret_header(name), "{name}");
         }
     }
@@ -137,7 +203,10 @@ mod tests {
             "headers": {"Cookie": MASK, "X-New": "n"},
         }));
         let expect = map(json!({
-            "base_url": "https://new.example", "auth": "api_key", "api_key": "k", "headers": {"Cookie": "c", "X-New": "n"},
+            "base_url": "https://new.example",
+            "auth": "api_key",
+            "api_key": "k",
+            "headers": {"Cookie": "c", "X-New": "n"},
         }));
         assert_eq!(entry("http").unwrap().merge(&stored, &update), expect);
     }
@@ -155,7 +224,8 @@ mod tests {
     #[test]
     fn a_mask_with_nothing_behind_it_is_refused_by_the_check() {
         let http = entry("http").unwrap();
-        let update = map(json!({"base_url": "https://erp.example", "auth": "bearer", "token": MASK}));
+        let update =
+            map(json!({"base_url": "https://erp.example", "auth": "bearer", "token": MASK}));
         let errors = http.check(&http.merge(&Map::new(), &update)).unwrap_err();
         assert_eq!(errors[0].field, "config.token");
     }

@@ -1,5 +1,5 @@
-//! JSON Schemas of configs and params, and what a value has wrong by them: in our words, under the paths of the API, and
-//! without showing any of the value, which may be a secret.
+//! JSON Schemas of configs and params, and what a value has wrong by them: in our words, under the
+//! paths of the API, and without showing any of the value, which may be a secret.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// A schema of params or answers. Errors say what is wrong with it. Its formats are for the provider to judge.
+    /// A schema of params or answers. Errors say what is wrong with it. Its formats are for the
+    /// provider to judge.
     pub(crate) fn new(schema: Value) -> Result<Self, String> {
         Self::build(schema, jsonschema::options().should_validate_formats(false))
     }
@@ -37,8 +38,13 @@ impl Schema {
     }
 
     fn build(schema: Value, options: ValidationOptions) -> Result<Self, String> {
-        let validator = options.build(&schema).map_err(|error| format!("is no JSON Schema: {error}"))?;
-        Ok(Self { text: Arc::new(schema), validator: Arc::new(validator) })
+        let validator = options
+            .build(&schema)
+            .map_err(|error| format!("is no JSON Schema: {error}"))?;
+        Ok(Self {
+            text: Arc::new(schema),
+            validator: Arc::new(validator),
+        })
     }
 
     /// What is wrong with `value`, each fault under its path from `root`.
@@ -64,7 +70,10 @@ impl Schema {
             }
             ValidationErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                fault(member(&path, name), format!("is required{}", self.condition(error.schema_path())));
+                fault(
+                    member(&path, name),
+                    format!("is required{}", self.condition(error.schema_path())),
+                );
             }
             ValidationErrorKind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default().to_owned();
@@ -76,20 +85,35 @@ impl Schema {
 
     /// `; there is a, b`, from the properties beside the keyword at `place`.
     fn known(&self, place: &Location) -> String {
-        let beside = place.as_str().rsplit_once('/').and_then(|(parent, _)| self.text.pointer(parent));
+        let beside = place
+            .as_str()
+            .rsplit_once('/')
+            .and_then(|(parent, _)| self.text.pointer(parent));
         let names: Vec<&str> = beside
             .and_then(|schema| schema.get("properties")?.as_object())
             .map(|properties| properties.keys().map(String::as_str).collect())
             .unwrap_or_default();
-        if names.is_empty() { String::new() } else { format!("; there is {}", names.join(", ")) }
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!("; there is {}", names.join(", "))
+        }
     }
 
     /// ` when auth is basic`, for what a `then` requires.
     fn condition(&self, place: &Location) -> String {
         let tested = place.as_str().split_once("/then/").and_then(|(parent, _)| {
-            let properties = self.text.pointer(parent)?.get("if")?.get("properties")?.as_object()?;
+            let properties = self
+                .text
+                .pointer(parent)?
+                .get("if")?
+                .get("properties")?
+                .as_object()?;
             let (name, schema) = properties.iter().next()?;
-            Some(format!(" when {name} is {}", schema.get("const")?.as_str()?))
+            Some(format!(
+                " when {name} is {}",
+                schema.get("const")?.as_str()?
+            ))
         });
         tested.unwrap_or_default()
     }
@@ -99,13 +123,22 @@ impl Schema {
 fn message(error: &ValidationError) -> String {
     match error.kind() {
         ValidationErrorKind::Type { kind } => {
-            format!("must be {}, not {}", expected(kind), type_name(error.instance()))
+            format!(
+                "must be {}, not {}",
+                expected(kind),
+                type_name(error.instance())
+            )
         }
         ValidationErrorKind::Enum { options } => match options.as_array() {
-            Some(options) => format!("must be one of {}", options.iter().map(shown).collect::<Vec<_>>().join(", ")),
+            Some(options) => format!(
+                "must be one of {}",
+                options.iter().map(shown).collect::<Vec<_>>().join(", ")
+            ),
             None => "must be one of the options".to_owned(),
         },
-        ValidationErrorKind::Constant { expected_value } => format!("must be {}", shown(expected_value)),
+        ValidationErrorKind::Constant { expected_value } => {
+            format!("must be {}", shown(expected_value))
+        }
         ValidationErrorKind::Format { format } => {
             let text = error.instance().as_str().unwrap_or_default();
             let fault = Format::named(format).and_then(|format| format.fault(text));
@@ -116,12 +149,18 @@ fn message(error: &ValidationError) -> String {
             None => format!("must match {pattern}"),
         },
         ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
-        ValidationErrorKind::MinLength { limit } => format!("must have at least {limit} characters"),
+        ValidationErrorKind::MinLength { limit } => {
+            format!("must have at least {limit} characters")
+        }
         ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
         ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
-        ValidationErrorKind::MinProperties { limit } => format!("must have at least {limit} members"),
-        ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} members"),
+        ValidationErrorKind::MinProperties { limit } => {
+            format!("must have at least {limit} members")
+        }
+        ValidationErrorKind::MaxProperties { limit } => {
+            format!("must have at most {limit} members")
+        }
         ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
         ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
@@ -154,8 +193,10 @@ fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
 fn literal_prefix(pattern: &str) -> Option<String> {
     let escaped = pattern.strip_prefix('^')?;
     let plain = escaped.replace("\\.", ".");
-    let is_literal =
-        escaped.replace("\\.", "").chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':'));
+    let is_literal = escaped
+        .replace("\\.", "")
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':'));
     is_literal.then_some(plain)
 }
 
@@ -168,7 +209,11 @@ fn expected(kind: &TypeKind) -> String {
     };
     match kind {
         TypeKind::Single(kind) => name(&kind.to_string()),
-        TypeKind::Multiple(kinds) => kinds.iter().map(|kind| name(&kind.to_string())).collect::<Vec<_>>().join(" or "),
+        TypeKind::Multiple(kinds) => kinds
+            .iter()
+            .map(|kind| name(&kind.to_string()))
+            .collect::<Vec<_>>()
+            .join(" or "),
     }
 }
 
@@ -210,9 +255,16 @@ fn member(path: &str, name: &str) -> String {
     format!("{path}.{name}")
 }
 
-/// The members that are left out of calls and sent all the same: each with the JSON text of its default.
+/// The members that are left out of calls and sent all the same: each with the JSON text of its
+/// default.
 pub(crate) fn defaults(schema: &Value) -> Vec<(String, String)> {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let default = |(name, schema): (&String, &Value)| Some((name.clone(), schema.get("default")?.to_string()));
-    properties.into_iter().flat_map(Map::iter).filter_map(default).collect()
+    let default = |(name, schema): (&String, &Value)| {
+        Some((name.clone(), schema.get("default")?.to_string()))
+    };
+    properties
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter_map(default)
+        .collect()
 }

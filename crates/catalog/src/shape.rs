@@ -1,5 +1,6 @@
-//! What answers look like, told from samples: types and members, none of their values. Shapes of several samples become
-//! one, shapes of two times are compared, and a shape is shown as JSON Schema. Everything is bounded: samples are foreign.
+//! What answers look like, told from samples: types and members, none of their values. Shapes of
+//! several samples become one, shapes of two times are compared, and a shape is shown as JSON
+//! Schema. Everything is bounded: samples are foreign.
 
 mod compare;
 mod infer;
@@ -106,9 +107,15 @@ impl Shape {
             several => schema.insert("type".to_owned(), json!(several)),
         };
         if self.types.contains(&Type::Object) {
-            let shown: Map<String, Value> =
-                self.members.iter().map(|(name, shape)| (name.clone(), shape.to_schema())).collect();
-            let always = self.members.iter().filter(|(_, shape)| shape.seen >= self.objects);
+            let shown: Map<String, Value> = self
+                .members
+                .iter()
+                .map(|(name, shape)| (name.clone(), shape.to_schema()))
+                .collect();
+            let always = self
+                .members
+                .iter()
+                .filter(|(_, shape)| shape.seen >= self.objects);
             let required: Vec<&str> = always.map(|(name, _)| name.as_str()).collect();
             if !required.is_empty() {
                 schema.insert("required".to_owned(), json!(required));
@@ -129,7 +136,10 @@ impl Shape {
     /// The types, of which a number covers an integer.
     fn shown_types(&self) -> impl Iterator<Item = Type> + '_ {
         let covered = self.types.contains(&Type::Number);
-        self.types.iter().copied().filter(move |kind| !(covered && *kind == Type::Integer))
+        self.types
+            .iter()
+            .copied()
+            .filter(move |kind| !(covered && *kind == Type::Integer))
     }
 
     fn member(&mut self, name: String, shape: Self) {
@@ -156,7 +166,10 @@ impl Shape {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

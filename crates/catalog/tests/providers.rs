@@ -1,7 +1,11 @@
-//! What goes out for actions, whole: method, address, headers and body, with an instance's credentials. All actions of
-//! the spec's two connectors, and of the others those that put their params in ways of their own.
+//! What goes out for actions, whole: method, address, headers and body, with an instance's
+//! credentials. All actions of the spec's two connectors, and of the others those that put their
+//! params in ways of their own.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so where it stands"
+)]
 
 use std::time::Duration;
 
@@ -17,7 +21,9 @@ const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
 fn request(entry_id: &str, config: &Value, slug: &str, params: &Value) -> String {
     let instance = Instance::new("ci_1", "one", entry_id, &config.to_string()).unwrap();
     let instance = match entry(entry_id).unwrap().authentication.as_str() {
-        "oauth2" => instance.with_access_token(AccessToken::lasting("at")).unwrap(),
+        "oauth2" => instance
+            .with_access_token(AccessToken::lasting("at"))
+            .unwrap(),
         _ => instance,
     };
     let action = entry(entry_id).unwrap().action(slug).unwrap();
@@ -28,12 +34,16 @@ fn request(entry_id: &str, config: &Value, slug: &str, params: &Value) -> String
     let mut headers = call.headers;
     instance.apply_auth(&mut url, &mut headers);
     let body = String::from_utf8(call.body.unwrap_or_default()).unwrap();
-    format!("{} {url}\n{}{body}", call.method, shown(&headers)).trim_end().to_owned()
+    format!("{} {url}\n{}{body}", call.method, shown(&headers))
+        .trim_end()
+        .to_owned()
 }
 
 fn shown(headers: &HeaderMap) -> String {
-    let mut lines: Vec<String> =
-        headers.iter().map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap())).collect();
+    let mut lines: Vec<String> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()))
+        .collect();
     lines.sort();
     lines.concat()
 }
@@ -41,7 +51,11 @@ fn shown(headers: &HeaderMap) -> String {
 fn check(entry_id: &str, config: Value, cases: &[(&str, Value, &str)]) {
     for (slug, params, expect) in cases {
         let lines: Vec<&str> = expect.lines().map(str::trim).collect();
-        assert_eq!(request(entry_id, &config, slug, params), lines.join("\n"), "{entry_id}.{slug}");
+        assert_eq!(
+            request(entry_id, &config, slug, params),
+            lines.join("\n"),
+            "{entry_id}.{slug}"
+        );
     }
 }
 
@@ -51,7 +65,10 @@ fn support_ticketing() {
     let auth = "authorization: Basic YWdlbnRAYWNtZS5leGFtcGxlL3Rva2VuOnNlY3JldA==";
     let get = |path: &str| format!("GET https://acme.zendesk.com/api/v2/{path}\n{auth}");
     let with_body = |method: &str, path: &str, body: &str| {
-        format!("{method} https://acme.zendesk.com/api/v2/{path}\n{auth}\ncontent-type: application/json\n{body}")
+        format!(
+            "{method} https://acme.zendesk.com/api/v2/{path}\n{auth}\ncontent-type: \
+             application/json\n{body}"
+        )
     };
     let cases = [
         (
@@ -59,10 +76,20 @@ fn support_ticketing() {
             json!({"page[size]": 25, "sort": "-updated_at"}),
             get("tickets?page%5Bsize%5D=25&sort=-updated_at"),
         ),
-        ("get-ticket", json!({"ticketId": 35436}), get("tickets/35436")),
+        (
+            "get-ticket",
+            json!({"ticketId": 35436}),
+            get("tickets/35436"),
+        ),
         (
             "create-ticket",
-            json!({"ticket": {"subject": "Broken", "comment": {"body": "It smokes."}, "priority": "urgent"}}),
+            json!({
+                "ticket": {
+                    "subject": "Broken",
+                    "comment": {"body": "It smokes."},
+                    "priority": "urgent",
+                },
+            }),
             with_body(
                 "POST",
                 "tickets",
@@ -76,10 +103,21 @@ fn support_ticketing() {
         ),
         (
             "add-comment",
-            json!({"ticketId": 35436, "ticket": {"comment": {"body": "For us only.", "public": false}}}),
-            with_body("PUT", "tickets/35436", r#"{"ticket":{"comment":{"body":"For us only.","public":false}}}"#),
+            json!({
+                "ticketId": 35436,
+                "ticket": {"comment": {"body": "For us only.", "public": false}},
+            }),
+            with_body(
+                "PUT",
+                "tickets/35436",
+                r#"{"ticket":{"comment":{"body":"For us only.","public":false}}}"#,
+            ),
         ),
-        ("list-users", json!({"role": "agent"}), get("users?role=agent")),
+        (
+            "list-users",
+            json!({"role": "agent"}),
+            get("users?role=agent"),
+        ),
         ("get-user", json!({"userId": 7}), get("users/7")),
         (
             "search",
@@ -87,10 +125,20 @@ fn support_ticketing() {
             get("search?query=type%3Aticket%20status%3Aopen&sort_by=created_at"),
         ),
     ];
-    let slugs: Vec<&str> =
-        entry("support-ticketing").unwrap().actions.iter().map(|action| action.slug.as_str()).collect();
-    assert_eq!(slugs, cases.iter().map(|(slug, ..)| *slug).collect::<Vec<_>>());
-    let cases: Vec<_> = cases.iter().map(|(slug, params, expect)| (*slug, params.clone(), expect.as_str())).collect();
+    let slugs: Vec<&str> = entry("support-ticketing")
+        .unwrap()
+        .actions
+        .iter()
+        .map(|action| action.slug.as_str())
+        .collect();
+    assert_eq!(
+        slugs,
+        cases.iter().map(|(slug, ..)| *slug).collect::<Vec<_>>()
+    );
+    let cases: Vec<_> = cases
+        .iter()
+        .map(|(slug, params, expect)| (*slug, params.clone(), expect.as_str()))
+        .collect();
     check("support-ticketing", config, &cases);
 }
 
@@ -98,33 +146,77 @@ fn support_ticketing() {
 fn email_delivery() {
     let config = json!({"api_key": "SG.secret"});
     let head = "authorization: Bearer SG.secret";
-    let bare = |method: &str, path: &str| format!("{method} https://api.sendgrid.com/v3/{path}\n{head}");
+    let bare =
+        |method: &str, path: &str| format!("{method} https://api.sendgrid.com/v3/{path}\n{head}");
     let with_body = |method: &str, path: &str, body: &str| {
-        format!("{}\ncontent-type: application/json\n{body}", bare(method, path))
+        format!(
+            "{}\ncontent-type: application/json\n{body}",
+            bare(method, path)
+        )
     };
     let mail = json!({
-        "personalizations": [{"to": [{"email": "ada@example.com"}]}], "from": {"email": "shop@example.com"},
-        "subject": "Hello", "content": [{"type": "text/plain", "value": "Hi"}],
+        "personalizations": [{"to": [{"email": "ada@example.com"}]}],
+        "from": {"email": "shop@example.com"},
+        "subject": "Hello",
+        "content": [{"type": "text/plain", "value": "Hi"}],
     });
-    let contacts = json!({"list_ids": ["l1"], "contacts": [{"email": "ada@example.com", "first_name": "Ada"}]});
+    let contacts = json!({
+        "list_ids": ["l1"],
+        "contacts": [{"email": "ada@example.com", "first_name": "Ada"}],
+    });
     let cases = [
-        ("send-email", mail.clone(), with_body("POST", "mail/send", &mail.to_string())),
-        ("list-contacts", json!({}), bare("GET", "marketing/contacts")),
-        ("add-contacts", contacts.clone(), with_body("PUT", "marketing/contacts", &contacts.to_string())),
-        ("get-contact", json!({"contactId": "c-1"}), bare("GET", "marketing/contacts/c-1")),
-        ("delete-contacts", json!({"ids": "c-1,c-2"}), bare("DELETE", "marketing/contacts?ids=c-1%2Cc-2")),
+        (
+            "send-email",
+            mail.clone(),
+            with_body("POST", "mail/send", &mail.to_string()),
+        ),
+        (
+            "list-contacts",
+            json!({}),
+            bare("GET", "marketing/contacts"),
+        ),
+        (
+            "add-contacts",
+            contacts.clone(),
+            with_body("PUT", "marketing/contacts", &contacts.to_string()),
+        ),
+        (
+            "get-contact",
+            json!({"contactId": "c-1"}),
+            bare("GET", "marketing/contacts/c-1"),
+        ),
+        (
+            "delete-contacts",
+            json!({"ids": "c-1,c-2"}),
+            bare("DELETE", "marketing/contacts?ids=c-1%2Cc-2"),
+        ),
         (
             "list-templates",
             json!({"generations": "dynamic", "page_size": 10}),
             bare("GET", "templates?generations=dynamic&page_size=10"),
         ),
     ];
-    let slugs: Vec<&str> = entry("email-delivery").unwrap().actions.iter().map(|action| action.slug.as_str()).collect();
-    assert_eq!(slugs, cases.iter().map(|(slug, ..)| *slug).collect::<Vec<_>>());
-    let cases: Vec<_> = cases.iter().map(|(slug, params, expect)| (*slug, params.clone(), expect.as_str())).collect();
+    let slugs: Vec<&str> = entry("email-delivery")
+        .unwrap()
+        .actions
+        .iter()
+        .map(|action| action.slug.as_str())
+        .collect();
+    assert_eq!(
+        slugs,
+        cases.iter().map(|(slug, ..)| *slug).collect::<Vec<_>>()
+    );
+    let cases: Vec<_> = cases
+        .iter()
+        .map(|(slug, params, expect)| (*slug, params.clone(), expect.as_str()))
+        .collect();
     check("email-delivery", config.clone(), &cases);
     let templates = bare("GET", "templates?page_size=200");
-    check("email-delivery", config, &[("list-templates", json!({}), &templates)]);
+    check(
+        "email-delivery",
+        config,
+        &[("list-templates", json!({}), &templates)],
+    );
 }
 
 #[test]
@@ -135,7 +227,12 @@ fn forms_and_headers_of_the_provider() {
         &[
             (
                 "create-payment-intent",
-                json!({"amount": 1099, "currency": "eur", "automatic_payment_methods": {"enabled": true}, "metadata": {"order": "7"}}),
+                json!({
+                    "amount": 1099,
+                    "currency": "eur",
+                    "automatic_payment_methods": {"enabled": true},
+                    "metadata": {"order": "7"},
+                }),
                 "POST https://api.stripe.com/v1/payment_intents
                  authorization: Bearer sk_test_1
                  content-type: application/x-www-form-urlencoded
@@ -156,7 +253,12 @@ fn forms_and_headers_of_the_provider() {
         json!({"account_sid": "AC1", "auth_token": "t"}),
         &[(
             "send-message",
-            json!({"To": "+15558675310", "From": "+15017122661", "Body": "Hi", "MediaUrl": ["https://a.example/1", "https://a.example/2"]}),
+            json!({
+                "To": "+15558675310",
+                "From": "+15017122661",
+                "Body": "Hi",
+                "MediaUrl": ["https://a.example/1", "https://a.example/2"],
+            }),
             "POST https://api.twilio.com/2010-04-01/Accounts/AC1/Messages.json
              authorization: Basic QUMxOnQ=
              content-type: application/x-www-form-urlencoded
@@ -198,7 +300,12 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
         json!({"client_id": "c", "domain": "acme"}),
         &[(
             "upsert-record",
-            json!({"object": "Account", "external_id_field": "Erp__c", "external_id": 7, "record": {"Name": "Acme"}}),
+            json!({
+                "object": "Account",
+                "external_id_field": "Erp__c",
+                "external_id": 7,
+                "record": {"Name": "Acme"},
+            }),
             "PATCH https://acme.my.salesforce.com/services/data/v62.0/sobjects/Account/Erp__c/7
              authorization: Bearer at
              content-type: application/json
@@ -232,7 +339,12 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
         json!({"access_token": "pat1"}),
         &[(
             "list-records",
-            json!({"baseId": "app1", "tableIdOrName": "My Orders", "fields[]": ["Name"], "sort": [{"field": "Name", "direction": "desc"}]}),
+            json!({
+                "baseId": "app1",
+                "tableIdOrName": "My Orders",
+                "fields[]": ["Name"],
+                "sort": [{"field": "Name", "direction": "desc"}],
+            }),
             "GET https://api.airtable.com/v0/app1/My%20Orders?fields%5B%5D=Name&sort%5B0%5D%5Bfield%5D=Name&sort%5B0%5D%5Bdirection%5D=desc
              authorization: Bearer pat1",
         )],
@@ -241,34 +353,75 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
 
 #[test]
 fn an_instance_that_nobody_connected_makes_no_request() {
-    let instance = Instance::new("ci_1", "sheets", "google-sheets", r#"{"client_id": "c"}"#).unwrap();
+    let instance =
+        Instance::new("ci_1", "sheets", "google-sheets", r#"{"client_id": "c"}"#).unwrap();
     let why = instance.request_url("/spreadsheets/s1", NOW).unwrap_err();
-    assert_eq!(why, "the connector \"sheets\" has no access token: connect it by OAuth2 first");
-    let alone = json!({"client_id": "c", "grant_type": "client_credentials", "base_url": "https://a.example", "token_url": "https://a.example/token"});
+    assert_eq!(
+        why,
+        "the connector \"sheets\" has no access token: connect it by OAuth2 first"
+    );
+    let alone = json!({
+        "client_id": "c",
+        "grant_type": "client_credentials",
+        "base_url": "https://a.example",
+        "token_url": "https://a.example/token",
+    });
     let alone = Instance::new("ci_1", "crm", "oauth2", &alone.to_string()).unwrap();
     let why = alone.request_url("/orders", NOW).unwrap_err();
-    assert_eq!(why, "the connector \"crm\" has no access token: its provider has given it none yet");
-    let why = alone.with_refusal("invalid_client").request_url("/orders", NOW).unwrap_err();
-    assert_eq!(why, "the connector \"crm\" has no access token: its provider gives it none: invalid_client");
-    let token = AccessToken { ends_at: Some(NOW), ..AccessToken::lasting("hush") };
+    assert_eq!(
+        why,
+        "the connector \"crm\" has no access token: its provider has given it none yet"
+    );
+    let why = alone
+        .with_refusal("invalid_client")
+        .request_url("/orders", NOW)
+        .unwrap_err();
+    assert_eq!(
+        why,
+        "the connector \"crm\" has no access token: its provider gives it none: invalid_client"
+    );
+    let token = AccessToken {
+        ends_at: Some(NOW),
+        ..AccessToken::lasting("hush")
+    };
     let connected = instance.with_access_token(token).unwrap();
-    assert!(connected.request_url("/spreadsheets/s1", NOW.before(Duration::from_millis(1))).is_ok());
+    assert!(
+        connected
+            .request_url("/spreadsheets/s1", NOW.before(Duration::from_millis(1)))
+            .is_ok()
+    );
     let why = connected.request_url("/spreadsheets/s1", NOW).unwrap_err();
-    assert_eq!(why, "the access token of the connector \"sheets\" has ended, and no new one has come");
+    assert_eq!(
+        why,
+        "the access token of the connector \"sheets\" has ended, and no new one has come"
+    );
     assert!(connected.secrets().contains(&"hush".to_owned()));
     assert!(!format!("{connected:?}").contains("hush"));
 }
 
 #[test]
 fn bounds_are_the_configs_else_the_providers() {
-    let limits = |id: &str, config: Value| Instance::new("ci_1", "one", id, &config.to_string()).unwrap().limits();
+    let limits = |id: &str, config: Value| {
+        Instance::new("ci_1", "one", id, &config.to_string())
+            .unwrap()
+            .limits()
+    };
     let shop = limits("shopify", json!({"shop": "acme", "access_token": "t"}));
-    assert_eq!((shop.requests_per_second, shop.concurrency), (Some(2.0), None));
-    let own =
-        limits("shopify", json!({"shop": "acme", "access_token": "t", "requests_per_second": 0.5, "concurrency": 3}));
-    assert_eq!((own.requests_per_second, own.concurrency), (Some(0.5), Some(3)));
-    let sandbox = limits("shopify", json!({"shop": "acme", "access_token": "t", "base_url": "http://127.0.0.1:9"}));
-    assert_eq!((sandbox.requests_per_second, sandbox.concurrency), (None, None));
+    assert_eq!(shop.requests_per_second, Some(2.0));
+    assert_eq!(shop.concurrency, None);
+    let own = limits(
+        "shopify",
+        json!({"shop": "acme", "access_token": "t", "requests_per_second": 0.5, "concurrency": 3}),
+    );
+    assert_eq!(own.requests_per_second, Some(0.5));
+    assert_eq!(own.concurrency, Some(3));
+    let sandbox = limits(
+        "shopify",
+        json!({"shop": "acme", "access_token": "t", "base_url": "http://127.0.0.1:9"}),
+    );
+    assert_eq!(sandbox.requests_per_second, None);
+    assert_eq!(sandbox.concurrency, None);
     let http = limits("http", json!({"base_url": "https://e.example"}));
-    assert_eq!((http.requests_per_second, http.concurrency), (None, None));
+    assert_eq!(http.requests_per_second, None);
+    assert_eq!(http.concurrency, None);
 }

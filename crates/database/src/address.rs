@@ -40,7 +40,10 @@ enum Problem {
     Empty,
     #[error("is not an address such as {EXAMPLE}")]
     NoAddress,
-    #[error("names several hosts: give each server a whole address, as in postgres://a/kanat,postgres://b/kanat")]
+    #[error(
+        "names several hosts: give each server a whole address, as in \
+         postgres://a/kanat,postgres://b/kanat"
+    )]
     Hosts,
 }
 
@@ -56,7 +59,12 @@ impl Addresses {
         let addresses = entries.into_iter().enumerate().map(|(index, entry)| {
             Address::parse(entry).map_err(|problem| {
                 let scheme = scheme(entry).map(str::to_owned);
-                AddressError { place: index + 1, count, scheme, problem }
+                AddressError {
+                    place: index + 1,
+                    count,
+                    scheme,
+                    problem,
+                }
             })
         });
         addresses.collect::<Result<_, _>>().map(Self)
@@ -64,7 +72,10 @@ impl Addresses {
 
     /// Returns whether a text begins as an address of PostgreSQL does.
     pub fn is_one(text: &str) -> bool {
-        matches!(scheme(text.trim_start_matches([',', ' '])), Some("postgres" | "postgresql"))
+        matches!(
+            scheme(text.trim_start_matches([',', ' '])),
+            Some("postgres" | "postgresql")
+        )
     }
 
     /// Returns the addresses as they were given, passwords included.
@@ -80,7 +91,9 @@ impl Addresses {
 
 impl fmt::Debug for Addresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.options().map(server_name)).finish()
+        f.debug_list()
+            .entries(self.options().map(server_name))
+            .finish()
     }
 }
 
@@ -96,7 +109,10 @@ impl Address {
         if options.get_host().contains(',') {
             return Err(Problem::Hosts);
         }
-        Ok(Self { url: entry.to_owned(), options })
+        Ok(Self {
+            url: entry.to_owned(),
+            options,
+        })
     }
 }
 
@@ -123,13 +139,20 @@ fn entries(text: &str) -> Vec<&str> {
 /// Returns the scheme that a text begins with.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once("://")?;
-    let is_scheme =
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_scheme = !scheme.is_empty()
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     is_scheme.then_some(scheme)
 }
 
 fn entry(error: &AddressError) -> String {
-    let AddressError { place, count, scheme, .. } = error;
+    let AddressError {
+        place,
+        count,
+        scheme,
+        ..
+    } = error;
     match (scheme, count) {
         (None, 1) => "it".to_owned(),
         (Some(scheme), 1) => format!("\"{scheme}://...\""),
@@ -143,7 +166,11 @@ mod tests {
     use super::*;
 
     fn urls(text: &str) -> Vec<String> {
-        Addresses::parse(text).unwrap().urls().map(str::to_owned).collect()
+        Addresses::parse(text)
+            .unwrap()
+            .urls()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn problem(text: &str) -> String {
@@ -157,14 +184,26 @@ mod tests {
             urls("postgres://a/kanat,postgresql://b:5433/kanat"),
             ["postgres://a/kanat", "postgresql://b:5433/kanat"]
         );
-        assert_eq!(urls(" postgres://a/kanat , postgres://b/kanat "), ["postgres://a/kanat", "postgres://b/kanat"]);
+        assert_eq!(
+            urls(" postgres://a/kanat , postgres://b/kanat "),
+            ["postgres://a/kanat", "postgres://b/kanat"]
+        );
     }
 
     #[test]
     fn a_comma_in_a_password_ends_no_address() {
-        assert_eq!(urls("postgres://me:hunter,2@a/kanat"), ["postgres://me:hunter,2@a/kanat"]);
+        assert_eq!(
+            urls("postgres://me:hunter,2@a/kanat"),
+            ["postgres://me:hunter,2@a/kanat"]
+        );
         let list = "postgres://me:hunter,2@a/kanat,postgres://me:hunter,2@b/kanat";
-        assert_eq!(urls(list), ["postgres://me:hunter,2@a/kanat", "postgres://me:hunter,2@b/kanat"]);
+        assert_eq!(
+            urls(list),
+            [
+                "postgres://me:hunter,2@a/kanat",
+                "postgres://me:hunter,2@b/kanat"
+            ]
+        );
     }
 
     #[test]
@@ -174,12 +213,20 @@ mod tests {
             problem(&format!("{good},mysql://me:hunter2@b/x")),
             format!("address 2 of 2, \"mysql://...\", is not an address such as {EXAMPLE}")
         );
-        assert_eq!(problem(&format!("{good},,{good}")), "address 2 of 3 is empty");
+        assert_eq!(
+            problem(&format!("{good},,{good}")),
+            "address 2 of 3 is empty"
+        );
         assert_eq!(problem(&format!("{good},")), "address 2 of 2 is empty");
-        assert!(problem("postgres://me:hunter2@a:no_port/x").starts_with("\"postgres://...\" is not an address"));
+        assert!(
+            problem("postgres://me:hunter2@a:no_port/x")
+                .starts_with("\"postgres://...\" is not an address")
+        );
         assert!(problem("postgres://a,b/kanat").contains("names several hosts"));
-        for text in [format!("{good},postgres://me:hunter2@a:no_port/x"), "postgres://me:hunter2@a,b/kanat".to_owned()]
-        {
+        for text in [
+            format!("{good},postgres://me:hunter2@a:no_port/x"),
+            "postgres://me:hunter2@a,b/kanat".to_owned(),
+        ] {
             assert!(!problem(&text).contains("hunter2"), "{}", problem(&text));
         }
         assert!(!format!("{:?}", Addresses::parse(good).unwrap()).contains("hunter2"));

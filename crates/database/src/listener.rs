@@ -35,7 +35,9 @@ impl Listener {
         let patience = servers.connect(ANSWER_WITHIN).await?.patience;
         let primary = servers.list()[patience.place()].clone();
         // A pool of its own: a connection that fell silent keeps its place for long.
-        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(primary);
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_lazy_with(primary);
         let listen = async {
             let mut inner = PgListener::connect_with(&pool).await?;
             inner.eager_reconnect(false);
@@ -47,7 +49,13 @@ impl Listener {
         let now = Instant::now();
         let look_at = now + LOOK_EVERY;
         let look_around_at = now + LOOK_AROUND_EVERY;
-        Ok(Self { servers: servers.clone(), patience, inner, look_at, look_around_at })
+        Ok(Self {
+            servers: servers.clone(),
+            patience,
+            inner,
+            look_at,
+            look_around_at,
+        })
     }
 
     /// Returns the next notification's text.

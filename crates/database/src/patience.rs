@@ -23,11 +23,23 @@ impl Patience {
     /// Creates one for a database that is always in the same place.
     pub fn in_place(within: Duration) -> Self {
         let (_, known) = watch::channel(None);
-        Self { within, primary: None, known }
+        Self {
+            within,
+            primary: None,
+            known,
+        }
     }
 
-    pub(crate) fn new(within: Duration, primary: Option<Primary>, known: watch::Receiver<Option<Primary>>) -> Self {
-        Self { within, primary, known }
+    pub(crate) fn new(
+        within: Duration,
+        primary: Option<Primary>,
+        known: watch::Receiver<Option<Primary>>,
+    ) -> Self {
+        Self {
+            within,
+            primary,
+            known,
+        }
     }
 
     /// Returns the place of the server that is asked in its list, from 0.
@@ -45,8 +57,15 @@ impl Patience {
     /// # Errors
     /// Errors of `call`; [`silent`] when it has none in time; [`moved`] when another server is the
     /// primary.
-    pub async fn answered<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let answered = async { timeout(self.within, call).await.unwrap_or_else(|_| Err(silent())) };
+    pub async fn answered<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let answered = async {
+            timeout(self.within, call)
+                .await
+                .unwrap_or_else(|_| Err(silent()))
+        };
         self.acquired(answered).await
     }
 
@@ -55,7 +74,10 @@ impl Patience {
     ///
     /// # Errors
     /// Errors of `call`; [`moved`] when another server is the primary.
-    pub async fn acquired<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub async fn acquired<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         tokio::select! {
             biased;
             () = self.ends() => Err(moved()),
@@ -66,7 +88,11 @@ impl Patience {
     /// Waits until another server is the primary.
     pub async fn ends(&self) {
         let mut known = self.known.clone();
-        if known.wait_for(|known| *known != self.primary).await.is_err() {
+        if known
+            .wait_for(|known| *known != self.primary)
+            .await
+            .is_err()
+        {
             std::future::pending::<()>().await;
         }
     }

@@ -1,8 +1,9 @@
-//! Connections for many callers, in a pool that is left for a new one when another server is the primary, and when it has answered
-//! nobody for too long.
+//! Connections for many callers, in a pool that is left for a new one when another server is the
+//! primary, and when it has answered nobody for too long.
 //!
-//! The driver asks a connection that comes back whether it still answers, and waits for that without an end: one that falls
-//! silent just then keeps its place until the kernel gives it up. When all places are such, only another pool helps.
+//! The driver asks a connection that comes back whether it still answers, and waits for that
+//! without an end: one that falls silent just then keeps its place until the kernel gives it up.
+//! When all places are such, only another pool helps.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,8 @@ use tokio::time::timeout;
 use crate::servers::{ADMIT, Primary};
 use crate::{Servers, silent};
 
-/// A connection that was in use goes back when it has answered within that time and no transaction of it is left open;
-/// otherwise it ends.
+/// A connection that was in use goes back when it has answered within that time and no transaction
+/// of it is left open; otherwise it ends.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a database is connected to.
@@ -49,7 +50,8 @@ pub struct Settings {
     pub connections: u32,
     /// A call that finds no free connection for so long fails.
     pub acquire_within: Duration,
-    /// The pool is left when nobody was answered for so long; `None` where no connection falls silent.
+    /// The pool is left when nobody was answered for so long; `None` where no connection falls
+    /// silent.
     pub patience: Option<Duration>,
     /// Statements that each new connection begins with.
     pub setup: &'static [&'static str],
@@ -69,10 +71,20 @@ where
         Self::with(Arc::new([connect]), primary, None, settings)
     }
 
-    /// Creates a pool of connections to the primary of `servers`; `connects` has the way to each of them, in the order of the list. A
-    /// server that takes no writes is refused before [`Settings::setup`].
-    pub fn at(servers: &Servers, connects: impl IntoIterator<Item = Connect<DB>>, settings: Settings) -> Self {
-        Self::with(connects.into_iter().collect(), servers.changes(), Some(ADMIT), settings)
+    /// Creates a pool of connections to the primary of `servers`; `connects` has the way to each of
+    /// them, in the order of the list. A server that takes no writes is refused before
+    /// [`Settings::setup`].
+    pub fn at(
+        servers: &Servers,
+        connects: impl IntoIterator<Item = Connect<DB>>,
+        settings: Settings,
+    ) -> Self {
+        Self::with(
+            connects.into_iter().collect(),
+            servers.changes(),
+            Some(ADMIT),
+            settings,
+        )
     }
 
     fn with(
@@ -85,8 +97,18 @@ where
         let options = options(admit, settings, &unanswered);
         let place = *primary.borrow();
         let pool = options.clone().connect_lazy_with(way(&connects, place));
-        let current = Arc::new(Mutex::new(Current { pool, primary: place }));
-        Self { current, options, connects, primary, settings, unanswered }
+        let current = Arc::new(Mutex::new(Current {
+            pool,
+            primary: place,
+        }));
+        Self {
+            current,
+            options,
+            connects,
+            primary,
+            settings,
+            unanswered,
+        }
     }
 
     /// For a call that begins now.
@@ -94,20 +116,30 @@ where
         let mut current = lock(&self.current);
         let Settings { of, patience, .. } = self.settings;
         let primary = *self.primary.borrow();
-        let is_of_no_use = patience.is_some_and(|patience| self.unanswered.for_longer_than(patience, Instant::now()));
+        let is_of_no_use = patience
+            .is_some_and(|patience| self.unanswered.for_longer_than(patience, Instant::now()));
         if current.pool.is_closed() {
             return current.pool.clone();
         }
         if current.primary != primary {
-            // Callers that wait for a connection are told at once; what is in use ends when it comes back.
+            // Callers that wait for a connection are told at once; what is in use ends when it
+            // comes back.
             drop(current.pool.close());
         } else if is_of_no_use {
-            tracing::warn!("no connection of {of} answers any more: they are left, and new ones made");
+            tracing::warn!(
+                "no connection of {of} answers any more: they are left, and new ones made"
+            );
         } else {
             return current.pool.clone();
         }
-        let pool = self.options.clone().connect_lazy_with(way(&self.connects, primary));
-        *current = Current { pool: pool.clone(), primary };
+        let pool = self
+            .options
+            .clone()
+            .connect_lazy_with(way(&self.connects, primary));
+        *current = Current {
+            pool: pool.clone(),
+            primary,
+        };
         pool
     }
 
@@ -123,16 +155,23 @@ fn way<C: Clone>(connects: &[C], primary: Option<Primary>) -> C {
     connects[primary.map_or(0, |primary| primary.place)].clone()
 }
 
-fn options<DB: Database>(admit: Option<&'static str>, settings: Settings, unanswered: &Unanswered) -> PoolOptions<DB>
+fn options<DB: Database>(
+    admit: Option<&'static str>,
+    settings: Settings,
+    unanswered: &Unanswered,
+) -> PoolOptions<DB>
 where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
     let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
-    let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
+    let release_within = settings
+        .patience
+        .map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
     PoolOptions::<DB>::new()
         .max_connections(settings.connections.max(1))
         .acquire_timeout(settings.acquire_within)
-        // The driver asks one that comes back; one that cannot fall silent in the pool is not asked again.
+        // The driver asks one that comes back; one that cannot fall silent in the pool is not asked
+        // again.
         .test_before_acquire(settings.patience.is_some())
         .after_connect(move |connection, _| {
             let connected = connected.clone();
@@ -152,17 +191,20 @@ where
             let released = released.clone();
             Box::pin(async move {
                 // Also waits for the end of a transaction that is being undone.
-                timeout(release_within, connection.ping()).await.unwrap_or_else(|_| Err(silent()))?;
+                timeout(release_within, connection.ping())
+                    .await
+                    .unwrap_or_else(|_| Err(silent()))?;
                 released.ends();
-                // The driver counts a transaction as open when its end failed, and the database may have undone it by
-                // itself: no transaction could begin on this connection any more.
+                // The driver counts a transaction as open when its end failed, and the database may
+                // have undone it by itself: no transaction could begin on this connection any more.
                 Ok(!connection.is_in_transaction())
             })
         })
 }
 
 impl Unanswered {
-    /// Notes that somebody asks `now`; gives whether nobody was answered for that long, and counts anew if so.
+    /// Notes that somebody asks `now`; gives whether nobody was answered for that long, and counts
+    /// anew if so.
     fn for_longer_than(&self, patience: Duration, now: Instant) -> bool {
         let mut since = lock(&self.0);
         let first = since.unwrap_or(now);
@@ -192,7 +234,9 @@ impl<DB: Database> Clone for Pool<DB> {
 /// How to connect may be a secret.
 impl<DB: Database> fmt::Debug for Pool<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -209,8 +253,14 @@ mod tests {
 
     #[test]
     fn nobody_was_answered_for_long_when_those_who_ask_are_not() {
-        let (unanswered, begun) = (Unanswered::default(), Instant::now());
-        let asks = |seconds| unanswered.for_longer_than(Duration::from_secs(30), begun + Duration::from_secs(seconds));
+        let unanswered = Unanswered::default();
+        let begun = Instant::now();
+        let asks = |seconds| {
+            unanswered.for_longer_than(
+                Duration::from_secs(30),
+                begun + Duration::from_secs(seconds),
+            )
+        };
         assert!(!asks(0) && !asks(30));
         unanswered.ends();
         assert!(!asks(31), "somebody was");
@@ -228,9 +278,15 @@ mod tests {
     async fn a_pool_goes_on_with_the_places_that_it_has_and_is_left_when_it_has_none() {
         let database = TestDatabase::fresh();
         let line = Line::to(database.url());
-        let (connections, second) = (2, Duration::from_secs(1));
-        let settings =
-            Settings { of: "the test", connections, acquire_within: second, patience: Some(second), setup: &[] };
+        let connections = 2;
+        let second = Duration::from_secs(1);
+        let settings = Settings {
+            of: "the test",
+            connections,
+            acquire_within: second,
+            patience: Some(second),
+            setup: &[],
+        };
         let pool: Pool<Postgres> = Pool::new(line.url().parse().unwrap(), settings);
         let first = pool.current();
         for left in [1, 0] {

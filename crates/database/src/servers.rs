@@ -81,9 +81,15 @@ struct Timeline {
 
 impl Servers {
     /// Creates a handle; `adapt` gives each connection its settings. Nothing is connected.
-    pub fn new(addresses: &Addresses, adapt: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Self {
+    pub fn new(
+        addresses: &Addresses,
+        adapt: impl Fn(PgConnectOptions) -> PgConnectOptions,
+    ) -> Self {
         let list = addresses.options().cloned().map(adapt).collect();
-        Self(Arc::new(Inner { list, primary: watch::Sender::new(None) }))
+        Self(Arc::new(Inner {
+            list,
+            primary: watch::Sender::new(None),
+        }))
     }
 
     /// Connects to the primary, for a session whose answers are waited for `within` that time. All
@@ -94,7 +100,9 @@ impl Servers {
     /// No server of the list takes writes within 5 s. The error says of each why not; of a single
     /// server, or where all refuse for good, it is that server's own.
     pub async fn connect(&self, within: Duration) -> Result<Session, Error> {
-        let mut attempts: FuturesUnordered<_> = (0..self.0.list.len()).map(|place| self.attempt(place)).collect();
+        let mut attempts: FuturesUnordered<_> = (0..self.0.list.len())
+            .map(|place| self.attempt(place))
+            .collect();
         let mut found = Vec::new();
         let mut failures = Vec::new();
         let mut until = Instant::now() + CONNECT_WITHIN;
@@ -118,7 +126,10 @@ impl Servers {
             return Err(self.no_primary(failures));
         }
         let (primary, connection) = self.follow(found)?;
-        Ok(Session { connection, patience: Patience::new(within, Some(primary), self.changes()) })
+        Ok(Session {
+            connection,
+            patience: Patience::new(within, Some(primary), self.changes()),
+        })
     }
 
     /// Creates the patience of a call that takes a connection from a pool now.
@@ -154,11 +165,19 @@ impl Servers {
             let timeline = timeline(&mut connection).await?;
             Ok((Primary { place, timeline }, connection))
         };
-        (place, timeout(CONNECT_WITHIN, connect).await.unwrap_or_else(|_| Err(silent())))
+        (
+            place,
+            timeout(CONNECT_WITHIN, connect)
+                .await
+                .unwrap_or_else(|_| Err(silent())),
+        )
     }
 
     /// Makes the latest of the primaries that were found the one that everybody uses.
-    fn follow(&self, found: Vec<(Primary, PgConnection)>) -> Result<(Primary, PgConnection), Error> {
+    fn follow(
+        &self,
+        found: Vec<(Primary, PgConnection)>,
+    ) -> Result<(Primary, PgConnection), Error> {
         let candidates: Vec<Primary> = found.iter().map(|(primary, _)| *primary).collect();
         let mut chosen = None;
         let changed = self.0.primary.send_if_modified(|known| {
@@ -178,14 +197,19 @@ impl Servers {
                 "the database is at this server"
             );
         }
-        found.into_iter().find(|(primary, _)| *primary == chosen).ok_or_else(silent)
+        found
+            .into_iter()
+            .find(|(primary, _)| *primary == chosen)
+            .ok_or_else(silent)
     }
 
     /// Returns whether a server has an earlier timeline than was seen. With one server there is
     /// nothing to choose: it may have been restored.
     fn is_former(&self, server: Primary, known: Option<Primary>) -> bool {
         let known = known.and_then(|known| known.timeline);
-        let is_earlier = |(now, known): (Timeline, Timeline)| now.cluster == known.cluster && now.number < known.number;
+        let is_earlier = |(now, known): (Timeline, Timeline)| {
+            now.cluster == known.cluster && now.number < known.number
+        };
         self.are_several() && server.timeline.zip(known).is_some_and(is_earlier)
     }
 
@@ -202,29 +226,37 @@ impl Servers {
             format!("{} ({server}): {error}", place + 1)
         });
         let told = told.collect::<Vec<_>>().join("; ");
-        Error::Io(io::Error::new(io::ErrorKind::NotConnected, format!("no server of the list takes writes: {told}")))
+        Error::Io(io::Error::new(
+            io::ErrorKind::NotConnected,
+            format!("no server of the list takes writes: {told}"),
+        ))
     }
 }
 
 impl fmt::Debug for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.list.iter().map(server_name)).finish()
+        f.debug_list()
+            .entries(self.0.list.iter().map(server_name))
+            .finish()
     }
 }
 
 /// Returns why a server was not admitted, in its words alone.
 fn refusal(error: Error) -> Error {
     match error {
-        Error::Database(cause) if cause.code().is_some_and(|code| code == "25006") => {
-            Error::Io(io::Error::new(io::ErrorKind::NotConnected, cause.message().to_owned()))
-        }
+        Error::Database(cause) if cause.code().is_some_and(|code| code == "25006") => Error::Io(
+            io::Error::new(io::ErrorKind::NotConnected, cause.message().to_owned()),
+        ),
         error => error,
     }
 }
 
 async fn timeline(connection: &mut PgConnection) -> Result<Option<Timeline>, Error> {
     match sqlx::query(TIMELINE).fetch_one(connection).await {
-        Ok(row) => Ok(Some(Timeline { cluster: row.try_get(0)?, number: row.try_get(1)? })),
+        Ok(row) => Ok(Some(Timeline {
+            cluster: row.try_get(0)?,
+            number: row.try_get(1)?,
+        })),
         Err(Error::Database(error)) => {
             tracing::debug!(%error, "the server does not tell its timeline");
             Ok(None)
@@ -236,9 +268,13 @@ async fn timeline(connection: &mut PgConnection) -> Result<Option<Timeline>, Err
 /// Returns the server of the known cluster that was promoted last. Where nothing tells them apart,
 /// the known one stays, or else the first of the list is taken.
 fn latest(known: Option<Primary>, found: &[Primary]) -> Option<Primary> {
-    let cluster = known.and_then(|known| known.timeline).map(|timeline| timeline.cluster);
+    let cluster = known
+        .and_then(|known| known.timeline)
+        .map(|timeline| timeline.cluster);
     found.iter().copied().max_by_key(|server| {
-        let is_of_cluster = server.timeline.is_some_and(|timeline| Some(timeline.cluster) == cluster);
+        let is_of_cluster = server
+            .timeline
+            .is_some_and(|timeline| Some(timeline.cluster) == cluster);
         let number = server.timeline.map_or(0, |timeline| timeline.number);
         let is_known = known.is_some_and(|known| known.place == server.place);
         (is_of_cluster, number, is_known, Reverse(server.place))
@@ -246,7 +282,8 @@ fn latest(known: Option<Primary>, found: &[Primary]) -> Option<Primary> {
 }
 
 fn former() -> Error {
-    let text = "the only server that takes writes is a former primary: another one was promoted after it";
+    let text =
+        "the only server that takes writes is a former primary: another one was promoted after it";
     Error::Io(io::Error::new(io::ErrorKind::NotConnected, text))
 }
 
@@ -254,9 +291,11 @@ fn former() -> Error {
 /// the connection, or is a standby.
 fn may_pass(error: &Error) -> bool {
     match error {
-        Error::Database(cause) => {
-            cause.code().is_some_and(|code| ["08", "53", "57"].iter().any(|class| code.starts_with(class)))
-        }
+        Error::Database(cause) => cause.code().is_some_and(|code| {
+            ["08", "53", "57"]
+                .iter()
+                .any(|class| code.starts_with(class))
+        }),
         _ => true,
     }
 }
@@ -266,7 +305,10 @@ mod tests {
     use super::*;
 
     fn server(place: usize, cluster: i64, number: i64) -> Primary {
-        Primary { place, timeline: Some(Timeline { cluster, number }) }
+        Primary {
+            place,
+            timeline: Some(Timeline { cluster, number }),
+        }
     }
 
     #[test]
@@ -286,9 +328,15 @@ mod tests {
 
     #[test]
     fn where_timelines_are_hidden_the_known_primary_stays() {
-        let hidden = |place| Primary { place, timeline: None };
+        let hidden = |place| Primary {
+            place,
+            timeline: None,
+        };
         assert_eq!(latest(None, &[hidden(1), hidden(0)]), Some(hidden(0)));
-        assert_eq!(latest(Some(hidden(1)), &[hidden(0), hidden(1)]), Some(hidden(1)));
+        assert_eq!(
+            latest(Some(hidden(1)), &[hidden(0), hidden(1)]),
+            Some(hidden(1))
+        );
         assert_eq!(latest(Some(hidden(1)), &[hidden(0)]), Some(hidden(0)));
         assert_eq!(latest(None, &[]), None);
     }
@@ -296,10 +344,19 @@ mod tests {
     #[test]
     fn a_former_primary_is_refused_unless_it_is_the_only_server() {
         let list = |text: &str| Servers::new(&Addresses::parse(text).unwrap(), |options| options);
-        let [one, two] = [list("postgres://a/x"), list("postgres://a/x,postgres://b/x")];
+        let [one, two] = [
+            list("postgres://a/x"),
+            list("postgres://a/x,postgres://b/x"),
+        ];
         assert!(two.is_former(server(0, 7, 1), Some(server(1, 7, 2))));
-        assert!(!two.is_former(server(0, 8, 1), Some(server(1, 7, 2))), "another cluster has other numbers");
+        assert!(
+            !two.is_former(server(0, 8, 1), Some(server(1, 7, 2))),
+            "another cluster has other numbers"
+        );
         assert!(!two.is_former(server(0, 7, 3), Some(server(1, 7, 2))));
-        assert!(!one.is_former(server(0, 7, 1), Some(server(0, 7, 2))), "it was restored");
+        assert!(
+            !one.is_former(server(0, 7, 1), Some(server(0, 7, 2))),
+            "it was restored"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What an adapter makes of a message: of its payload before everything else, or of the body that goes out.
+//! What an adapter makes of a message: of its payload before everything else, or of the body that
+//! goes out.
 
 use bytes::Bytes;
 use kanat_mapping::{Named, References, json};
@@ -18,26 +19,40 @@ impl Program {
 
     /// Whether an expression of it calls one.
     pub fn calls_adapters(&self) -> bool {
-        self.references().any(|references| !references.adapters.is_empty())
+        self.references()
+            .any(|references| !references.adapters.is_empty())
     }
 
-    /// The payload that the flow's adapter makes of the one that came in, or of the body as it came in; `None` when the flow
-    /// has no such adapter. Everything but the keys sees that payload from then on.
-    pub fn adapt(&self, input: &Input, raw_body: &[u8], resources: &dyn Resources) -> Result<Option<Bytes>, Failure> {
-        let Some((adapter, kind)) = self.own_adapter(resources)? else { return Ok(None) };
+    /// The payload that the flow's adapter makes of the one that came in, or of the body as it came
+    /// in; `None` when the flow has no such adapter. Everything but the keys sees that payload from
+    /// then on.
+    pub fn adapt(
+        &self,
+        input: &Input,
+        raw_body: &[u8],
+        resources: &dyn Resources,
+    ) -> Result<Option<Bytes>, Failure> {
+        let Some((adapter, kind)) = self.own_adapter(resources)? else {
+            return Ok(None);
+        };
         self.check_keys(input, resources)?;
         let text = match kind {
             Kind::Target => return Ok(None),
             Kind::Transform => utf8(input.payload).to_owned(),
             // What is no text came in as an object with its base64.
-            Kind::Source => std::str::from_utf8(raw_body).map_or_else(|_| utf8(input.payload).to_owned(), quoted),
+            Kind::Source => std::str::from_utf8(raw_body)
+                .map_or_else(|_| utf8(input.payload).to_owned(), quoted),
         };
         call(adapter, &text, resources).map(|output| Some(Bytes::from(output)))
     }
 
-    /// What the flow's adapter makes of what the mapping gave, for the target: JSON, of which [`body`] is sent. `None` when
-    /// the flow has no such adapter.
-    pub fn adapt_output(&self, mapped: &[u8], resources: &dyn Resources) -> Result<Option<String>, Failure> {
+    /// What the flow's adapter makes of what the mapping gave, for the target: JSON, of which
+    /// [`body`] is sent. `None` when the flow has no such adapter.
+    pub fn adapt_output(
+        &self,
+        mapped: &[u8],
+        resources: &dyn Resources,
+    ) -> Result<Option<String>, Failure> {
         match self.own_adapter(resources)? {
             Some((adapter, Kind::Target)) => call(adapter, utf8(mapped), resources).map(Some),
             Some((_, Kind::Transform | Kind::Source)) | None => Ok(None),
@@ -66,39 +81,66 @@ impl Program {
             when.chain([step.params.references()])
         });
         let target = parts.target.iter().flat_map(|target| {
-            let headers = target.headers.iter().map(|(_, template)| template.references());
+            let headers = target
+                .headers
+                .iter()
+                .map(|(_, template)| template.references());
             headers.chain([target.endpoint.references()])
         });
         let mapping = parts.mapping.iter().map(|mapping| mapping.references());
-        let expressions = parts.when.iter().chain(&parts.ordering_key).chain(&parts.idempotency_key);
-        expressions.map(|expression| expression.references()).chain(steps).chain(mapping).chain(target)
+        let expressions = parts
+            .when
+            .iter()
+            .chain(&parts.ordering_key)
+            .chain(&parts.idempotency_key);
+        expressions
+            .map(|expression| expression.references())
+            .chain(steps)
+            .chain(mapping)
+            .chain(target)
     }
 }
 
 /// What is said of an adapter that returns nothing.
-pub const GAVE_UNDEFINED: &str = "the adapter gave undefined: it has to return a value, null where there is none";
+pub const GAVE_UNDEFINED: &str =
+    "the adapter gave undefined: it has to return a value, null where there is none";
 
 /// The body that is sent of an adapter's output: of a string, its text.
 pub fn body(output: String) -> Bytes {
-    Bytes::from(if output.starts_with('"') { json::decode(&output).into_owned() } else { output })
+    Bytes::from(if output.starts_with('"') {
+        json::decode(&output).into_owned()
+    } else {
+        output
+    })
 }
 
 fn call(adapter: Named<'_>, input: &str, resources: &dyn Resources) -> Result<String, Failure> {
     let output = resources.adapters().call(adapter, input).map_err(|error| {
         let found: Failure = error.into();
-        Failure { field: Some(FIELD.to_owned()), ..found }
+        Failure {
+            field: Some(FIELD.to_owned()),
+            ..found
+        }
     })?;
     let Some(output) = output else {
         return Err(failure(ErrorKind::Adapter, GAVE_UNDEFINED));
     };
     match json::check(output.as_bytes(), json::MAX_DEPTH) {
         Ok(()) => Ok(output),
-        Err(error) => Err(failure(ErrorKind::Adapter, format!("the adapter gave what is no JSON: {error}"))),
+        Err(error) => Err(failure(
+            ErrorKind::Adapter,
+            format!("the adapter gave what is no JSON: {error}"),
+        )),
     }
 }
 
 fn failure(kind: ErrorKind, message: impl Into<String>) -> Failure {
-    Failure { kind, message: message.into(), field: Some(FIELD.to_owned()), expression: None }
+    Failure {
+        kind,
+        message: message.into(),
+        field: Some(FIELD.to_owned()),
+        expression: None,
+    }
 }
 
 /// Documents have been checked: they are UTF-8.

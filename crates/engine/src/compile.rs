@@ -1,9 +1,12 @@
-//! From a plan's texts to what runs: every expression and template parsed, every name of HTTP checked.
+//! From a plan's texts to what runs: every expression and template parsed, every name of HTTP
+//! checked.
 
 use std::time::Duration;
 
 use http::{HeaderName, Method, header};
-use kanat_mapping::{Conflict, Expression, FieldValue, JsonTemplate, Mapping, ParseError, Template};
+use kanat_mapping::{
+    Conflict, Expression, FieldValue, JsonTemplate, Mapping, ParseError, Template,
+};
 use kanat_proto::plan::v1::{self, field};
 
 use crate::Step;
@@ -57,23 +60,34 @@ pub(crate) fn compile(plan: &v1::FlowPlan) -> Result<Parts, CompileError> {
         ordering_key: key("ordering_key", &plan.ordering_key)?,
         idempotency_key: key("idempotency_key", &plan.idempotency_key)?,
         steps: plan.steps.iter().map(step).collect::<Result<_, _>>()?,
-        mapping: plan.mapping.as_ref().map(|fields| mapping("mapping", fields)).transpose()?,
+        mapping: plan
+            .mapping
+            .as_ref()
+            .map(|fields| mapping("mapping", fields))
+            .transpose()?,
         target: plan.target.as_ref().map(target).transpose()?,
     })
 }
 
 fn step(step: &v1::Step) -> Result<Step, CompileError> {
     let action = kanat_catalog::entry(&step.entry).and_then(|entry| entry.action(&step.action));
-    let action =
-        action.ok_or_else(|| CompileError::Unsupported(format!("the action {}.{}", step.entry, step.action)))?;
+    let action = action.ok_or_else(|| {
+        CompileError::Unsupported(format!("the action {}.{}", step.entry, step.action))
+    })?;
     let place = format!("steps.{}", step.name);
-    let params = JsonTemplate::parse(if step.params.is_empty() { "{}" } else { &step.params })
-        .map_err(|errors| unparsed(&format!("{place}.params"), errors))?;
+    let params = JsonTemplate::parse(if step.params.is_empty() {
+        "{}"
+    } else {
+        &step.params
+    })
+    .map_err(|errors| unparsed(&format!("{place}.params"), errors))?;
     Ok(Step {
         name: step.name.clone(),
         instance: step.instance.clone(),
         action,
-        open_path: action.open_path().and_then(|param| crate::step::path_template(&step.params, param)),
+        open_path: action
+            .open_path()
+            .and_then(|param| crate::step::path_template(&step.params, param)),
         params,
         when: optional_expression(&format!("{place}.when"), &step.when)?,
         rejects: step.reject_on_failure,
@@ -81,13 +95,21 @@ fn step(step: &v1::Step) -> Result<Step, CompileError> {
 }
 
 fn target(target: &v1::Target) -> Result<Target, CompileError> {
-    let method = if target.method.is_empty() { "POST" } else { &target.method };
+    let method = if target.method.is_empty() {
+        "POST"
+    } else {
+        &target.method
+    };
     Ok(Target {
         instance: target.instance.clone(),
         endpoint: template("target.endpoint", &target.endpoint)?,
         method: Method::from_bytes(method.as_bytes())
             .map_err(|_| invalid("target.method", format!("{method:?} is no HTTP method")))?,
-        headers: target.headers.iter().map(|named| header("target", named)).collect::<Result<_, _>>()?,
+        headers: target
+            .headers
+            .iter()
+            .map(|named| header("target", named))
+            .collect::<Result<_, _>>()?,
         timeout: match target.timeout_ms {
             0 => DEFAULT_TIMEOUT,
             milliseconds => Duration::from_millis(milliseconds),
@@ -96,12 +118,22 @@ fn target(target: &v1::Target) -> Result<Target, CompileError> {
 }
 
 /// A header of what `of` is the place of.
-pub(crate) fn header(of: &str, header: &v1::NamedText) -> Result<(HeaderName, Template), CompileError> {
+pub(crate) fn header(
+    of: &str,
+    header: &v1::NamedText,
+) -> Result<(HeaderName, Template), CompileError> {
     let place = format!("{of}.headers.{}", header.name);
-    let name = HeaderName::from_bytes(header.name.as_bytes())
-        .map_err(|_| invalid(&place, format!("{:?} is no name of an HTTP header", header.name)))?;
+    let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| {
+        invalid(
+            &place,
+            format!("{:?} is no name of an HTTP header", header.name),
+        )
+    })?;
     if OF_THE_CONNECTION.contains(&name) {
-        return Err(invalid(&place, format!("the header {name} belongs to the connection")));
+        return Err(invalid(
+            &place,
+            format!("the header {name} belongs to the connection"),
+        ));
     }
     Ok((name, template(&place, &header.text)?))
 }
@@ -126,14 +158,27 @@ fn field_value(place: &str, field: &v1::Field) -> Result<FieldValue, CompileErro
         Some(field::Value::Template(text)) => template(place, text).map(FieldValue::Template),
         Some(field::Value::Each(each)) => Ok(FieldValue::Each {
             list: expression(&format!("{place}.each"), &each.list)?,
-            map: Box::new(mapping(&format!("{place}.map"), each.map.as_ref().unwrap_or(&v1::Mapping::default()))?),
+            map: Box::new(mapping(
+                &format!("{place}.map"),
+                each.map.as_ref().unwrap_or(&v1::Mapping::default()),
+            )?),
         }),
-        None => Err(invalid(place, "the field has no value that this build knows")),
+        None => Err(invalid(
+            place,
+            "the field has no value that this build knows",
+        )),
     }
 }
 
-pub(crate) fn optional_expression(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
-    if text.is_empty() { Ok(None) } else { expression(place, text).map(Some) }
+pub(crate) fn optional_expression(
+    place: &str,
+    text: &str,
+) -> Result<Option<Expression>, CompileError> {
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        expression(place, text).map(Some)
+    }
 }
 
 pub(crate) fn expression(place: &str, text: &str) -> Result<Expression, CompileError> {
@@ -147,7 +192,10 @@ pub(crate) fn template(place: &str, text: &str) -> Result<Template, CompileError
 /// Keys are needed before a message is accepted: nothing that takes time may stand in them.
 fn key(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
     let key = optional_expression(place, text)?;
-    if key.as_ref().is_some_and(|key| !key.references().adapters.is_empty()) {
+    if key
+        .as_ref()
+        .is_some_and(|key| !key.references().adapters.is_empty())
+    {
         return Err(invalid(place, "a key cannot call adapters"));
     }
     Ok(key)
@@ -161,5 +209,8 @@ fn unparsed(place: &str, errors: Vec<ParseError>) -> CompileError {
 }
 
 fn invalid(place: &str, message: impl Into<String>) -> CompileError {
-    CompileError::Invalid { place: place.to_owned(), message: message.into() }
+    CompileError::Invalid {
+        place: place.to_owned(),
+        message: message.into(),
+    }
 }

@@ -1,4 +1,5 @@
-//! A call to a target or by a step as the trace shows it: JSON with the body cut and secrets masked.
+//! A call to a target or by a step as the trace shows it: JSON with the body cut and secrets
+//! masked.
 
 use http::{HeaderMap, Method, header};
 use kanat_catalog::MASK;
@@ -28,7 +29,13 @@ const URL_CHARACTERS: usize = 2000;
 pub const BEGINNING_CHARACTERS: usize = 200;
 
 /// Returns `{method, url, headers, body}`.
-pub fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {
+pub fn request(
+    method: &Method,
+    url: &Url,
+    headers: &HeaderMap,
+    body: &[u8],
+    mask: &Mask,
+) -> String {
     let mut out = Vec::with_capacity(256 + body.len().min(BODY_LIMIT));
     out.extend_from_slice(b"{\"method\":");
     write_string(method.as_str(), &mut out);
@@ -53,27 +60,44 @@ pub fn response(response: &Answered<'_>, mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + response.body.len().min(BODY_LIMIT));
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(response.status.to_string().as_bytes());
-    write_rest(response.headers, response.body, response.truncated, mask, &mut out);
+    write_rest(
+        response.headers,
+        response.body,
+        response.truncated,
+        mask,
+        &mut out,
+    );
     text(out)
 }
 
 /// Returns `<METHOD> <url>` of a request as [`request`] shows it.
 pub fn method_and_url(shown: &str) -> String {
-    let text = |name| json::member(shown, name).map(json::decode).unwrap_or_default();
+    let text = |name| {
+        json::member(shown, name)
+            .map(json::decode)
+            .unwrap_or_default()
+    };
     let url = text("url");
-    let cut = url.char_indices().nth(URL_CHARACTERS).map_or(url.len(), |(at, _)| at);
+    let cut = url
+        .char_indices()
+        .nth(URL_CHARACTERS)
+        .map_or(url.len(), |(at, _)| at);
     let more = if cut < url.len() { "…" } else { "" };
     format!("{} {}{more}", text("method"), &url[..cut])
 }
 
-/// Returns `<status>: <the first characters of the body>` on one line, or the status alone where there is no body.
+/// Returns `<status>: <the first characters of the body>` on one line, or the status alone where
+/// there is no body.
 pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
     // A secret across the cut would show its beginning: mask before cutting.
     let most = (4 * BEGINNING_CHARACTERS + mask.longest()).min(response.body.len());
     let head = String::from_utf8_lossy(&response.body[..most]);
     let masked = mask.apply(head.trim());
-    let begun: String =
-        masked.chars().take(BEGINNING_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let begun: String = masked
+        .chars()
+        .take(BEGINNING_CHARACTERS)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let redirect = redirect(response, mask);
     match begun.trim_end() {
         "" => format!("{}{redirect}", response.status),
@@ -81,9 +105,13 @@ pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
     }
 }
 
-/// Returns where a redirect leads, which is not followed, without the query; empty for other answers.
+/// Returns where a redirect leads, which is not followed, without the query; empty for other
+/// answers.
 fn redirect(response: &Answered<'_>, mask: &Mask) -> String {
-    let location = response.headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let location = response
+        .headers
+        .get(header::LOCATION)
+        .and_then(|location| location.to_str().ok());
     match location {
         Some(location) if (300..400).contains(&response.status) => {
             let place = mask.apply(location.split(['?', '#']).next().unwrap_or_default());
@@ -139,14 +167,18 @@ fn write_body(headers: &HeaderMap, body: &[u8], mask: &Mask, out: &mut Vec<u8>) 
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     essence == "application/json" || essence.ends_with("+json")
 }
 
 /// What was written is UTF-8: every part of it came from a `str`, or passed the JSON check.
 fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -154,7 +186,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -167,10 +202,16 @@ mod tests {
             r#"{"method":"POST","url":"https://erp.example/orders?a=1","headers":{"content-type":"application/json","x-a":"1"},"body":{"n": 1.10}}"#
         );
         let answered = headers(&[("content-type", "text/plain")]);
-        let got = Answered { status: 503, headers: &answered, body: b"busy \xff", truncated: true };
+        let got = Answered {
+            status: 503,
+            headers: &answered,
+            body: b"busy \xff",
+            truncated: true,
+        };
         assert_eq!(
             response(&got, &mask),
-            "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \u{fffd}\",\"truncated\":true}"
+            "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \
+             \u{fffd}\",\"truncated\":true}"
         );
     }
 
@@ -179,12 +220,27 @@ mod tests {
         let mask = Mask::new(&["s3cret".to_owned()]);
         let url: Url = "https://erp.example/in?key=s3cret".parse().unwrap();
         let shown = request(&Method::POST, &url, &HeaderMap::new(), b"{}", &mask);
-        assert_eq!(method_and_url(&shown), "POST https://erp.example/in?key=********");
+        assert_eq!(
+            method_and_url(&shown),
+            "POST https://erp.example/in?key=********"
+        );
         let answered = |status, body: &str| {
-            let (body, headers) = (body.as_bytes(), HeaderMap::new());
-            beginning(&Answered { status, headers: &headers, body, truncated: false }, &mask)
+            let body = body.as_bytes();
+            let headers = HeaderMap::new();
+            beginning(
+                &Answered {
+                    status,
+                    headers: &headers,
+                    body,
+                    truncated: false,
+                },
+                &mask,
+            )
         };
-        assert_eq!(answered(500, "{\n  \"error\": \"s3cret\"\n}\n"), "500: {   \"error\": \"********\" }");
+        assert_eq!(
+            answered(500, "{\n  \"error\": \"s3cret\"\n}\n"),
+            "500: {   \"error\": \"********\" }"
+        );
         assert_eq!(answered(503, " \n"), "503");
         let long = answered(500, &format!("{}s3cret", "ü".repeat(197)));
         assert_eq!(long, format!("500: {}***", "ü".repeat(197)));
@@ -196,10 +252,21 @@ mod tests {
         let headers = headers(&[("location", "https://erp.example/s3cret/new?token=7")]);
         let answered = |status| {
             let body = b"Moved";
-            beginning(&Answered { status, headers: &headers, body, truncated: false }, &mask)
+            beginning(
+                &Answered {
+                    status,
+                    headers: &headers,
+                    body,
+                    truncated: false,
+                },
+                &mask,
+            )
         };
         let place = "https://erp.example/********/new";
-        assert_eq!(answered(302), format!("302 (redirects are not followed; this one leads to {place}): Moved"));
+        assert_eq!(
+            answered(302),
+            format!("302 (redirects are not followed; this one leads to {place}): Moved")
+        );
         assert_eq!(answered(201), "201: Moved");
     }
 
@@ -209,12 +276,21 @@ mod tests {
         let mut body = vec![b'x'; BODY_LIMIT - 3];
         body.extend_from_slice(b"s3cret and more");
         let url: Url = "https://erp.example/?key=s3cret".parse().unwrap();
-        let sent =
-            headers(&[("authorization", "Bearer t"), ("x-mine", "a s3cret b"), ("content-type", "application/json")]);
+        let sent = headers(&[
+            ("authorization", "Bearer t"),
+            ("x-mine", "a s3cret b"),
+            ("content-type", "application/json"),
+        ]);
         let shown = request(&Method::POST, &url, &sent, &body, &mask);
-        assert!(!shown.contains("s3c") && !shown.contains("Bearer t"), "{shown}");
+        assert!(
+            !shown.contains("s3c") && !shown.contains("Bearer t"),
+            "{shown}"
+        );
         assert!(shown.contains("\"truncated\":true") && shown.len() < BODY_LIMIT + 400);
         let json = request(&Method::POST, &url, &sent, br#"{"a":"s3cret"}"#, &mask);
-        assert!(json.ends_with(r#""body":"{\"a\":\"********\"}"}"#), "{json}");
+        assert!(
+            json.ends_with(r#""body":"{\"a\":\"********\"}"}"#),
+            "{json}"
+        );
     }
 }

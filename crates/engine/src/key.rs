@@ -1,8 +1,10 @@
-//! The keys of a message: texts that order it, and that tell it from its repeats. How they are kept is the log's.
+//! The keys of a message: texts that order it, and that tell it from its repeats. How they are kept
+//! is the log's.
 
 use kanat_mapping::Value;
 
-/// The key that a value is. Null, undefined and the empty string are none: they would make one of all that lack a key.
+/// The key that a value is. Null, undefined and the empty string are none: they would make one of
+/// all that lack a key.
 pub(crate) fn of(value: &Value) -> Option<String> {
     let text = value.rendered();
     (!text.is_empty()).then(|| text.into_owned())

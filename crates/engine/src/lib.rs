@@ -1,5 +1,5 @@
-//! One message through one plan, all but the I/O: keys, condition, steps, mapping, request. Tests and production call the
-//! same.
+//! One message through one plan, all but the I/O: keys, condition, steps, mapping, request. Tests
+//! and production call the same.
 
 mod adapter;
 mod answer;

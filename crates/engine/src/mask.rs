@@ -16,13 +16,20 @@ impl Mask {
     /// Returns a mask of these secrets. Empty ones, and the mask itself, are passed over.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s String>) -> Self {
         let mut needles = Vec::new();
-        for secret in secrets.into_iter().filter(|secret| !secret.is_empty() && *secret != MASK) {
+        for secret in secrets
+            .into_iter()
+            .filter(|secret| !secret.is_empty() && *secret != MASK)
+        {
             needles.push(secret.clone());
             needles.push(utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string());
             needles.push(form_urlencoded::byte_serialize(secret.as_bytes()).collect());
             let mut quoted = Vec::new();
             kanat_mapping::json::write_string(secret, &mut quoted);
-            needles.extend(String::from_utf8(quoted).ok().map(|text| text[1..text.len() - 1].to_owned()));
+            needles.extend(
+                String::from_utf8(quoted)
+                    .ok()
+                    .map(|text| text[1..text.len() - 1].to_owned()),
+            );
         }
         in_order(&mut needles);
         Self { needles }
@@ -50,7 +57,8 @@ impl Mask {
         masked
     }
 
-    /// Returns a text in UTF-8 with the mask in the place of every secret; shares the bytes of a text without one.
+    /// Returns a text in UTF-8 with the mask in the place of every secret; shares the bytes of a
+    /// text without one.
     pub fn apply_to_bytes(&self, text: &Bytes) -> Bytes {
         match std::str::from_utf8(text).map(|text| self.apply(text)) {
             Ok(Cow::Owned(masked)) => masked.into(),
@@ -72,11 +80,18 @@ mod tests {
     #[test]
     fn hides_a_secret_in_every_spelling() {
         let mask = Mask::new(&["p@ss \"word\"".to_owned(), String::new(), "p@ss".to_owned()]);
-        for text in
-            [r#"p@ss "word""#, "k=p%40ss%20%22word%22", "k=p%40ss+%22word%22", r#"{"a":"p@ss \"word\""}"#, "p@ss"]
-        {
+        for text in [
+            r#"p@ss "word""#,
+            "k=p%40ss%20%22word%22",
+            "k=p%40ss+%22word%22",
+            r#"{"a":"p@ss \"word\""}"#,
+            "p@ss",
+        ] {
             let masked = mask.apply(text);
-            assert!(masked.contains(MASK) && !masked.contains("ss"), "{text} -> {masked}");
+            assert!(
+                masked.contains(MASK) && !masked.contains("ss"),
+                "{text} -> {masked}"
+            );
         }
         assert_eq!(mask.apply("nothing here"), "nothing here");
     }

@@ -20,11 +20,13 @@ pub struct Program {
     reads_credentials: bool,
 }
 
-/// A message, as much of it as expressions see. Each is JSON that has been checked; an empty slice is absent.
+/// A message, as much of it as expressions see. Each is JSON that has been checked; an empty slice
+/// is absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub payload: &'a [u8],
-    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`, `received_at`.
+    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`,
+    /// `received_at`.
     pub trigger: &'a [u8],
     /// An object of `{output, status}` by step name.
     pub steps: &'a [u8],
@@ -51,9 +53,16 @@ impl Program {
     /// Compiles a plan. The error is the first thing in it that cannot run.
     pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
         let parts = compile::compile(&plan)?;
-        let mut program = Self { plan, parts, reads_credentials: false };
+        let mut program = Self {
+            plan,
+            parts,
+            reads_credentials: false,
+        };
         program.reads_credentials = program.uses_adapters()
-            || program.references().flat_map(|names| &names.trigger_values).any(|names| leads_to_credential(names));
+            || program
+                .references()
+                .flat_map(|names| &names.trigger_values)
+                .any(|names| leads_to_credential(names));
         Ok(program)
     }
 
@@ -66,11 +75,16 @@ impl Program {
         &self.parts
     }
 
-    /// The keys of a message before it is stored. An expression that fails gives no key here; the run reports it.
+    /// The keys of a message before it is stored. An expression that fails gives no key here; the
+    /// run reports it.
     pub fn keys(&self, input: &Input, resources: &dyn Resources) -> Keys {
         let scope = self.scope(input, self.source_instance(resources), resources);
-        let key = |expression: &Option<Expression>| key::of(&expression.as_ref()?.evaluate(&scope).ok()?);
-        Keys { ordering: key(&self.parts.ordering_key), idempotency: key(&self.parts.idempotency_key) }
+        let key =
+            |expression: &Option<Expression>| key::of(&expression.as_ref()?.evaluate(&scope).ok()?);
+        Keys {
+            ordering: key(&self.parts.ordering_key),
+            idempotency: key(&self.parts.idempotency_key),
+        }
     }
 
     /// The condition, then the mapping: all of a run but its calls.
@@ -82,12 +96,15 @@ impl Program {
         }
     }
 
-    /// Whether the flow's condition holds for a message. A failure is final; its field is `when`, `ordering_key` or
-    /// `idempotency_key`.
+    /// Whether the flow's condition holds for a message. A failure is final; its field is `when`,
+    /// `ordering_key` or `idempotency_key`.
     pub fn admits(&self, input: &Input, resources: &dyn Resources) -> Result<bool, Failure> {
         let scope = self.scope(input, self.source_instance(resources), resources);
         if let Some(when) = &self.parts.when
-            && !when.evaluate(&scope).map_err(|error| failure("when", error))?.truthy()
+            && !when
+                .evaluate(&scope)
+                .map_err(|error| failure("when", error))?
+                .truthy()
         {
             return Ok(false);
         }
@@ -98,13 +115,20 @@ impl Program {
     }
 
     /// Keys are of the payload as it came in.
-    pub(crate) fn check_keys(&self, input: &Input, resources: &dyn Resources) -> Result<(), Failure> {
+    pub(crate) fn check_keys(
+        &self,
+        input: &Input,
+        resources: &dyn Resources,
+    ) -> Result<(), Failure> {
         let scope = self.scope(input, self.source_instance(resources), resources);
-        for (field, expression) in
-            [("ordering_key", &self.parts.ordering_key), ("idempotency_key", &self.parts.idempotency_key)]
-        {
+        for (field, expression) in [
+            ("ordering_key", &self.parts.ordering_key),
+            ("idempotency_key", &self.parts.idempotency_key),
+        ] {
             if let Some(expression) = expression {
-                expression.evaluate(&scope).map_err(|error| failure(field, error))?;
+                expression
+                    .evaluate(&scope)
+                    .map_err(|error| failure(field, error))?;
             }
         }
         Ok(())
@@ -112,10 +136,14 @@ impl Program {
 
     /// Texts of the definition that are secret and long enough to be told from others.
     pub fn literal_secrets(&self) -> impl Iterator<Item = &String> {
-        self.plan.literal_secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED)
+        self.plan
+            .literal_secrets
+            .iter()
+            .filter(|secret| secret.len() >= SHORTEST_MASKED)
     }
 
-    /// Whether a run may read credentials of the request that started it. Adapters are given all that came with it.
+    /// Whether a run may read credentials of the request that started it. Adapters are given all
+    /// that came with it.
     pub fn reads_credentials(&self) -> bool {
         self.reads_credentials
     }
@@ -125,15 +153,17 @@ impl Program {
         &self.parts.steps
     }
 
-    /// The request that a step makes for a message; `None` when its condition is false. A failure is final; its field begins
-    /// with `steps.<name>`.
+    /// The request that a step makes for a message; `None` when its condition is false. A failure
+    /// is final; its field begins with `steps.<name>`.
     pub fn step_request(
         &self,
         step: &Step,
         input: &Input,
         resources: &dyn Resources,
     ) -> Result<Option<Request>, Failure> {
-        let instance = resources.instance(&step.instance).ok_or_else(|| request::gone(&step.instance))?;
+        let instance = resources
+            .instance(&step.instance)
+            .ok_or_else(|| request::gone(&step.instance))?;
         let scope = self.scope(input, Some(instance), resources);
         if !step.applies(&scope)? {
             return Ok(None);
@@ -141,8 +171,8 @@ impl Program {
         step.request(instance, &scope).map(Some)
     }
 
-    /// What goes to the target; the payload itself when the flow has no mapping. A failure is final and names the target
-    /// field.
+    /// What goes to the target; the payload itself when the flow has no mapping. A failure is final
+    /// and names the target field.
     pub fn map(&self, input: &Input, resources: &dyn Resources) -> Result<Bytes, Failure> {
         let Some(mapping) = &self.parts.mapping else {
             return Ok(Bytes::copy_from_slice(input.payload));
@@ -154,17 +184,24 @@ impl Program {
     }
 
     /// The request that delivers a mapped body; `None` for a flow without a target.
-    pub fn request(&self, input: &Input, body: Bytes, resources: &dyn Resources) -> Result<Option<Request>, Failure> {
+    pub fn request(
+        &self,
+        input: &Input,
+        body: Bytes,
+        resources: &dyn Resources,
+    ) -> Result<Option<Request>, Failure> {
         let Some(target) = &self.parts.target else {
             return Ok(None);
         };
-        let instance = resources.instance(&target.instance).ok_or_else(|| request::gone(&target.instance))?;
+        let instance = resources
+            .instance(&target.instance)
+            .ok_or_else(|| request::gone(&target.instance))?;
         let scope = self.scope(input, Some(instance), resources);
         request::build(target, instance, &scope, body).map(Some)
     }
 
-    /// Gives a request whose body goes out as it came the type that it came with, unless the flow sets another. A request
-    /// without a body has no type.
+    /// Gives a request whose body goes out as it came the type that it came with, unless the flow
+    /// sets another. A request without a body has no type.
     pub fn type_content(&self, request: &mut Request, declared: impl FnOnce() -> HeaderValue) {
         let mut headers = self.parts.target.iter().flat_map(|target| &target.headers);
         let is_set = headers.any(|(name, _)| *name == header::CONTENT_TYPE);
@@ -190,7 +227,12 @@ impl Program {
     }
 
     /// What expressions see that stand in the place of `instance`.
-    fn scope<'s>(&self, input: &Input<'s>, instance: Option<&'s Instance>, resources: &'s dyn Resources) -> Scope<'s> {
+    fn scope<'s>(
+        &self,
+        input: &Input<'s>,
+        instance: Option<&'s Instance>,
+        resources: &'s dyn Resources,
+    ) -> Scope<'s> {
         Scope {
             trigger: input.trigger,
             steps: input.steps,

@@ -8,7 +8,11 @@ use crate::{Program, Step};
 impl Program {
     /// Returns the names of the steps whose outputs the mapping reads.
     pub fn mapping_reads(&self) -> Vec<String> {
-        self.parts().mapping.iter().flat_map(|mapping| names(mapping.references())).collect()
+        self.parts()
+            .mapping
+            .iter()
+            .flat_map(|mapping| names(mapping.references()))
+            .collect()
     }
 
     /// Returns the names of the steps whose outputs the target's endpoint and headers read.
@@ -17,7 +21,9 @@ impl Program {
             let headers = target.headers.iter().map(|(_, template)| template);
             headers.chain([&target.endpoint])
         });
-        templates.flat_map(|template| names(template.references())).collect()
+        templates
+            .flat_map(|template| names(template.references()))
+            .collect()
     }
 }
 
@@ -31,11 +37,15 @@ impl Step {
 
 /// Returns the names of the steps whose outputs the expression of a failure reads.
 pub fn failure_reads(failure: &Failure) -> Vec<String> {
-    let Some(text) = &failure.expression else { return Vec::new() };
+    let Some(text) = &failure.expression else {
+        return Vec::new();
+    };
     if let Ok(expression) = Expression::parse(text) {
         return names(expression.references()).collect();
     }
-    Template::parse(text).map(|template| names(template.references()).collect()).unwrap_or_default()
+    Template::parse(text)
+        .map(|template| names(template.references()).collect())
+        .unwrap_or_default()
 }
 
 fn names(references: &References) -> impl Iterator<Item = String> + '_ {

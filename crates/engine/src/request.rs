@@ -28,22 +28,39 @@ pub struct Request {
 }
 
 /// The flow's headers come first, then the instance's own and its credentials, which replace them.
-pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: Bytes) -> Result<Request, Failure> {
+pub(crate) fn build(
+    target: &Target,
+    instance: &Instance,
+    scope: &Scope,
+    body: Bytes,
+) -> Result<Request, Failure> {
     const ENDPOINT: &str = "target.endpoint";
     connected(instance, scope.now)?;
-    let endpoint = target.endpoint.render_endpoint(scope).map_err(|error| within(ENDPOINT, error))?;
-    let mut url = instance.request_url(&endpoint, scope.now).map_err(|message| {
-        // The message quotes what was rendered, which a secret may be part of.
-        let secret = target.endpoint.references().roots.contains(&Root::Instance);
-        let message = if secret { "it leads nowhere under the connector's base URL".to_owned() } else { message };
-        wrong(ENDPOINT, &target.endpoint, message)
-    })?;
+    let endpoint = target
+        .endpoint
+        .render_endpoint(scope)
+        .map_err(|error| within(ENDPOINT, error))?;
+    let mut url = instance
+        .request_url(&endpoint, scope.now)
+        .map_err(|message| {
+            // The message quotes what was rendered, which a secret may be part of.
+            let secret = target.endpoint.references().roots.contains(&Root::Instance);
+            let message = if secret {
+                "it leads nowhere under the connector's base URL".to_owned()
+            } else {
+                message
+            };
+            wrong(ENDPOINT, &target.endpoint, message)
+        })?;
     let has_body = target.method != Method::GET && target.method != Method::HEAD;
     let is_secret = |names: &[String]| instance.entry().is_secret(names);
     let mut secrets = target.endpoint.secret_texts(scope, &is_secret);
     let mut headers = HeaderMap::new();
     if has_body {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
     }
     for (name, template) in &target.headers {
         if let Some(mut value) = header_value(name, template, scope)? {
@@ -92,14 +109,25 @@ pub(crate) fn connected(instance: &Instance, now: Timestamp) -> Result<(), Failu
 }
 
 /// A header whose value is missing is left out.
-fn header_value(name: &HeaderName, template: &Template, scope: &Scope) -> Result<Option<HeaderValue>, Failure> {
+fn header_value(
+    name: &HeaderName,
+    template: &Template,
+    scope: &Scope,
+) -> Result<Option<HeaderValue>, Failure> {
     let field = format!("target.headers.{name}");
-    let value = template.evaluate(scope).map_err(|error| within(&field, error))?;
+    let value = template
+        .evaluate(scope)
+        .map_err(|error| within(&field, error))?;
     if value.is_missing() {
         return Ok(None);
     }
-    let value = HeaderValue::from_bytes(value.rendered().as_bytes())
-        .map_err(|_| wrong(&field, template, "the value has a character that no header may have".to_owned()))?;
+    let value = HeaderValue::from_bytes(value.rendered().as_bytes()).map_err(|_| {
+        wrong(
+            &field,
+            template,
+            "the value has a character that no header may have".to_owned(),
+        )
+    })?;
     Ok(Some(value))
 }
 

@@ -24,7 +24,10 @@ pub struct Calling<'r> {
 
 impl<'r> Calling<'r> {
     pub fn new(resources: &'r dyn Resources, adapters: &'r dyn Adapters) -> Self {
-        Self { resources, adapters }
+        Self {
+            resources,
+            adapters,
+        }
     }
 }
 
@@ -59,16 +62,29 @@ impl Resources for NoResources {
     }
 }
 
-/// Renders a text that may be a template over `instance`, such as a webhook's secret. Errors when it is no template, and
-/// when a part of it renders to nothing: a secret may be neither empty nor only a part of what it should be.
-pub fn render_instance_template(text: &str, instance: Option<&Instance>, now: Timestamp) -> Result<String, Failure> {
+/// Renders a text that may be a template over `instance`, such as a webhook's secret. Errors when
+/// it is no template, and when a part of it renders to nothing: a secret may be neither empty nor
+/// only a part of what it should be.
+pub fn render_instance_template(
+    text: &str,
+    instance: Option<&Instance>,
+    now: Timestamp,
+) -> Result<String, Failure> {
     let template = Template::parse(text).map_err(|errors| {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         configuration(text, &errors.join("; "))
     })?;
-    let scope = Scope { instance: instance.map_or(b"", Instance::config_json), ..Scope::new(b"", now) };
+    let scope = Scope {
+        instance: instance.map_or(b"", Instance::config_json),
+        ..Scope::new(b"", now)
+    };
     let rendered = template.render_complete(&scope)?;
-    rendered.ok_or_else(|| configuration(text, "the connector instance lacks a field, or holds it empty"))
+    rendered.ok_or_else(|| {
+        configuration(
+            text,
+            "the connector instance lacks a field, or holds it empty",
+        )
+    })
 }
 
 fn configuration(text: &str, message: &str) -> Failure {

@@ -28,7 +28,8 @@ pub struct Step {
 /// No step waits longer for its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The path that params give as `param`, each expression in it in braces of its own. None when they give no text.
+/// The path that params give as `param`, each expression in it in braces of its own. None when they
+/// give no text.
 pub(crate) fn path_template(params: &str, param: &str) -> Option<String> {
     let value = json::member(params.trim(), param).filter(|value| value.starts_with('"'))?;
     let text = json::decode(value);
@@ -57,12 +58,18 @@ impl Step {
         format!("steps.{}", self.name)
     }
 
-    /// Method and path of its action, as the catalog has them. Of an action of any path it is that of this step, from the
-    /// root, with the expressions in it in braces: `GET /api/orders/{source.id}`.
+    /// Method and path of its action, as the catalog has them. Of an action of any path it is that
+    /// of this step, from the root, with the expressions in it in braces:
+    /// `GET /api/orders/{source.id}`.
     pub fn endpoint(&self, instance: &Instance) -> String {
-        let (method, base) = (&self.action.method, instance.base_path());
+        let method = &self.action.method;
+        let base = instance.base_path();
         match &self.open_path {
-            Some(path) => format!("{method} {}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')),
+            Some(path) => format!(
+                "{method} {}/{}",
+                base.trim_end_matches('/'),
+                path.trim_start_matches('/')
+            ),
             None => format!("{method} {}", self.action.path),
         }
     }
@@ -74,16 +81,24 @@ impl Step {
 
     /// Whether it runs for this message.
     pub(crate) fn applies(&self, scope: &Scope) -> Result<bool, Failure> {
-        let Some(when) = &self.when else { return Ok(true) };
+        let Some(when) = &self.when else {
+            return Ok(true);
+        };
         let failed = |error: EvaluationError| self.failed("when", error);
         Ok(when.evaluate(scope).map_err(failed)?.truthy())
     }
 
     pub(crate) fn request(&self, instance: &Instance, scope: &Scope) -> Result<Request, Failure> {
-        connected(instance, scope.now).map_err(|failure| Failure { field: Some(self.place()), ..failure })?;
+        connected(instance, scope.now).map_err(|failure| Failure {
+            field: Some(self.place()),
+            ..failure
+        })?;
         let mut params = Vec::new();
         self.params.write(scope, &mut params).map_err(|error| {
-            let place = error.field.as_deref().map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
+            let place = error
+                .field
+                .as_deref()
+                .map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
             self.failed(&place, error)
         })?;
         // What was written is UTF-8: every part of it came from a `str`.
@@ -98,20 +113,28 @@ impl Step {
             return Err(self.unfit(&format!("params.{param}"), "a segment of the path is empty"));
         }
         let call = self.action.call(&params).map_err(|error| {
-            let place = if error.param.is_empty() { "params".to_owned() } else { format!("params.{}", error.param) };
+            let place = if error.param.is_empty() {
+                "params".to_owned()
+            } else {
+                format!("params.{}", error.param)
+            };
             self.unfit(&place, &error.message)
         })?;
         // The message would quote what was rendered, which a secret may be part of.
         let mut url = instance
             .request_url(&call.endpoint, scope.now)
-            .map_err(|_| self.unfit("params", "they lead nowhere under the connector's base URL"))?;
+            .map_err(|_| {
+                self.unfit("params", "they lead nowhere under the connector's base URL")
+            })?;
         let mut headers = call.headers;
         instance.apply_auth(&mut url, &mut headers);
         let body = call.body.map(Bytes::from).unwrap_or_default();
         if body.is_empty() {
             headers.remove(header::CONTENT_TYPE);
         }
-        let secrets = self.params.secret_texts(scope, &|names: &[String]| instance.entry().is_secret(names));
+        let secrets = self
+            .params
+            .secret_texts(scope, &|names: &[String]| instance.entry().is_secret(names));
         Ok(Request {
             url,
             method: call.method,
@@ -148,8 +171,14 @@ mod tests {
     fn a_path_is_told_as_its_flow_writes_it() {
         for (params, path) in [
             (r#"{"path": "/orders"}"#, Some("/orders")),
-            (r#"{"path": "orders/{{ source.id }}/lines/{{source.n}}"}"#, Some("orders/{source.id}/lines/{source.n}")),
-            (r#"{"path": "{{ source[\"a b\"] | string }}"}"#, Some(r#"{source["a b"] | string}"#)),
+            (
+                r#"{"path": "orders/{{ source.id }}/lines/{{source.n}}"}"#,
+                Some("orders/{source.id}/lines/{source.n}"),
+            ),
+            (
+                r#"{"path": "{{ source[\"a b\"] | string }}"}"#,
+                Some(r#"{source["a b"] | string}"#),
+            ),
             (r#"{"path": 7}"#, None),
             ("{}", None),
             ("", None),

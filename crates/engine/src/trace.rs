@@ -1,4 +1,5 @@
-//! The records of one attempt, in the order of its stages. What is written about its end is the log's.
+//! The records of one attempt, in the order of its stages. What is written about its end is the
+//! log's.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,11 @@ pub struct Exchange<'a> {
 impl Trace {
     /// Begins an empty trace of an attempt, by its number.
     pub fn new(attempt: u32, begun: Timestamp) -> Self {
-        Self { attempt, begun, records: Vec::with_capacity(4) }
+        Self {
+            attempt,
+            begun,
+            records: Vec::with_capacity(4),
+        }
     }
 
     /// The number of the attempt, from 1.
@@ -63,40 +68,78 @@ impl Trace {
     }
 
     /// Adds the condition of a flow that has one, or a key.
-    pub fn validated(&mut self, name: &str, status: &'static str, begun: Instant, error: Option<String>) {
+    pub fn validated(
+        &mut self,
+        name: &str,
+        status: &'static str,
+        begun: Instant,
+        error: Option<String>,
+    ) {
         let record = Record::new("validated", name, status, since(begun));
-        self.push(Record { at: self.begun, error, ..record });
+        self.push(Record {
+            at: self.begun,
+            error,
+            ..record
+        });
     }
 
     /// Adds that the mapping gave an output.
     pub fn mapped(&mut self, begun: Instant) {
-        self.push(Record { at: Timestamp::now(), ..Record::new("mapped", "mapping", "ok", since(begun)) });
+        self.push(Record {
+            at: Timestamp::now(),
+            ..Record::new("mapped", "mapping", "ok", since(begun))
+        });
     }
 
     /// Adds what an adapter did: its console, and why it failed.
     pub fn adapted(&mut self, adapter: &Adapted<'_>, mask: &Mask) {
-        let status = if adapter.error.is_some() { "failed" } else { "ok" };
-        let record = Record::new("adapted", adapter.name, status, millis(adapter.duration.as_millis()));
+        let status = if adapter.error.is_some() {
+            "failed"
+        } else {
+            "ok"
+        };
+        let record = Record::new(
+            "adapted",
+            adapter.name,
+            status,
+            millis(adapter.duration.as_millis()),
+        );
         let response = Some(mask.apply(&adapter.report).into_owned());
         let error = adapter.error.map(|error| mask.apply(error).into_owned());
-        self.push(Record { at: Timestamp::now(), response, error, ..record });
+        self.push(Record {
+            at: Timestamp::now(),
+            response,
+            error,
+            ..record
+        });
     }
 
     /// Adds a step whose condition was false.
     pub fn skipped(&mut self, step: &str) {
-        self.push(Record { at: Timestamp::now(), ..Record::new("step", step, "skipped", 0) });
+        self.push(Record {
+            at: Timestamp::now(),
+            ..Record::new("step", step, "skipped", 0)
+        });
     }
 
     /// Adds what failed after its call was recorded.
     pub fn failed(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "failed", 0);
-        self.push(Record { at: Timestamp::now(), error: Some(error), ..record });
+        self.push(Record {
+            at: Timestamp::now(),
+            error: Some(error),
+            ..record
+        });
     }
 
     /// Adds what is not as it should be and does not end the attempt.
     pub fn warned(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "warning", 0);
-        self.push(Record { at: Timestamp::now(), error: Some(error), ..record });
+        self.push(Record {
+            at: Timestamp::now(),
+            error: Some(error),
+            ..record
+        });
     }
 
     /// Adds what ended the attempt before anything was sent.
@@ -108,7 +151,10 @@ impl Trace {
             // What the flow's own adapter did is recorded already, unless there is none.
             (ErrorKind::Adapter | ErrorKind::Timeout, _) if adapter => return,
             (_, _) if adapter => ("adapted", "adapter".to_owned()),
-            (ErrorKind::Mapping | ErrorKind::Adapter, Some(field @ ("when" | "ordering_key" | "idempotency_key"))) => {
+            (
+                ErrorKind::Mapping | ErrorKind::Adapter,
+                Some(field @ ("when" | "ordering_key" | "idempotency_key")),
+            ) => {
                 return self.validated(field, "failed", begun, error);
             }
             (_, Some(field)) if field.starts_with("steps.") => ("step", step(field).to_owned()),
@@ -120,21 +166,42 @@ impl Trace {
             (_, field) => ("delivery", field.unwrap_or("request").to_owned()),
         };
         let record = Record::new(stage, &name, "failed", since(begun));
-        self.push(Record { at: self.begun, error, ..record });
+        self.push(Record {
+            at: self.begun,
+            error,
+            ..record
+        });
     }
 
     /// Adds what a caller was answered, as JSON.
     pub fn answered(&mut self, begun: Instant, response: String) {
         let record = Record::new("answered", "response", "ok", since(begun));
-        self.push(Record { at: Timestamp::now(), response: Some(response), ..record });
+        self.push(Record {
+            at: Timestamp::now(),
+            response: Some(response),
+            ..record
+        });
     }
 
     /// Adds a call.
     pub fn exchange(&mut self, exchange: Exchange<'_>) {
-        let Exchange { stage, name, begun, request, response, error } = exchange;
+        let Exchange {
+            stage,
+            name,
+            begun,
+            request,
+            response,
+            error,
+        } = exchange;
         let status = if error.is_some() { "failed" } else { "ok" };
         let record = Record::new(stage, name, status, since(begun.1));
-        self.push(Record { at: begun.0, request: Some(request), response, error, ..record });
+        self.push(Record {
+            at: begun.0,
+            request: Some(request),
+            response,
+            error,
+            ..record
+        });
     }
 
     /// Adds a record.
@@ -177,7 +244,16 @@ impl<'a> Record<'a> {
     /// Returns a record of the year 1970 with neither request, response nor error.
     pub fn new(stage: &'static str, name: &'a str, status: &'static str, duration_ms: u32) -> Self {
         let at = Timestamp::from_millis(0);
-        Self { at, stage, name, status, duration_ms, request: None, response: None, error: None }
+        Self {
+            at,
+            stage,
+            name,
+            status,
+            duration_ms,
+            request: None,
+            response: None,
+            error: None,
+        }
     }
 }
 

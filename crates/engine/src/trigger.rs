@@ -1,5 +1,6 @@
-//! The document that expressions see as `trigger`: headers, query, method and time of the request. What would let its
-//! reader act as the sender is masked in the one that is stored; a run that reads it has another one.
+//! The document that expressions see as `trigger`: headers, query, method and time of the request.
+//! What would let its reader act as the sender is masked in the one that is stored; a run that
+//! reads it has another one.
 
 use http::{HeaderMap, HeaderName, Method};
 use kanat_catalog::MASK;
@@ -38,11 +39,17 @@ pub fn document(received: &Received<'_>) -> Vec<u8> {
     written(received, Credentials::Masked)
 }
 
-/// Returns the document as JSON, with the credentials that a run may read; `None` when the request has none.
+/// Returns the document as JSON, with the credentials that a run may read; `None` when the request
+/// has none.
 pub fn document_with_credentials(received: &Received<'_>) -> Option<Vec<u8>> {
-    let mut names =
-        received.headers.keys().map(HeaderName::as_str).chain(received.query.iter().map(|(name, _)| name.as_str()));
-    names.any(is_credential).then(|| written(received, Credentials::Clear))
+    let mut names = received
+        .headers
+        .keys()
+        .map(HeaderName::as_str)
+        .chain(received.query.iter().map(|(name, _)| name.as_str()));
+    names
+        .any(is_credential)
+        .then(|| written(received, Credentials::Clear))
 }
 
 fn written(received: &Received<'_>, credentials: Credentials) -> Vec<u8> {
@@ -65,7 +72,8 @@ fn written(received: &Received<'_>, credentials: Credentials) -> Vec<u8> {
     out
 }
 
-/// Whether a header or a parameter of a query may carry a credential. The key by which a sender's repeats are known is none.
+/// Whether a header or a parameter of a query may carry a credential. The key by which a sender's
+/// repeats are known is none.
 pub fn is_credential(name: &str) -> bool {
     is_secret_header(name) && !name.eq_ignore_ascii_case("idempotency-key")
 }
@@ -82,15 +90,24 @@ pub(crate) fn leads_to_credential(names: &[String]) -> bool {
 /// Returns the credentials of a document that are long enough to be told from other texts.
 pub fn credentials(document: &[u8]) -> Vec<String> {
     let document = std::str::from_utf8(document).unwrap_or_default();
-    let parts = ["headers", "query"].into_iter().filter_map(|part| json::member(document, part));
-    let named = parts.flat_map(json::members).filter(|(name, _)| is_credential(&json::decode(name)));
+    let parts = ["headers", "query"]
+        .into_iter()
+        .filter_map(|part| json::member(document, part));
+    let named = parts
+        .flat_map(json::members)
+        .filter(|(name, _)| is_credential(&json::decode(name)));
     let values = named.flat_map(|(_, value)| match value.starts_with('[') {
         true => json::items(value).collect(),
         false => vec![value],
     });
-    let mut found: Vec<String> = values.map(|value| json::decode(value).into_owned()).collect();
+    let mut found: Vec<String> = values
+        .map(|value| json::decode(value).into_owned())
+        .collect();
     // What stands behind a scheme such as Bearer is as good as the whole.
-    let bare: Vec<String> = found.iter().filter_map(|text| Some(text.split_once(' ')?.1.trim().to_owned())).collect();
+    let bare: Vec<String> = found
+        .iter()
+        .filter_map(|text| Some(text.split_once(' ')?.1.trim().to_owned()))
+        .collect();
     found.extend(bare);
     found.retain(|text| text.len() >= SHORTEST_MASKED);
     found
@@ -111,9 +128,14 @@ fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Ve
             continue;
         }
         let mut values = received.headers.get_all(name).iter();
-        let first = values.next().map(|value| text(value.as_bytes())).unwrap_or_default();
+        let first = values
+            .next()
+            .map(|value| text(value.as_bytes()))
+            .unwrap_or_default();
         write_string(
-            &values.fold(first, |joined, value| (joined.into_owned() + ", " + &text(value.as_bytes())).into()),
+            &values.fold(first, |joined, value| {
+                (joined.into_owned() + ", " + &text(value.as_bytes())).into()
+            }),
             out,
         );
     }
@@ -121,8 +143,14 @@ fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Ve
 
 fn write_query(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
     let secret = token_place(received.verify).map(|verify| verify.query.as_str());
-    let is_masked = |name: &str| secret == Some(name) || credentials == Credentials::Masked && is_credential(name);
-    write_with(&received.query, |name, value| if is_masked(name) { MASK } else { value }, out);
+    let is_masked = |name: &str| {
+        secret == Some(name) || credentials == Credentials::Masked && is_credential(name)
+    };
+    write_with(
+        &received.query,
+        |name, value| if is_masked(name) { MASK } else { value },
+        out,
+    );
 }
 
 /// Writes an object of strings, or of lists of strings where a name has several values.
@@ -131,7 +159,11 @@ pub fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
 }
 
 /// Writes the members with what `shown` makes of each value, by its name.
-fn write_with(members: &[(String, Vec<String>)], shown: impl for<'v> Fn(&str, &'v str) -> &'v str, out: &mut Vec<u8>) {
+fn write_with(
+    members: &[(String, Vec<String>)],
+    shown: impl for<'v> Fn(&str, &'v str) -> &'v str,
+    out: &mut Vec<u8>,
+) {
     out.push(b'{');
     for (at, (name, values)) in members.iter().enumerate() {
         if at > 0 {
@@ -164,7 +196,11 @@ fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
 fn text(value: &[u8]) -> std::borrow::Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),
-        Err(_) => value.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
+        Err(_) => value
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect::<String>()
+            .into(),
     }
 }
 
@@ -176,35 +212,65 @@ mod tests {
     fn of(headers: &[(&str, &[u8])], query: &[(&str, &[&str])], verify: Option<&Verify>) -> String {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value).unwrap());
+            map.append(
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_bytes(value).unwrap(),
+            );
         }
         let at = Timestamp::from_millis(1_769_847_300_123);
-        let (path_params, members) = (b"{}".as_slice(), b"".as_slice());
+        let path_params = b"{}".as_slice();
+        let members = b"".as_slice();
         let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
-        let query = query.iter().map(|(name, given)| ((*name).to_owned(), values(given))).collect();
-        let received = Received { method: &Method::POST, headers: &map, query, at, verify, path_params, members };
+        let query = query
+            .iter()
+            .map(|(name, given)| ((*name).to_owned(), values(given)))
+            .collect();
+        let received = Received {
+            method: &Method::POST,
+            headers: &map,
+            query,
+            at,
+            verify,
+            path_params,
+            members,
+        };
         String::from_utf8(document(&received)).unwrap()
     }
 
     #[test]
     fn shows_lower_case_headers_and_query_lists() {
         assert_eq!(
-            of(&[("X-Shop", b"eu"), ("X-Shop", b"\xfc")], &[("a", &["1", "2"]), ("b", &[" "])], None),
+            of(
+                &[("X-Shop", b"eu"), ("X-Shop", b"\xfc")],
+                &[("a", &["1", "2"]), ("b", &[" "])],
+                None
+            ),
             r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
         );
     }
 
     #[test]
     fn a_run_may_see_what_is_masked_but_not_what_the_flow_compares() {
-        let verify = Verify { scheme: "token".into(), header: "X-Shop".into(), ..Verify::default() };
+        let verify = Verify {
+            scheme: "token".into(),
+            header: "X-Shop".into(),
+            ..Verify::default()
+        };
         let mut headers = HeaderMap::new();
-        for (name, value) in [("x-vault-token", "Vault v4ult"), ("x-shop", "sh0p"), ("idempotency-key", "order-7")] {
+        for (name, value) in [
+            ("x-vault-token", "Vault v4ult"),
+            ("x-shop", "sh0p"),
+            ("idempotency-key", "order-7"),
+        ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         let received = Received {
             method: &Method::POST,
             headers: &headers,
-            query: vec![("api_key".to_owned(), vec!["qu3ry".to_owned(), "abc".to_owned()])],
+            query: vec![(
+                "api_key".to_owned(),
+                vec!["qu3ry".to_owned(), "abc".to_owned()],
+            )],
             at: Timestamp::from_millis(0),
             verify: Some(&verify),
             path_params: b"{}",
@@ -219,21 +285,36 @@ mod tests {
         assert_eq!(credentials(&clear), ["Vault v4ult", "qu3ry", "v4ult"]);
         assert!(!String::from_utf8(clear).unwrap().contains("sh0p"));
         assert!(
-            document_with_credentials(&Received { headers: &HeaderMap::new(), query: Vec::new(), ..received })
-                .is_none()
+            document_with_credentials(&Received {
+                headers: &HeaderMap::new(),
+                query: Vec::new(),
+                ..received
+            })
+            .is_none()
         );
     }
 
     #[test]
     fn masks_what_opens_doors() {
-        let verify =
-            Verify { scheme: "token".into(), header: "X-Key".into(), query: "key".into(), ..Verify::default() };
+        let verify = Verify {
+            scheme: "token".into(),
+            header: "X-Key".into(),
+            query: "key".into(),
+            ..Verify::default()
+        };
         let document = of(
-            &[("Authorization", b"s3cret"), ("Cookie", b"s3cret"), ("x-key", b"s3cret")],
+            &[
+                ("Authorization", b"s3cret"),
+                ("Cookie", b"s3cret"),
+                ("x-key", b"s3cret"),
+            ],
             &[("key", &["s3cret"]), ("a", &["1"])],
             Some(&verify),
         );
         assert!(!document.contains("s3cret"), "{document}");
-        assert!(document.contains(r#""query":{"key":"********","a":"1"}"#), "{document}");
+        assert!(
+            document.contains(r#""query":{"key":"********","a":"1"}"#),
+            "{document}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What holds for every plan and payload: nothing panics, and what goes out is JSON when what came in was.
+//! What holds for every plan and payload: nothing panics, and what goes out is JSON when what came
+//! in was.
 
 use bytes::Bytes;
 use kanat_engine::{Input, NoResources, Outcome, Program};
@@ -27,31 +28,47 @@ fn mapping() -> impl Strategy<Value = Mapping> {
     });
     leaf.prop_recursive(3, 12, 3, |inner| {
         (text(), prop::collection::vec(("[a-c.]{1,3}", inner), 0..3)).prop_map(|(list, fields)| {
-            let fields = fields.into_iter().map(|(name, value)| Field { name, value }).collect();
-            Some(field::Value::Each(Each { list, map: Some(Mapping { fields }) }))
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| Field { name, value })
+                .collect();
+            Some(field::Value::Each(Each {
+                list,
+                map: Some(Mapping { fields }),
+            }))
         })
     })
-    .prop_map(|value| Mapping { fields: vec![Field { name: "f".to_owned(), value }] })
+    .prop_map(|value| Mapping {
+        fields: vec![Field {
+            name: "f".to_owned(),
+            value,
+        }],
+    })
 }
 
 fn plan() -> impl Strategy<Value = FlowPlan> {
-    let target = (text(), "GET|POST|X", text(), text()).prop_map(|(endpoint, method, name, text)| Target {
-        endpoint,
-        method,
-        headers: vec![NamedText { name, text }],
-        ..Target::default()
-    });
-    let texts = (prop::option::of(text()), prop::option::of(text()), prop::option::of(text()));
-    (texts, prop::option::of(mapping()), prop::option::of(target)).prop_map(|((when, one, two), mapping, target)| {
-        FlowPlan {
+    let target =
+        (text(), "GET|POST|X", text(), text()).prop_map(|(endpoint, method, name, text)| Target {
+            endpoint,
+            method,
+            headers: vec![NamedText { name, text }],
+            ..Target::default()
+        });
+    let texts = (
+        prop::option::of(text()),
+        prop::option::of(text()),
+        prop::option::of(text()),
+    );
+    (texts, prop::option::of(mapping()), prop::option::of(target)).prop_map(
+        |((when, one, two), mapping, target)| FlowPlan {
             when: when.unwrap_or_default(),
             ordering_key: one.unwrap_or_default(),
             idempotency_key: two.unwrap_or_default(),
             mapping,
             target,
             ..FlowPlan::default()
-        }
-    })
+        },
+    )
 }
 
 fn payload() -> impl Strategy<Value = String> {

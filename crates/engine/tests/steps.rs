@@ -9,7 +9,8 @@ use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_proto::plan::v1::{FlowPlan, Step};
 
-const ORDER: &str = r#"{"id": 9007199254740993, "email": "ann@shop.example", "vip": false, "token": "a/b"}"#;
+const ORDER: &str =
+    r#"{"id": 9007199254740993, "email": "ann@shop.example", "vip": false, "token": "a/b"}"#;
 
 struct Environment(HashMap<String, Instance>);
 
@@ -28,11 +29,26 @@ impl Resources for Environment {
 fn environment() -> Environment {
     let desk = r#"{"subdomain": "shop", "email": "agent@shop.example", "api_token": "s3cret"}"#;
     let desk = Instance::new("ci_desk", "desk", "support-ticketing", desk).expect("a valid config");
-    let mail =
-        Instance::new("ci_mail", "mail", "email-delivery", r#"{"api_key": "SG.s3cret"}"#).expect("a valid config");
-    let http =
-        Instance::new("ci_http", "http", "http", r#"{"base_url": "http://shop.example"}"#).expect("a valid config");
-    Environment([desk, mail, http].into_iter().map(|instance| (instance.id().to_owned(), instance)).collect())
+    let mail = Instance::new(
+        "ci_mail",
+        "mail",
+        "email-delivery",
+        r#"{"api_key": "SG.s3cret"}"#,
+    )
+    .expect("a valid config");
+    let http = Instance::new(
+        "ci_http",
+        "http",
+        "http",
+        r#"{"base_url": "http://shop.example"}"#,
+    )
+    .expect("a valid config");
+    Environment(
+        [desk, mail, http]
+            .into_iter()
+            .map(|instance| (instance.id().to_owned(), instance))
+            .collect(),
+    )
 }
 
 fn step(action: &str, params: &str) -> Step {
@@ -54,13 +70,26 @@ fn step(action: &str, params: &str) -> Step {
 
 /// `METHOD URL body`, `skipped`, or the failure.
 fn request(step: Step, steps: &str) -> Result<String, Failure> {
-    let program = Program::compile(FlowPlan { steps: vec![step], ..FlowPlan::default() }).expect("a valid plan");
+    let program = Program::compile(FlowPlan {
+        steps: vec![step],
+        ..FlowPlan::default()
+    })
+    .expect("a valid plan");
     let now = Timestamp::from_millis(1_769_847_300_123);
-    let input = Input { payload: ORDER.as_bytes(), trigger: b"{}", steps: steps.as_bytes(), now };
+    let input = Input {
+        payload: ORDER.as_bytes(),
+        trigger: b"{}",
+        steps: steps.as_bytes(),
+        now,
+    };
     let found = program.step_request(&program.steps()[0], &input, &environment())?;
-    let Some(request) = found else { return Ok("skipped".to_owned()) };
+    let Some(request) = found else {
+        return Ok("skipped".to_owned());
+    };
     let body = String::from_utf8_lossy(&request.body);
-    Ok(format!("{} {} {body}", request.method, request.url).trim_end().to_owned())
+    Ok(format!("{} {} {body}", request.method, request.url)
+        .trim_end()
+        .to_owned())
 }
 
 #[test]
@@ -76,18 +105,31 @@ fn params_are_templates_over_the_message_and_earlier_steps() {
             r#"{"contacts":[{"email":"ann@shop.example","external_id":"9007199254740993-"}]}"#
         ))
     );
-    let ticket = step("support-ticketing.get-ticket", r#"{"ticketId": "{{ steps.made.output.ticket.id }}"}"#);
+    let ticket = step(
+        "support-ticketing.get-ticket",
+        r#"{"ticketId": "{{ steps.made.output.ticket.id }}"}"#,
+    );
     let steps = r#"{"made": {"output": {"ticket": {"id": 35436}}, "status": 201}}"#;
-    assert_eq!(request(ticket, steps).as_deref(), Ok("GET https://shop.zendesk.com/api/v2/tickets/35436"));
+    assert_eq!(
+        request(ticket, steps).as_deref(),
+        Ok("GET https://shop.zendesk.com/api/v2/tickets/35436")
+    );
 }
 
 #[test]
 fn a_step_whose_condition_is_false_makes_no_request() {
-    let when = |when: &str| Step { when: when.to_owned(), ..step("support-ticketing.list-users", "{}") };
+    let when = |when: &str| Step {
+        when: when.to_owned(),
+        ..step("support-ticketing.list-users", "{}")
+    };
     assert_eq!(request(when("source.vip"), "").as_deref(), Ok("skipped"));
-    assert_eq!(request(when("not source.vip"), "").as_deref(), Ok("GET https://shop.zendesk.com/api/v2/users"));
+    assert_eq!(
+        request(when("not source.vip"), "").as_deref(),
+        Ok("GET https://shop.zendesk.com/api/v2/users")
+    );
     let failure = request(when("source.email | number"), "").unwrap_err();
-    assert_eq!((failure.kind, failure.field.as_deref()), (ErrorKind::Mapping, Some("steps.first.when")));
+    assert_eq!(failure.kind, ErrorKind::Mapping);
+    assert_eq!(failure.field.as_deref(), Some("steps.first.when"));
 }
 
 #[test]
@@ -98,15 +140,24 @@ fn params_that_do_not_fit_the_action_are_named() {
         failure.field.unwrap_or_default()
     };
     assert_eq!(
-        field("email-delivery.add-contacts", r#"{"contacts": [{"email": "{{ source.vip }}"}]}"#),
+        field(
+            "email-delivery.add-contacts",
+            r#"{"contacts": [{"email": "{{ source.vip }}"}]}"#
+        ),
         "steps.first.params.contacts[0].email"
     );
     assert_eq!(
-        field("email-delivery.add-contacts", r#"{"contacts": [{"email": "{{ source.email | decimal(2) }}"}]}"#),
+        field(
+            "email-delivery.add-contacts",
+            r#"{"contacts": [{"email": "{{ source.email | decimal(2) }}"}]}"#
+        ),
         "steps.first.params.contacts[0].email"
     );
     assert_eq!(
-        field("support-ticketing.get-ticket", r#"{"ticketId": "{{ source.missing }}"}"#),
+        field(
+            "support-ticketing.get-ticket",
+            r#"{"ticketId": "{{ source.missing }}"}"#
+        ),
         "steps.first.params.ticketId"
     );
 }
@@ -119,16 +170,32 @@ fn no_value_leads_to_another_endpoint_and_no_failure_shows_a_secret() {
         Ok("GET https://shop.zendesk.com/api/v2/tickets/a%2Fb")
     );
     let price = |path: &str| request(step("http.get", &format!(r#"{{"path": "{path}"}}"#)), "");
-    assert_eq!(price("/prices/{{ source.token }}").as_deref(), Ok("GET http://shop.example/prices/a/b"));
-    assert_eq!(price("/prices/").as_deref(), Ok("GET http://shop.example/prices/"));
+    assert_eq!(
+        price("/prices/{{ source.token }}").as_deref(),
+        Ok("GET http://shop.example/prices/a/b")
+    );
+    assert_eq!(
+        price("/prices/").as_deref(),
+        Ok("GET http://shop.example/prices/")
+    );
     let failure = price("/prices/{{ source.missing }}").unwrap_err();
-    assert!(failure.message.ends_with("a segment of the path is empty"), "{}", failure.message);
+    assert!(
+        failure.message.ends_with("a segment of the path is empty"),
+        "{}",
+        failure.message
+    );
     let failure = ticket(r#"{"ticketId": "{{ instance.api_token | number }}"}"#).unwrap_err();
     assert!(!failure.message.contains("s3cret"), "{}", failure.message);
 }
 
 #[test]
 fn a_step_whose_instance_is_gone_is_a_fault_of_the_configuration() {
-    let gone = Step { instance: "ci_gone".to_owned(), ..step("support-ticketing.list-users", "{}") };
-    assert_eq!(request(gone, "").unwrap_err().kind, ErrorKind::Configuration);
+    let gone = Step {
+        instance: "ci_gone".to_owned(),
+        ..step("support-ticketing.list-users", "{}")
+    };
+    assert_eq!(
+        request(gone, "").unwrap_err().kind,
+        ErrorKind::Configuration
+    );
 }

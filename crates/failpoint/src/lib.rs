@@ -1,10 +1,15 @@
-//! Named points at which a test lets the process die, as SIGKILL would end it there: nothing is unwound, nothing flushed.
+//! Named points at which a test lets the process die, as SIGKILL would end it there: nothing is
+//! unwound, nothing flushed.
 //!
-//! A build without the feature `enabled` has no points. One with it reads `KANAT_FAILPOINT=<name>:<n>` once, and ends
-//! when the point of that name is reached for the n-th time. `<name>=<text>` gives a point a text instead, by which a
-//! process stands for one of another build; a comma stands between several.
+//! A build without the feature `enabled` has no points. One with it reads
+//! `KANAT_FAILPOINT=<name>:<n>` once, and ends when the point of that name is reached for the n-th
+//! time. `<name>=<text>` gives a point a text instead, by which a process stands for one of another
+//! build; a comma stands between several.
 
-#![cfg_attr(not(feature = "enabled"), expect(unused_variables, reason = "nothing is looked at"))]
+#![cfg_attr(
+    not(feature = "enabled"),
+    expect(unused_variables, reason = "nothing is looked at")
+)]
 
 #[cfg(all(feature = "enabled", not(debug_assertions)))]
 compile_error!("a release has no points at which it dies: build without the feature `failpoints`");
@@ -37,8 +42,10 @@ mod armed {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    static GIVEN: LazyLock<String> = LazyLock::new(|| std::env::var("KANAT_FAILPOINT").unwrap_or_default());
-    static POINT: LazyLock<Option<Point>> = LazyLock::new(|| GIVEN.split(',').find_map(Point::parse));
+    static GIVEN: LazyLock<String> =
+        LazyLock::new(|| std::env::var("KANAT_FAILPOINT").unwrap_or_default());
+    static POINT: LazyLock<Option<Point>> =
+        LazyLock::new(|| GIVEN.split(',').find_map(Point::parse));
 
     struct Point {
         name: String,
@@ -49,16 +56,24 @@ mod armed {
     impl Point {
         fn parse(text: &str) -> Option<Self> {
             let (name, at) = text.split_once(':')?;
-            Some(Self { name: name.to_owned(), at: at.parse().ok()?, reached: AtomicUsize::new(0) })
+            Some(Self {
+                name: name.to_owned(),
+                at: at.parse().ok()?,
+                reached: AtomicUsize::new(0),
+            })
         }
     }
 
     pub fn text(name: &str) -> Option<&'static str> {
-        GIVEN.split(',').find_map(|point| point.strip_prefix(name)?.strip_prefix('='))
+        GIVEN
+            .split(',')
+            .find_map(|point| point.strip_prefix(name)?.strip_prefix('='))
     }
 
     pub fn reach(name: &str, times: usize) {
-        let Some(point) = POINT.as_ref().filter(|point| point.name == name) else { return };
+        let Some(point) = POINT.as_ref().filter(|point| point.name == name) else {
+            return;
+        };
         if point.reached.fetch_add(times, Ordering::Relaxed) + times >= point.at {
             std::process::abort();
         }

@@ -1,4 +1,5 @@
-//! From YAML text to a definition, with everything that is wrong with it: one file for each part of the language.
+//! From YAML text to a definition, with everything that is wrong with it: one file for each part of
+//! the language.
 
 mod expression;
 mod flow;
@@ -17,26 +18,38 @@ use crate::fields::FieldUse;
 use crate::yaml;
 pub use response::parse_response;
 
-/// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`], in order of place.
+/// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`],
+/// in order of place.
 pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
     read(yaml, Checker::default())
 }
 
-/// Reads a definition that was checked when it was stored. Names of members that no root has, which builds before took, are
-/// undefined in it, as in its runs.
+/// Reads a definition that was checked when it was stored. Names of members that no root has, which
+/// builds before took, are undefined in it, as in its runs.
 pub fn parse_stored(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
-    read(yaml, Checker { stored: true, ..Checker::default() })
+    read(
+        yaml,
+        Checker {
+            stored: true,
+            ..Checker::default()
+        },
+    )
 }
 
 fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
     let (tree, diagnostics) = yaml::read(yaml);
-    let mut checker = Checker { diagnostics, ..checker };
+    let mut checker = Checker {
+        diagnostics,
+        ..checker
+    };
     let definition = tree.and_then(|tree| flow::definition(&mut checker, tree));
     let mut diagnostics = checker.diagnostics;
     match definition {
-        Some(definition) if diagnostics.is_empty() => {
-            Ok(Definition { references: checker.references, fields: checker.fields, ..definition })
-        }
+        Some(definition) if diagnostics.is_empty() => Ok(Definition {
+            references: checker.references,
+            fields: checker.fields,
+            ..definition
+        }),
         Some(_) | None => {
             diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
             diagnostics.truncate(MAX_DIAGNOSTICS);
@@ -61,7 +74,8 @@ struct Checker {
 
 impl Checker {
     fn report(&mut self, at: Position, path: &str, message: impl Into<String>) {
-        // Enough for any definition that a person wrote; what is beyond is cut when they are put in order.
+        // Enough for any definition that a person wrote; what is beyond is cut when they are put in
+        // order.
         if self.diagnostics.len() < 10 * MAX_DIAGNOSTICS {
             self.diagnostics.push(Diagnostic::error(at, path, message));
         }

@@ -7,8 +7,8 @@ use kanat_model::Timestamp;
 use kanat_proto::plan::v1 as plan;
 
 use crate::definition::{
-    Definition, Field, FieldValue, OnFailure, Pagination, Poll, PollTiming, Schedule, Step, Strategy, Target, Trigger,
-    Verify,
+    Definition, Field, FieldValue, OnFailure, Pagination, Poll, PollTiming, Schedule, Step,
+    Strategy, Target, Trigger, Verify,
 };
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::literal;
@@ -49,7 +49,13 @@ pub fn compile(
     identity: Identity,
 ) -> Result<plan::FlowPlan, Vec<Diagnostic>> {
     let as_errors = |faults: Vec<Diagnostic>| -> Vec<Diagnostic> {
-        faults.into_iter().map(|fault| Diagnostic { severity: Severity::Error, ..fault }).collect()
+        faults
+            .into_iter()
+            .map(|fault| Diagnostic {
+                severity: Severity::Error,
+                ..fault
+            })
+            .collect()
     };
     let faults = names::check_names(definition, names);
     if !faults.is_empty() {
@@ -58,11 +64,32 @@ pub fn compile(
     named(definition, names, identity).map_err(|fault| as_errors(vec![fault]))
 }
 
-fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Result<plan::FlowPlan, Diagnostic> {
-    let source = definition.source.connector.as_ref().map(|connector| names::instance(connector, names)).transpose()?;
-    let adapter = definition.adapter.as_ref().map(|adapter| names::adapter(adapter, names)).transpose()?;
-    let steps: Result<_, _> = definition.steps.iter().map(|step| compiled_step(step, names)).collect();
-    let target = definition.target.as_ref().map(|target| compiled_target(target, names)).transpose()?;
+fn named(
+    definition: &Definition,
+    names: &dyn Names,
+    identity: Identity,
+) -> Result<plan::FlowPlan, Diagnostic> {
+    let source = definition
+        .source
+        .connector
+        .as_ref()
+        .map(|connector| names::instance(connector, names))
+        .transpose()?;
+    let adapter = definition
+        .adapter
+        .as_ref()
+        .map(|adapter| names::adapter(adapter, names))
+        .transpose()?;
+    let steps: Result<_, _> = definition
+        .steps
+        .iter()
+        .map(|step| compiled_step(step, names))
+        .collect();
+    let target = definition
+        .target
+        .as_ref()
+        .map(|target| compiled_target(target, names))
+        .transpose()?;
     Ok(plan::FlowPlan {
         flow_id: identity.flow_id,
         flow_name: identity.flow_name,
@@ -70,7 +97,12 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
         environment_id: identity.environment_id,
         version: identity.version,
         paused: identity.paused,
-        trigger: Some(plan::Trigger { kind: Some(trigger(&definition.source.trigger, &identity.webhook_tokens)) }),
+        trigger: Some(plan::Trigger {
+            kind: Some(trigger(
+                &definition.source.trigger,
+                &identity.webhook_tokens,
+            )),
+        }),
         source_instance: source.map(|instance| instance.id).unwrap_or_default(),
         adapter: adapter.unwrap_or_default(),
         when: text(definition.when.as_ref()),
@@ -87,7 +119,9 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
 }
 
 fn text(expression: Option<&Expression>) -> String {
-    expression.map(|expression| expression.text().trim().to_owned()).unwrap_or_default()
+    expression
+        .map(|expression| expression.text().trim().to_owned())
+        .unwrap_or_default()
 }
 
 fn trigger(trigger: &Trigger, tokens: &[WebhookToken]) -> plan::trigger::Kind {
@@ -104,14 +138,26 @@ fn trigger(trigger: &Trigger, tokens: &[WebhookToken]) -> plan::trigger::Kind {
 }
 
 fn webhook_token(token: &WebhookToken) -> plan::WebhookToken {
-    plan::WebhookToken { sha256: token.sha256.to_vec(), expires_at: token.expires_at.map_or(0, Timestamp::as_millis) }
+    plan::WebhookToken {
+        sha256: token.sha256.to_vec(),
+        expires_at: token.expires_at.map_or(0, Timestamp::as_millis),
+    }
 }
 
 fn compiled_verify(verify: &Verify) -> plan::Verify {
-    let text = |template: &Option<Template>| template.as_ref().map(|t| t.text().to_owned()).unwrap_or_default();
+    let text = |template: &Option<Template>| {
+        template
+            .as_ref()
+            .map(|t| t.text().to_owned())
+            .unwrap_or_default()
+    };
     plan::Verify {
         scheme: verify.scheme.clone(),
-        secrets: verify.secrets.iter().map(|secret| secret.text().to_owned()).collect(),
+        secrets: verify
+            .secrets
+            .iter()
+            .map(|secret| secret.text().to_owned())
+            .collect(),
         header: verify.header.clone(),
         query: verify.query.clone(),
         prefix: verify.prefix.clone(),
@@ -124,7 +170,10 @@ fn compiled_verify(verify: &Verify) -> plan::Verify {
 }
 
 fn schedule(schedule: &Schedule) -> plan::Schedule {
-    plan::Schedule { cron: schedule.cron.as_str().to_owned(), timezone: schedule.timezone_name.clone() }
+    plan::Schedule {
+        cron: schedule.cron.as_str().to_owned(),
+        timezone: schedule.timezone_name.clone(),
+    }
 }
 
 fn poll(poll: &Poll) -> plan::Poll {
@@ -146,18 +195,38 @@ fn poll(poll: &Poll) -> plan::Poll {
 }
 
 fn pagination(pagination: &Pagination) -> plan::Pagination {
-    let common = plan::Pagination { max_pages: pagination.max_pages.unwrap_or(0), ..plan::Pagination::default() };
+    let common = plan::Pagination {
+        max_pages: pagination.max_pages.unwrap_or(0),
+        ..plan::Pagination::default()
+    };
     match pagination.strategy.clone() {
-        Strategy::Cursor { path, param } => {
-            plan::Pagination { strategy: "cursor".to_owned(), cursor_path: path, cursor_param: param, ..common }
-        }
-        Strategy::Offset { param, page_size, total_path } => {
-            plan::Pagination { strategy: "offset".to_owned(), offset_param: param, page_size, total_path, ..common }
-        }
-        Strategy::LinkHeader => plan::Pagination { strategy: "link_header".to_owned(), ..common },
-        Strategy::NextToken { path, param } => {
-            plan::Pagination { strategy: "next_token".to_owned(), token_path: path, token_param: param, ..common }
-        }
+        Strategy::Cursor { path, param } => plan::Pagination {
+            strategy: "cursor".to_owned(),
+            cursor_path: path,
+            cursor_param: param,
+            ..common
+        },
+        Strategy::Offset {
+            param,
+            page_size,
+            total_path,
+        } => plan::Pagination {
+            strategy: "offset".to_owned(),
+            offset_param: param,
+            page_size,
+            total_path,
+            ..common
+        },
+        Strategy::LinkHeader => plan::Pagination {
+            strategy: "link_header".to_owned(),
+            ..common
+        },
+        Strategy::NextToken { path, param } => plan::Pagination {
+            strategy: "next_token".to_owned(),
+            token_path: path,
+            token_param: param,
+            ..common
+        },
     }
 }
 
@@ -186,21 +255,35 @@ fn compiled_target(target: &Target, names: &dyn Names) -> Result<plan::Target, D
 pub(crate) fn compiled_mapping(fields: &[Field]) -> plan::Mapping {
     let field = |field: &Field| {
         let value = match &field.value {
-            FieldValue::Expression(expression) => plan::field::Value::Expression(expression.text().trim().to_owned()),
-            FieldValue::Template(template) => plan::field::Value::Template(template.text().to_owned()),
+            FieldValue::Expression(expression) => {
+                plan::field::Value::Expression(expression.text().trim().to_owned())
+            }
+            FieldValue::Template(template) => {
+                plan::field::Value::Template(template.text().to_owned())
+            }
             FieldValue::Each { list, map } => {
                 let list = list.text().trim().to_owned();
-                plan::field::Value::Each(plan::Each { list, map: Some(compiled_mapping(map)) })
+                plan::field::Value::Each(plan::Each {
+                    list,
+                    map: Some(compiled_mapping(map)),
+                })
             }
         };
-        plan::Field { name: field.name.clone(), value: Some(value) }
+        plan::Field {
+            name: field.name.clone(),
+            value: Some(value),
+        }
     };
-    plan::Mapping { fields: fields.iter().map(field).collect() }
+    plan::Mapping {
+        fields: fields.iter().map(field).collect(),
+    }
 }
 
 pub(crate) fn named_texts(texts: &[(String, Template)]) -> Vec<plan::NamedText> {
-    let named =
-        |(name, text): &(String, Template)| plan::NamedText { name: name.clone(), text: text.text().to_owned() };
+    let named = |(name, text): &(String, Template)| plan::NamedText {
+        name: name.clone(),
+        text: text.text().to_owned(),
+    };
     texts.iter().map(named).collect()
 }
 

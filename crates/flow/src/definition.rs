@@ -1,4 +1,5 @@
-//! A definition that is right in itself: every text parsed into what it means. What it names may not exist.
+//! A definition that is right in itself: every text parsed into what it means. What it names may
+//! not exist.
 
 use std::time::Duration;
 
@@ -56,12 +57,20 @@ impl Definition {
     pub fn instances(&self) -> impl Iterator<Item = &str> {
         let steps = self.steps.iter().filter_map(|step| step.connector.as_ref());
         let target = self.target.iter().map(|target| &target.connector);
-        self.source.connector.iter().chain(steps).chain(target).map(|named| named.name.as_str())
+        self.source
+            .connector
+            .iter()
+            .chain(steps)
+            .chain(target)
+            .map(|named| named.name.as_str())
     }
 
     /// The names of the lookup tables that its expressions read, each once.
     pub fn tables(&self) -> Vec<&str> {
-        let tables = self.references.iter().filter(|(kind, _)| *kind == Referenced::Table);
+        let tables = self
+            .references
+            .iter()
+            .filter(|(kind, _)| *kind == Referenced::Table);
         let mut names: Vec<&str> = tables.map(|(_, named)| named.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -309,8 +318,8 @@ pub enum FieldValue {
     },
 }
 
-/// The definition as a JSON tree, keys in the order in which they were written; literal secrets are masked, as in the
-/// plan.
+/// The definition as a JSON tree, keys in the order in which they were written; literal secrets are
+/// masked, as in the plan.
 pub fn config_json(definition: &Definition) -> String {
     definition.tree.to_json_with(|path, text| match path {
         ["source", "verify", "secret" | "verify_token" | "password"] => masked(text).to_owned(),
@@ -322,5 +331,9 @@ pub fn config_json(definition: &Definition) -> String {
 /// A template shows where the secret comes from; a literal is the secret.
 pub(crate) fn masked(secret: &str) -> &str {
     let is_template = secret.trim_start().starts_with("{{") && secret.trim_end().ends_with("}}");
-    if secret.is_empty() || is_template { secret } else { MASK }
+    if secret.is_empty() || is_template {
+        secret
+    } else {
+        MASK
+    }
 }

@@ -10,7 +10,8 @@ pub const MAX_DIAGNOSTICS: usize = 100;
 pub struct Diagnostic {
     /// Whether it keeps the definition from being saved.
     pub severity: Severity,
-    /// Lower case, no full stop: what was found, what was expected, and the nearest known name where there is one.
+    /// Lower case, no full stop: what was found, what was expected, and the nearest known name
+    /// where there is one.
     pub message: String,
     /// The YAML path, as in `steps[0].params.email`; empty for the definition as a whole.
     pub path: String,
@@ -43,8 +44,15 @@ impl Position {
 
 impl Diagnostic {
     pub(crate) fn error(at: Position, path: impl Into<String>, message: impl Into<String>) -> Self {
-        let (path, message) = (path.into(), message.into());
-        Self { severity: Severity::Error, message, path, line: at.line, column: at.column }
+        let path = path.into();
+        let message = message.into();
+        Self {
+            severity: Severity::Error,
+            message,
+            path,
+            line: at.line,
+            column: at.column,
+        }
     }
 }
 

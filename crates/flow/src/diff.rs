@@ -8,8 +8,8 @@ use crate::yaml::member_path;
 /// A path whose value differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Such as `mapping.total`. An item of a list whose items have names is named by its name, any other by its place:
-    /// `steps.open.params`, `source.verify.secret[0]`.
+    /// Such as `mapping.total`. An item of a list whose items have names is named by its name, any
+    /// other by its place: `steps.open.params`, `source.verify.secret[0]`.
     pub path: String,
     /// JSON; `None` when the path is new.
     pub before: Option<String>,
@@ -17,7 +17,8 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// Returns the changes that lead from one definition to another, in the order of the first one's keys.
+/// Returns the changes that lead from one definition to another, in the order of the first one's
+/// keys.
 pub fn between(before: &Definition, after: &Definition) -> Vec<Change> {
     let mut changes = Vec::new();
     compare("", &config_json(before), &config_json(after), &mut changes);
@@ -34,16 +35,32 @@ fn compare(path: &str, before: &str, after: &str, changes: &mut Vec<Change>) {
             for (path, value) in &before {
                 match after.iter().find(|(other, _)| other == path) {
                     Some((_, other)) => compare(path, value, other, changes),
-                    None => changes.push(Change { path: path.clone(), before: Some(value.clone()), after: None }),
+                    None => changes.push(Change {
+                        path: path.clone(),
+                        before: Some(value.clone()),
+                        after: None,
+                    }),
                 }
             }
-            for (path, value) in after.into_iter().filter(|(path, _)| !before.iter().any(|(other, _)| other == path)) {
-                changes.push(Change { path, before: None, after: Some(value) });
+            for (path, value) in after
+                .into_iter()
+                .filter(|(path, _)| !before.iter().any(|(other, _)| other == path))
+            {
+                changes.push(Change {
+                    path,
+                    before: None,
+                    after: Some(value),
+                });
             }
         }
         (Some(_), None) | (None, Some(_)) | (None, None) => {
-            let (before, after) = (Some(before.to_owned()), Some(after.to_owned()));
-            changes.push(Change { path: path.to_owned(), before, after });
+            let before = Some(before.to_owned());
+            let after = Some(after.to_owned());
+            changes.push(Change {
+                path: path.to_owned(),
+                before,
+                after,
+            });
         }
     }
 }
@@ -52,13 +69,29 @@ fn compare(path: &str, before: &str, after: &str, changes: &mut Vec<Change>) {
 fn parts(path: &str, value: &str) -> Option<Vec<(String, String)>> {
     if value.starts_with('{') {
         let members = json::members(value).into_iter();
-        return Some(members.map(|(name, value)| (member_path(path, &json::decode(name)), value.to_owned())).collect());
+        return Some(
+            members
+                .map(|(name, value)| (member_path(path, &json::decode(name)), value.to_owned()))
+                .collect(),
+        );
     }
-    let items: Vec<&str> = if value.starts_with('[') { json::items(value).collect() } else { return None };
-    let names: Vec<_> = items.iter().filter_map(|item| json::member(item, "name").map(json::decode)).collect();
-    let is_named = names.len() == items.len() && (1..names.len()).all(|at| !names[..at].contains(&names[at]));
+    let items: Vec<&str> = if value.starts_with('[') {
+        json::items(value).collect()
+    } else {
+        return None;
+    };
+    let names: Vec<_> = items
+        .iter()
+        .filter_map(|item| json::member(item, "name").map(json::decode))
+        .collect();
+    let is_named =
+        names.len() == items.len() && (1..names.len()).all(|at| !names[..at].contains(&names[at]));
     let place = |(at, item): (usize, &&str)| {
-        let path = if is_named { member_path(path, &names[at]) } else { format!("{path}[{at}]") };
+        let path = if is_named {
+            member_path(path, &names[at])
+        } else {
+            format!("{path}[{at}]")
+        };
         (path, (*item).to_owned())
     };
     Some(items.iter().enumerate().map(place).collect())
@@ -71,7 +104,10 @@ mod tests {
     fn changes(before: &str, after: &str) -> Vec<(String, Option<String>, Option<String>)> {
         let mut changes = Vec::new();
         compare("", before, after, &mut changes);
-        changes.into_iter().map(|change| (change.path, change.before, change.after)).collect()
+        changes
+            .into_iter()
+            .map(|change| (change.path, change.before, change.after))
+            .collect()
     }
 
     #[test]
@@ -92,6 +128,9 @@ mod tests {
             ]
         );
         assert_eq!(changes(r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#), []);
-        assert_eq!(changes(r#"{"a":1}"#, r#"{"a":[]}"#), [("a".to_owned(), some("1"), some("[]"))]);
+        assert_eq!(
+            changes(r#"{"a":1}"#, r#"{"a":[]}"#),
+            [("a".to_owned(), some("1"), some("[]"))]
+        );
     }
 }

@@ -5,19 +5,33 @@ use std::time::Duration;
 /// The longest duration that can be written: a year.
 pub const MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 
-/// Reads a duration: whole numbers with their units, largest first, each unit at most once. Errors say what was
-/// expected.
+/// Reads a duration: whole numbers with their units, largest first, each unit at most once. Errors
+/// say what was expected.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("found {}, expected a duration such as 500ms, 30s, 5m, 2h, 1d or 1m30s", quoted(text));
+    let wrong = || {
+        format!(
+            "found {}, expected a duration such as 500ms, 30s, 5m, 2h, 1d or 1m30s",
+            quoted(text)
+        )
+    };
     let mut rest = text;
     let mut millis: u64 = 0;
     let mut units = UNITS.iter();
     while !rest.is_empty() {
         let (digits, after) = split_while(rest, |b| b.is_ascii_digit());
         let (unit, after) = split_while(after, |b| b.is_ascii_alphabetic());
-        let (_, factor) = units.by_ref().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let (_, factor) = units
+            .by_ref()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
         let count: u64 = digits.parse().map_err(|_| wrong())?;
         let part = count.checked_mul(*factor);
         let sum = part.and_then(|part| millis.checked_add(part));
@@ -28,10 +42,15 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         return Err(wrong());
     }
     let duration = Duration::from_millis(millis);
-    if duration > MAX { Err(too_long(text)) } else { Ok(duration) }
+    if duration > MAX {
+        Err(too_long(text))
+    } else {
+        Ok(duration)
+    }
 }
 
-/// The shortest text that [`parse`] reads back as the same duration; parts below a millisecond are left out.
+/// The shortest text that [`parse`] reads back as the same duration; parts below a millisecond are
+/// left out.
 pub fn format(duration: Duration) -> String {
     let mut millis = duration.as_millis();
     let mut text = String::new();
@@ -42,17 +61,28 @@ pub fn format(duration: Duration) -> String {
             text.push_str(&format!("{count}{unit}"));
         }
     }
-    if text.is_empty() { "0s".to_owned() } else { text }
+    if text.is_empty() {
+        "0s".to_owned()
+    } else {
+        text
+    }
 }
 
 fn too_long(text: &str) -> String {
-    format!("found {}, expected a duration of at most 366d", quoted(text))
+    format!(
+        "found {}, expected a duration of at most 366d",
+        quoted(text)
+    )
 }
 
 /// `text` in quotes, cut where it is long.
 pub(crate) fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(80).collect();
-    if shown.len() < text.len() { format!("{:?}", shown + "…") } else { format!("{shown:?}") }
+    if shown.len() < text.len() {
+        format!("{:?}", shown + "…")
+    } else {
+        format!("{shown:?}")
+    }
 }
 
 fn split_while(text: &str, keep: impl Fn(u8) -> bool) -> (&str, &str) {

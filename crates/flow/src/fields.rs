@@ -1,5 +1,5 @@
-//! The fields of connector instances that a definition names as `instance.<field>`: whether the catalog entry knows them,
-//! and whether the instance holds them.
+//! The fields of connector instances that a definition names as `instance.<field>`: whether the
+//! catalog entry knows them, and whether the instance holds them.
 
 use kanat_catalog::Entry;
 
@@ -56,54 +56,77 @@ impl FieldUse {
 
 /// Returns the ids of the instances whose fields the definition names, each once.
 pub fn configured_instances(definition: &Definition, names: &dyn Names) -> Vec<String> {
-    let mut ids: Vec<String> = uses(definition, names).map(|(_, _, instance)| instance.id).collect();
+    let mut ids: Vec<String> = uses(definition, names)
+        .map(|(_, _, instance)| instance.id)
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     ids
 }
 
-/// Returns a diagnostic for each field that its instance does not hold: an error in `source.verify`, a warning elsewhere.
-/// `holds` tells of an instance's id and a field that the entry knows whether there is a value.
-pub fn unset_fields(definition: &Definition, names: &dyn Names, holds: &dyn Fn(&str, &str) -> bool) -> Vec<Diagnostic> {
+/// Returns a diagnostic for each field that its instance does not hold: an error in
+/// `source.verify`, a warning elsewhere. `holds` tells of an instance's id and a field that the
+/// entry knows whether there is a value.
+pub fn unset_fields(
+    definition: &Definition,
+    names: &dyn Names,
+    holds: &dyn Fn(&str, &str) -> bool,
+) -> Vec<Diagnostic> {
     uses(definition, names)
         .filter_map(|(used, entry, instance)| {
-            let name = used.field().filter(|name| entry.knows(name) && !holds(&instance.id, name))?;
+            let name = used
+                .field()
+                .filter(|name| entry.knows(name) && !holds(&instance.id, name))?;
             let Named { path, at, .. } = &used.place;
             let severity = match used.of {
                 InstanceOf::Verify => Severity::Error,
                 InstanceOf::Source | InstanceOf::Step(_) | InstanceOf::Target => Severity::Warning,
             };
-            let message = format!("found instance.{name}, which the connector instance does not have set");
-            Some(Diagnostic { severity, ..Diagnostic::error(*at, path, message) })
+            let message =
+                format!("found instance.{name}, which the connector instance does not have set");
+            Some(Diagnostic {
+                severity,
+                ..Diagnostic::error(*at, path, message)
+            })
         })
         .collect()
 }
 
-/// Returns an error for each field of an instance that is the whole secret of `source.verify` and whose value the scheme cannot
-/// use: nobody would be let in. `text` gives the value of an instance's id and a field.
+/// Returns an error for each field of an instance that is the whole secret of `source.verify` and
+/// whose value the scheme cannot use: nobody would be let in. `text` gives the value of an
+/// instance's id and a field.
 pub fn unusable_secrets(
     definition: &Definition,
     names: &dyn Names,
     text: &dyn Fn(&str, &str) -> Option<String>,
 ) -> Vec<Diagnostic> {
-    let Trigger::Webhook { verify: Some(verify) } = &definition.source.trigger else { return Vec::new() };
+    let Trigger::Webhook {
+        verify: Some(verify),
+    } = &definition.source.trigger
+    else {
+        return Vec::new();
+    };
     if verify.scheme != "standard-webhooks" {
         return Vec::new();
     }
     let is_whole = |field: &str| {
         let whole = format!("{{{{instance.{field}}}}}");
-        verify.secrets.iter().any(|secret| secret.text().split_whitespace().collect::<String>() == whole)
+        verify
+            .secrets
+            .iter()
+            .any(|secret| secret.text().split_whitespace().collect::<String>() == whole)
     };
     uses(definition, names)
         .filter(|(used, ..)| used.of == InstanceOf::Verify && is_whole(&used.place.name))
         .filter(|(used, _, instance)| {
-            text(&instance.id, &used.place.name).is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
+            text(&instance.id, &used.place.name)
+                .is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
         })
         .map(|(used, ..)| {
             let Named { name, path, at } = &used.place;
             let message = format!(
-                "found a value of instance.{name} that the scheme standard-webhooks cannot use: it takes whsec_ and base64, and \
-                 nothing else"
+                "found a value of instance.{name} that the scheme standard-webhooks cannot use: \
+                 it takes whsec_ and base64, and nothing else"
             );
             Diagnostic::error(*at, path, message)
         })
@@ -126,8 +149,8 @@ pub(crate) fn unknown_fields(definition: &Definition, names: &dyn Names) -> Vec<
         .collect()
 }
 
-/// Returns an error for each secret of an instance that stands where it could be read. Instances that do not exist are passed
-/// over.
+/// Returns an error for each secret of an instance that stands where it could be read. Instances
+/// that do not exist are passed over.
 pub fn exposed_secrets(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
     let exposed = uses(definition, names).filter_map(|(used, entry, _)| {
         let why = match used.exposure? {
@@ -138,10 +161,13 @@ pub fn exposed_secrets(definition: &Definition, names: &dyn Names) -> Vec<Diagno
         let Named { name, path, at } = &used.place;
         let dot = if name.is_empty() { "" } else { "." };
         let message = format!(
-            "found the secret instance{dot}{name} {why}; secrets stand in source.verify and, whole or through concat, base64, \
-             url_encode or sha256, in headers, queries and params of calls to their own connector"
+            "found the secret instance{dot}{name} {why}; secrets stand in source.verify and, \
+             whole or through concat, base64, url_encode or sha256, in headers, queries and \
+             params of calls to their own connector"
         );
-        entry.is_secret(&used.names).then(|| Diagnostic::error(*at, path, message))
+        entry
+            .is_secret(&used.names)
+            .then(|| Diagnostic::error(*at, path, message))
     });
     exposed.collect()
 }
@@ -153,8 +179,12 @@ fn uses<'d>(
 ) -> impl Iterator<Item = (&'d FieldUse, &'static Entry, InstanceRef)> {
     definition.fields.iter().filter_map(move |used| {
         let instance = match used.of {
-            InstanceOf::Source | InstanceOf::Verify => names.instance(&definition.source.connector.as_ref()?.name),
-            InstanceOf::Step(index) => names::step_instance(definition.steps.get(index)?, names).ok(),
+            InstanceOf::Source | InstanceOf::Verify => {
+                names.instance(&definition.source.connector.as_ref()?.name)
+            }
+            InstanceOf::Step(index) => {
+                names::step_instance(definition.steps.get(index)?, names).ok()
+            }
             InstanceOf::Target => names.instance(&definition.target.as_ref()?.connector.name),
         }?;
         Some((used, kanat_catalog::entry(&instance.entry)?, instance))

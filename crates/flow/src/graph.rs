@@ -38,7 +38,10 @@ pub struct Edge {
 
 /// The graph of a definition.
 pub fn of(definition: &Definition) -> Graph {
-    let mut graph = Graph { nodes: Vec::new(), edges: Vec::new() };
+    let mut graph = Graph {
+        nodes: Vec::new(),
+        edges: Vec::new(),
+    };
     let mut failures: Vec<(String, String)> = Vec::new();
     let retries = match definition.retry.count {
         0 => "on failure".to_owned(),
@@ -50,7 +53,11 @@ pub fn of(definition: &Definition) -> Graph {
         graph.then("adapter", "adapter", format!("adapter {}", adapter.name));
     }
     if let Some(when) = &definition.when {
-        graph.then("condition", "condition", format!("when {}", when.text().trim()));
+        graph.then(
+            "condition",
+            "condition",
+            format!("when {}", when.text().trim()),
+        );
     }
     for (index, step) in definition.steps.iter().enumerate() {
         let id = format!("step_{}", index + 1);
@@ -63,7 +70,11 @@ pub fn of(definition: &Definition) -> Graph {
     }
     if let Some(fields) = &definition.mapping {
         let noun = if fields.len() == 1 { "field" } else { "fields" };
-        graph.then("mapping", "mapping", format!("mapping of {} {noun}", fields.len()));
+        graph.then(
+            "mapping",
+            "mapping",
+            format!("mapping of {} {noun}", fields.len()),
+        );
         failures.push(("mapping".to_owned(), "mapping error".to_owned()));
     }
     if let Some(target) = &definition.target {
@@ -71,10 +82,18 @@ pub fn of(definition: &Definition) -> Graph {
         failures.push(("target".to_owned(), retries));
     }
     if !failures.is_empty() {
-        graph.nodes.push(Node { id: "dead_letter".to_owned(), kind: "dead_letter", label: "dead letter".to_owned() });
+        graph.nodes.push(Node {
+            id: "dead_letter".to_owned(),
+            kind: "dead_letter",
+            label: "dead letter".to_owned(),
+        });
     }
     for (from, label) in failures {
-        graph.edges.push(Edge { from, to: "dead_letter".to_owned(), label });
+        graph.edges.push(Edge {
+            from,
+            to: "dead_letter".to_owned(),
+            label,
+        });
     }
     graph
 }
@@ -83,17 +102,27 @@ impl Graph {
     /// Adds a node, and the way to it from the last one.
     fn then(&mut self, id: &str, kind: &'static str, label: String) {
         if let Some(last) = self.nodes.last() {
-            let edge = Edge { from: last.id.clone(), to: id.to_owned(), label: String::new() };
+            let edge = Edge {
+                from: last.id.clone(),
+                to: id.to_owned(),
+                label: String::new(),
+            };
             self.edges.push(edge);
         }
-        self.nodes.push(Node { id: id.to_owned(), kind, label });
+        self.nodes.push(Node {
+            id: id.to_owned(),
+            kind,
+            label,
+        });
     }
 }
 
 fn source(definition: &Definition) -> String {
     let due = |schedule: &Schedule| format!("at {} in {}", schedule.cron, schedule.timezone_name);
     let mut label = match &definition.source.trigger {
-        Trigger::Webhook { verify: Some(verify) } => format!("webhook verified by {}", verify.scheme),
+        Trigger::Webhook {
+            verify: Some(verify),
+        } => format!("webhook verified by {}", verify.scheme),
         Trigger::Webhook { verify: None } => "webhook".to_owned(),
         Trigger::Schedule(schedule) => format!("schedule {}", due(schedule)),
         Trigger::Poll(poll) => match &poll.timing {

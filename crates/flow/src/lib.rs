@@ -1,9 +1,10 @@
-//! Flow definitions: what the YAML means, whether it is right, and the plan that nodes run. No I/O, no wire, no clock.
+//! Flow definitions: what the YAML means, whether it is right, and the plan that nodes run. No I/O,
+//! no wire, no clock.
 //!
-//! [`parse`] reads a definition and reports everything that is wrong with it by itself; [`check_names`] adds what it
-//! names and the environment lacks; [`compile`] makes the plan. [`parse_response`] reads
-//! what builds the answer of a published API. Expressions are those of `kanat_mapping`, which nodes
-//! compile again from the same text.
+//! [`parse`] reads a definition and reports everything that is wrong with it by itself;
+//! [`check_names`] adds what it names and the environment lacks; [`compile`] makes the plan.
+//! [`parse_response`] reads what builds the answer of a published API. Expressions are those of
+//! `kanat_mapping`, which nodes compile again from the same text.
 
 #![warn(missing_docs)]
 

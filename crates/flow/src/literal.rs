@@ -10,7 +10,8 @@ use crate::definition::Definition;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{Node, Text, Value, member_path};
 
-/// Texts shorter than this are masked where they stand, and nowhere else: they are part of many words.
+/// Texts shorter than this are masked where they stand, and nowhere else: they are part of many
+/// words.
 const SHORTEST_EVERYWHERE: usize = 8;
 
 /// Returns a warning for each secret that the definition has as a text.
@@ -20,33 +21,44 @@ pub fn literal_secrets(definition: &Definition) -> Vec<Diagnostic> {
         ..Diagnostic::error(
             found.node.at,
             &found.place,
-            "found a secret that is written out: give it to a connector instance, and write {{ instance.<field> }} here",
+            "found a secret that is written out: give it to a connector instance, and write {{ \
+             instance.<field> }} here",
         )
     };
     found(definition).iter().map(warning).collect()
 }
 
-/// Returns the secrets that are written out and that a run has to do with: those of `source.verify` stay at the ingress.
+/// Returns the secrets that are written out and that a run has to do with: those of `source.verify`
+/// stay at the ingress.
 pub(crate) fn of_runs(definition: &Definition) -> Vec<String> {
-    let of_runs = found(definition).into_iter().filter(|found| !found.place.starts_with("source.verify"));
+    let of_runs = found(definition)
+        .into_iter()
+        .filter(|found| !found.place.starts_with("source.verify"));
     let mut secrets: Vec<String> = of_runs.flat_map(|found| found.secrets).collect();
     secrets.sort_unstable();
     secrets.dedup();
     secrets
 }
 
-/// Returns the text of a definition with the mask in the place of each secret that is written out; `None` when there is none.
+/// Returns the text of a definition with the mask in the place of each secret that is written out;
+/// `None` when there is none.
 pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
     let mut found = found(definition);
     if found.is_empty() {
         return None;
     }
     // An alias stands where its anchor does.
-    found.sort_by_key(|found| std::cmp::Reverse(found.written().map_or(0, |written| written.start)));
+    found
+        .sort_by_key(|found| std::cmp::Reverse(found.written().map_or(0, |written| written.start)));
     let mut masked = yaml.to_owned();
     let mut last = None;
     for found in &found {
-        let Some(written) = found.written().filter(|written| last.as_ref() != Some(written)) else { continue };
+        let Some(written) = found
+            .written()
+            .filter(|written| last.as_ref() != Some(written))
+        else {
+            continue;
+        };
         if masked.get(written.clone()).is_some() {
             let shown = serde_json::Value::from(found.masked.as_str()).to_string();
             masked.replace_range(whole_scalar(yaml, &written), &shown);
@@ -54,7 +66,11 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
         last = Some(written);
     }
     // What else repeats it, such as a comment.
-    for secret in found.iter().flat_map(|found| &found.secrets).filter(|secret| secret.len() >= SHORTEST_EVERYWHERE) {
+    for secret in found
+        .iter()
+        .flat_map(|found| &found.secrets)
+        .filter(|secret| secret.len() >= SHORTEST_EVERYWHERE)
+    {
         masked = masked.replace(secret.as_str(), MASK);
     }
     Some(masked)
@@ -79,12 +95,20 @@ pub(crate) fn shown(keys: &[&str], text: &str) -> String {
     secrets(keys, text).map_or_else(|| text.to_owned(), |(masked, _)| masked)
 }
 
-/// Returns what may be shown of the params of a step, as JSON; digits and order of keys are kept where there is no secret.
+/// Returns what may be shown of the params of a step, as JSON; digits and order of keys are kept
+/// where there is no secret.
 pub(crate) fn shown_params(params: &str) -> String {
-    let Ok(json) = serde_json::from_str(params) else { return params.to_owned() };
+    let Ok(json) = serde_json::from_str(params) else {
+        return params.to_owned();
+    };
     let node = Node::from_json(json);
-    let masked = node.to_json_with(|keys, text| shown(&[&["steps", "params"][..], keys].concat(), text));
-    if masked == node.to_json() { params.to_owned() } else { masked }
+    let masked =
+        node.to_json_with(|keys, text| shown(&[&["steps", "params"][..], keys].concat(), text));
+    if masked == node.to_json() {
+        params.to_owned()
+    } else {
+        masked
+    }
 }
 
 /// A text with a secret that is written out.
@@ -115,7 +139,12 @@ fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut 
     match &node.value {
         Value::Text(text) => {
             if let Some((masked, secrets)) = secrets(keys, &text.text) {
-                found.push(Found { node, place, masked, secrets });
+                found.push(Found {
+                    node,
+                    place,
+                    masked,
+                    secrets,
+                });
             }
         }
         Value::List(items) => {
@@ -126,7 +155,12 @@ fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut 
         Value::Map(members) => {
             for member in members {
                 keys.push(&member.name);
-                walk(&member.value, member_path(&place, &member.name), keys, found);
+                walk(
+                    &member.value,
+                    member_path(&place, &member.name),
+                    keys,
+                    found,
+                );
                 keys.pop();
             }
         }
@@ -136,10 +170,14 @@ fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut 
 
 /// The text with its secrets masked, and these; `None` when it has none.
 fn secrets(keys: &[&str], text: &str) -> Option<(String, Vec<String>)> {
-    let whole = || (!text.is_empty() && !text.contains("{{")).then(|| (MASK.to_owned(), vec![text.to_owned()]));
+    let whole = || {
+        (!text.is_empty() && !text.contains("{{")).then(|| (MASK.to_owned(), vec![text.to_owned()]))
+    };
     match keys {
         ["source", "verify", "secret" | "verify_token" | "password"] => whole(),
-        ["source", "poll", "headers" | "params", name] | ["target", "headers", name] if is_secret_header(name) => {
+        ["source", "poll", "headers" | "params", name] | ["target", "headers", name]
+            if is_secret_header(name) =>
+        {
             whole()
         }
         ["steps", "params", .., name] if is_secret_header(name) => whole(),
@@ -160,7 +198,9 @@ fn in_query(url: &str) -> Option<(String, Vec<String>)> {
     let (path, query) = url.split_once('?')?;
     let mut secrets = Vec::new();
     let masked = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value)) if is_secret_header(name) && !value.is_empty() && !value.contains("{{") => {
+        Some((name, value))
+            if is_secret_header(name) && !value.is_empty() && !value.contains("{{") =>
+        {
             secrets.push(value.to_owned());
             format!("{name}={MASK}")
         }
@@ -199,12 +239,16 @@ mapping:
   token: source.token
 ";
 
-    const PLAIN: &str = "flow: f\nsource: {trigger: manual}\ntarget: {connector: c, endpoint: /x}\n";
+    const PLAIN: &str =
+        "flow: f\nsource: {trigger: manual}\ntarget: {connector: c, endpoint: /x}\n";
 
     #[test]
     fn finds_what_is_written_out_and_masks_it() {
         let definition = crate::parse(YAML).unwrap();
-        let places: Vec<String> = literal_secrets(&definition).into_iter().map(|found| found.path).collect();
+        let places: Vec<String> = literal_secrets(&definition)
+            .into_iter()
+            .map(|found| found.path)
+            .collect();
         assert_eq!(
             places,
             [
@@ -217,16 +261,32 @@ mapping:
             ]
         );
         let masked = without_secrets(YAML, &definition).unwrap();
-        for secret in ["s3cret-of", "s3cr", "hush", "Bearer abc", "folded", "mapped"] {
+        for secret in [
+            "s3cret-of",
+            "s3cr",
+            "hush",
+            "Bearer abc",
+            "folded",
+            "mapped",
+        ] {
             assert!(!masked.contains(secret), "{secret} in {masked}");
         }
-        for kept in
-            ["{{ instance.webhook_secret }}", "a=1", "kanat", "9007199254740993", "token: source.token", "plain"]
-        {
+        for kept in [
+            "{{ instance.webhook_secret }}",
+            "a=1",
+            "kanat",
+            "9007199254740993",
+            "token: source.token",
+            "plain",
+        ] {
             assert!(masked.contains(kept), "{kept} not in {masked}");
         }
         let again = crate::parse(&masked).unwrap_or_else(|faults| panic!("{faults:?} in {masked}"));
-        assert_eq!(crate::config_json(&again), crate::config_json(&definition), "{masked}");
+        assert_eq!(
+            crate::config_json(&again),
+            crate::config_json(&definition),
+            "{masked}"
+        );
         assert!(without_secrets("", &crate::parse(PLAIN).unwrap()).is_none());
     }
 
@@ -236,6 +296,9 @@ mapping:
             shown_params(r#"{"n": 1.10, "token": "{{ source.t }}"}"#),
             r#"{"n": 1.10, "token": "{{ source.t }}"}"#
         );
-        assert_eq!(shown_params(r#"{"n": 7, "auth": {"token": "t"}}"#), r#"{"n":7,"auth":{"token":"********"}}"#);
+        assert_eq!(
+            shown_params(r#"{"n": 7, "auth": {"token": "t"}}"#),
+            r#"{"n":7,"auth":{"token":"********"}}"#
+        );
     }
 }

@@ -34,8 +34,8 @@ pub struct InstanceRef {
     pub entry: String,
 }
 
-/// What the definition names and the environment or a catalog entry lacks, and literal params that their action does not take: warnings
-/// for a draft, which the caller makes errors at deploy.
+/// What the definition names and the environment or a catalog entry lacks, and literal params that
+/// their action does not take: warnings for a draft, which the caller makes errors at deploy.
 pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
     let mut faults: Vec<Diagnostic> = Vec::new();
     let target = definition.target.as_ref().map(|target| &target.connector);
@@ -77,7 +77,9 @@ pub(crate) fn instance(named: &Named, names: &dyn Names) -> Result<InstanceRef, 
 
 /// The id of the adapter of this name.
 pub(crate) fn adapter(named: &Named, names: &dyn Names) -> Result<String, Diagnostic> {
-    names.adapter(&named.name).ok_or_else(|| missing(named, "adapter", &names.adapter_names()))
+    names
+        .adapter(&named.name)
+        .ok_or_else(|| missing(named, "adapter", &names.adapter_names()))
 }
 
 /// The instance that a step calls: the one that it names, or the only one of its entry.
@@ -99,28 +101,53 @@ pub(crate) fn step_instance(step: &Step, names: &dyn Names) -> Result<InstanceRe
     match (found.pop(), found.len()) {
         (Some(only), 0) => Ok(only),
         (Some(_), more) => {
-            let message = format!("lacks the key \"connector\": the environment has {} instances of {entry}", more + 1);
+            let message = format!(
+                "lacks the key \"connector\": the environment has {} instances of {entry}",
+                more + 1
+            );
             Err(warning(&step.action, message))
         }
-        (None, _) => Err(warning(&step.action, format!("the environment has no connector instance of {entry}"))),
+        (None, _) => Err(warning(
+            &step.action,
+            format!("the environment has no connector instance of {entry}"),
+        )),
     }
 }
 
 /// The action that a step names.
 fn action(step: &Step) -> Result<&'static Action, Diagnostic> {
-    if let Some(action) = kanat_catalog::entry(&step.entry).and_then(|entry| entry.action(&step.slug)) {
+    if let Some(action) =
+        kanat_catalog::entry(&step.entry).and_then(|entry| entry.action(&step.slug))
+    {
         return Ok(action);
     }
-    let full_names = |entry: &'static Entry| entry.actions.iter().map(|action| format!("{}.{}", entry.id, action.slug));
-    let known: Vec<String> = kanat_catalog::entries().iter().flat_map(full_names).collect();
+    let full_names = |entry: &'static Entry| {
+        entry
+            .actions
+            .iter()
+            .map(|action| format!("{}.{}", entry.id, action.slug))
+    };
+    let known: Vec<String> = kanat_catalog::entries()
+        .iter()
+        .flat_map(full_names)
+        .collect();
     Err(missing(&step.action, "action", &known))
 }
 
 fn missing(named: &Named, kind: &str, known: &[String]) -> Diagnostic {
     let near = nearest::suggestion(&named.name, known.iter().map(String::as_str));
-    warning(named, format!("found the {kind} {}, which does not exist{near}", quoted(&named.name)))
+    warning(
+        named,
+        format!(
+            "found the {kind} {}, which does not exist{near}",
+            quoted(&named.name)
+        ),
+    )
 }
 
 pub(crate) fn warning(named: &Named, message: String) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(named.at, &named.path, message) }
+    Diagnostic {
+        severity: Severity::Warning,
+        ..Diagnostic::error(named.at, &named.path, message)
+    }
 }

@@ -1,8 +1,8 @@
 //! Whether the literal parts of a step's params fit the request schema of its action.
 //!
-//! This is the part of JSON Schema that the catalog's schemas need to refuse what can never work: types, required and
-//! unknown members, enums. Bounds, patterns and combinations are the provider's to check at run time, as is everything
-//! that a template fills in.
+//! This is the part of JSON Schema that the catalog's schemas need to refuse what can never work:
+//! types, required and unknown members, enums. Bounds, patterns and combinations are the provider's
+//! to check at run time, as is everything that a template fills in.
 
 use kanat_catalog::Action;
 use serde_json::Value as Schema;
@@ -14,15 +14,23 @@ use crate::yaml::{Member, Node, Value, member_path};
 
 /// What in the step's params its action does not take.
 pub(crate) fn check(step: &Step, action: &Action) -> Vec<Diagnostic> {
-    let Ok(schema) = serde_json::from_str::<Schema>(&action.request_schema) else { return Vec::new() };
-    let mut fit = Fit { root: &schema, faults: Vec::new() };
+    let Ok(schema) = serde_json::from_str::<Schema>(&action.request_schema) else {
+        return Vec::new();
+    };
+    let mut fit = Fit {
+        root: &schema,
+        faults: Vec::new(),
+    };
     match &step.params_node {
         Some(node) => {
             let path = step.action.path.replace(".action", ".params");
             fit.node(node, &schema, &path);
         }
         None => {
-            let empty = Node { value: Value::Map(Vec::new()), at: step.action.at };
+            let empty = Node {
+                value: Value::Map(Vec::new()),
+                at: step.action.at,
+            };
             fit.node(&empty, &schema, &step.action.path);
         }
     }
@@ -42,13 +50,31 @@ impl<'s> Fit<'s> {
         }
         let types = types(schema);
         if !types.is_empty() && !types.iter().any(|kind| is_of(&node.value, kind)) {
-            self.fault(node, path, format!("found {}, expected {}", node.described(), types.join(" or ")));
+            self.fault(
+                node,
+                path,
+                format!(
+                    "found {}, expected {}",
+                    node.described(),
+                    types.join(" or ")
+                ),
+            );
             return;
         }
         let options = schema.get("enum").and_then(Schema::as_array);
-        if let Some(options) = options.filter(|options| !options.iter().any(|option| equals(&node.value, option))) {
+        if let Some(options) =
+            options.filter(|options| !options.iter().any(|option| equals(&node.value, option)))
+        {
             let options: Vec<String> = options.iter().map(Schema::to_string).collect();
-            self.fault(node, path, format!("found {}, expected one of {}", node.described(), options.join(", ")));
+            self.fault(
+                node,
+                path,
+                format!(
+                    "found {}, expected one of {}",
+                    node.described(),
+                    options.join(", ")
+                ),
+            );
         }
         match &node.value {
             Value::Map(members) => self.members(node, members, schema, path),
@@ -64,7 +90,11 @@ impl<'s> Fit<'s> {
     }
 
     fn members(&mut self, node: &Node, members: &[Member], schema: &'s Schema, path: &str) {
-        let required = schema.get("required").and_then(Schema::as_array).into_iter().flatten();
+        let required = schema
+            .get("required")
+            .and_then(Schema::as_array)
+            .into_iter()
+            .flatten();
         for name in required.filter_map(Schema::as_str) {
             if !members.iter().any(|member| member.name == name) {
                 self.fault(node, path, format!("lacks the param {name:?}"));
@@ -77,11 +107,25 @@ impl<'s> Fit<'s> {
             match properties.and_then(|properties| properties.get(&member.name)) {
                 Some(schema) => self.node(&member.value, schema, &inner),
                 None if is_closed => {
-                    let known: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+                    let known: Vec<&str> = properties
+                        .into_iter()
+                        .flatten()
+                        .map(|(name, _)| name.as_str())
+                        .collect();
                     let near = nearest::suggestion(&member.name, known.iter().copied());
-                    let expected = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    let at_key = Node { value: Value::Invalid, at: member.at };
-                    let message = format!("found the unknown param {:?}, expected {expected}{near}", member.name);
+                    let expected = if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    };
+                    let at_key = Node {
+                        value: Value::Invalid,
+                        at: member.at,
+                    };
+                    let message = format!(
+                        "found the unknown param {:?}, expected {expected}{near}",
+                        member.name
+                    );
                     self.fault(&at_key, &inner, message);
                 }
                 None => {}
@@ -91,13 +135,20 @@ impl<'s> Fit<'s> {
 
     /// The schema that a reference into `$defs` points at; the catalog's schemas have no others.
     fn resolved(&self, schema: &'s Schema) -> &'s Schema {
-        let name = schema.get("$ref").and_then(Schema::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
-        name.and_then(|name| self.root.get("$defs")?.get(name)).unwrap_or(schema)
+        let name = schema
+            .get("$ref")
+            .and_then(Schema::as_str)
+            .and_then(|target| target.strip_prefix("#/$defs/"));
+        name.and_then(|name| self.root.get("$defs")?.get(name))
+            .unwrap_or(schema)
     }
 
     fn fault(&mut self, node: &Node, path: &str, message: String) {
         let fault = Diagnostic::error(node.at, path, message);
-        self.faults.push(Diagnostic { severity: Severity::Warning, ..fault });
+        self.faults.push(Diagnostic {
+            severity: Severity::Warning,
+            ..fault
+        });
     }
 }
 
@@ -114,7 +165,10 @@ fn is_of(value: &Value, kind: &str) -> bool {
         Value::Null => kind == "null",
         Value::Bool(_) => kind == "boolean",
         Value::Number(number) => {
-            kind == "number" || kind == "integer" && !number.text.contains(['.', 'e', 'E']) && number.json.is_some()
+            kind == "number"
+                || kind == "integer"
+                    && !number.text.contains(['.', 'e', 'E'])
+                    && number.json.is_some()
         }
         Value::Text(_) => kind == "string",
         Value::List(_) => kind == "array",

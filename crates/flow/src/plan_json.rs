@@ -1,4 +1,5 @@
-//! A plan for people to read: no token hashes, no secrets. Written as text, so that the params of steps keep their digits.
+//! A plan for people to read: no token hashes, no secrets. Written as text, so that the params of
+//! steps keep their digits.
 
 use kanat_catalog::redact::is_secret_header;
 use kanat_proto::plan::v1 as plan;
@@ -16,7 +17,13 @@ pub fn plan_json(plan: &plan::FlowPlan) -> String {
         ("environmentId", text(&plan.environment_id)),
         ("version", Some(plan.version.to_string())),
         ("paused", Some(plan.paused.to_string())),
-        ("trigger", plan.trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()).map(trigger)),
+        (
+            "trigger",
+            plan.trigger
+                .as_ref()
+                .and_then(|trigger| trigger.kind.as_ref())
+                .map(trigger),
+        ),
         ("sourceInstance", text(&plan.source_instance)),
         ("adapter", text(&plan.adapter)),
         ("when", text(&plan.when)),
@@ -35,7 +42,9 @@ type Json = String;
 
 /// An object of the members that are there.
 fn object<'m>(members: impl IntoIterator<Item = (&'m str, Option<Json>)>) -> Json {
-    let kept = members.into_iter().filter_map(|(name, value)| Some(format!("{}:{}", quoted(name), value?)));
+    let kept = members
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{}:{}", quoted(name), value?)));
     format!("{{{}}}", kept.collect::<Vec<_>>().join(","))
 }
 
@@ -65,13 +74,16 @@ fn quoted(text: &str) -> Json {
 
 fn trigger(kind: &plan::trigger::Kind) -> Json {
     match kind {
-        plan::trigger::Kind::Webhook(webhook) => {
-            object([("type", text("webhook")), ("verify", webhook.verify.as_ref().map(verify))])
-        }
+        plan::trigger::Kind::Webhook(webhook) => object([
+            ("type", text("webhook")),
+            ("verify", webhook.verify.as_ref().map(verify)),
+        ]),
         plan::trigger::Kind::Manual(_) => object([("type", text("manual"))]),
-        plan::trigger::Kind::Schedule(due) => {
-            object([("type", text("schedule")), ("cron", text(&due.cron)), ("timezone", text(&due.timezone))])
-        }
+        plan::trigger::Kind::Schedule(due) => object([
+            ("type", text("schedule")),
+            ("cron", text(&due.cron)),
+            ("timezone", text(&due.timezone)),
+        ]),
         plan::trigger::Kind::Poll(due) => poll(due),
         plan::trigger::Kind::Api(_) => object([("type", text("api"))]),
     }
@@ -80,7 +92,10 @@ fn trigger(kind: &plan::trigger::Kind) -> Json {
 fn verify(verify: &plan::Verify) -> Json {
     object([
         ("scheme", text(&verify.scheme)),
-        ("secrets", list(verify.secrets.iter().filter_map(|text| secret(text)))),
+        (
+            "secrets",
+            list(verify.secrets.iter().filter_map(|text| secret(text))),
+        ),
         ("header", text(&verify.header)),
         ("query", text(&verify.query)),
         ("prefix", text(&verify.prefix)),
@@ -93,10 +108,15 @@ fn verify(verify: &plan::Verify) -> Json {
 }
 
 fn poll(poll: &plan::Poll) -> Json {
-    let schedule = |due: &plan::Schedule| object([("cron", text(&due.cron)), ("timezone", text(&due.timezone))]);
+    let schedule = |due: &plan::Schedule| {
+        object([("cron", text(&due.cron)), ("timezone", text(&due.timezone))])
+    };
     object([
         ("type", text("poll")),
-        ("url", text(&literal::shown(&["source", "poll", "url"], &poll.url))),
+        (
+            "url",
+            text(&literal::shown(&["source", "poll", "url"], &poll.url)),
+        ),
         ("method", text(&poll.method)),
         ("headers", named_texts(&poll.headers)),
         ("params", named_texts(&poll.params)),
@@ -128,7 +148,14 @@ fn step(step: &plan::Step) -> Json {
         ("name", text(&step.name)),
         ("action", text(&format!("{}.{}", step.entry, step.action))),
         ("instance", text(&step.instance)),
-        ("params", if is_json { Some(literal::shown_params(&step.params)) } else { text(&step.params) }),
+        (
+            "params",
+            if is_json {
+                Some(literal::shown_params(&step.params))
+            } else {
+                text(&step.params)
+            },
+        ),
         ("rejectOnFailure", Some(step.reject_on_failure.to_string())),
         ("when", text(&step.when)),
     ])
@@ -140,13 +167,20 @@ fn mapping(mapping: &plan::Mapping) -> Option<Json> {
 
 fn field(field: &plan::Field) -> Json {
     let (kind, value) = match &field.value {
-        Some(plan::field::Value::Expression(expression)) => {
-            ("expression", text(&literal::shown(&["mapping", field.name.as_str()], expression)))
-        }
+        Some(plan::field::Value::Expression(expression)) => (
+            "expression",
+            text(&literal::shown(
+                &["mapping", field.name.as_str()],
+                expression,
+            )),
+        ),
         Some(plan::field::Value::Template(template)) => ("template", text(template)),
         Some(plan::field::Value::Each(each)) => {
             let map = each.map.as_ref().and_then(mapping);
-            ("each", Some(object([("list", text(&each.list)), ("map", map)])))
+            (
+                "each",
+                Some(object([("list", text(&each.list)), ("map", map)])),
+            )
         }
         None => ("expression", None),
     };
@@ -156,7 +190,10 @@ fn field(field: &plan::Field) -> Json {
 fn target(target: &plan::Target) -> Json {
     object([
         ("instance", text(&target.instance)),
-        ("endpoint", text(&literal::shown(&["target", "endpoint"], &target.endpoint))),
+        (
+            "endpoint",
+            text(&literal::shown(&["target", "endpoint"], &target.endpoint)),
+        ),
         ("method", text(&target.method)),
         ("headers", named_texts(&target.headers)),
         ("timeoutMs", Some(target.timeout_ms.to_string())),
@@ -166,9 +203,19 @@ fn target(target: &plan::Target) -> Json {
 /// Headers and parameters; those whose names say that they carry a credential show only templates.
 fn named_texts(texts: &[plan::NamedText]) -> Option<Json> {
     let shown = |named: &plan::NamedText| {
-        if is_secret_header(&named.name) { secret(&named.text) } else { Some(quoted(&named.text)) }
+        if is_secret_header(&named.name) {
+            secret(&named.text)
+        } else {
+            Some(quoted(&named.text))
+        }
     };
-    (!texts.is_empty()).then(|| object(texts.iter().map(|named| (named.name.as_str(), shown(named)))))
+    (!texts.is_empty()).then(|| {
+        object(
+            texts
+                .iter()
+                .map(|named| (named.name.as_str(), shown(named))),
+        )
+    })
 }
 
 fn retry(retry: &plan::Retry) -> Json {

@@ -1,5 +1,5 @@
-//! What builds the answer of a published API: a body, a status, headers. They come as JSON, stand beside the flow and see
-//! what it has run: the payload, its steps, the target's answer.
+//! What builds the answer of a published API: a body, a status, headers. They come as JSON, stand
+//! beside the flow and see what it has run: the payload, its steps, the target's answer.
 
 use kanat_proto::plan::v1 as plan;
 
@@ -28,7 +28,11 @@ pub struct Response {
 impl Response {
     /// As nodes get it; none when the flow's own output is the answer.
     pub fn to_plan(&self) -> Option<plan::ResponseMapping> {
-        let plan::ResponseMapping { body, status, headers } = &self.plan;
+        let plan::ResponseMapping {
+            body,
+            status,
+            headers,
+        } = &self.plan;
         let says_something = body.is_some() || !status.is_empty() || !headers.is_empty();
         says_something.then(|| self.plan.clone())
     }
@@ -45,10 +49,16 @@ impl Response {
 
     /// What it names and the environment lacks.
     pub fn check_names(&self, names: &dyn Names) -> Vec<Diagnostic> {
-        self.references.iter().filter_map(|(kind, named)| names::reference(*kind, named, names)).collect()
+        self.references
+            .iter()
+            .filter_map(|(kind, named)| names::reference(*kind, named, names))
+            .collect()
     }
 
     fn named(&self, wanted: Referenced) -> impl Iterator<Item = &str> {
-        self.references.iter().filter(move |(kind, _)| *kind == wanted).map(|(_, named)| named.name.as_str())
+        self.references
+            .iter()
+            .filter(move |(kind, _)| *kind == wanted)
+            .map(|(_, named)| named.name.as_str())
     }
 }

@@ -56,27 +56,45 @@ impl Backoff {
 impl Default for Policy {
     fn default() -> Self {
         let duration = Duration::from_secs(30);
-        Self { count: 3, backoff: Backoff::Exponential, duration, transient_only: false }
+        Self {
+            count: 3,
+            backoff: Backoff::Exponential,
+            duration,
+            transient_only: false,
+        }
     }
 }
 
 impl std::fmt::Display for Policy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}x {}({})", self.count, self.backoff.as_str(), duration::format(self.duration))
+        write!(
+            f,
+            "{}x {}({})",
+            self.count,
+            self.backoff.as_str(),
+            duration::format(self.duration)
+        )
     }
 }
 
 impl Policy {
-    /// The wait before the `retry_number`-th retry, counted from 1. `jitter` is a random number from 0 to 1.
+    /// The wait before the `retry_number`-th retry, counted from 1. `jitter` is a random number
+    /// from 0 to 1.
     pub fn delay(&self, retry_number: u32, jitter: f64) -> Duration {
         let nth = retry_number.max(1);
         let wait = match self.backoff {
-            Backoff::Exponential => 2u32.checked_pow(nth - 1).and_then(|factor| self.duration.checked_mul(factor)),
+            Backoff::Exponential => 2u32
+                .checked_pow(nth - 1)
+                .and_then(|factor| self.duration.checked_mul(factor)),
             Backoff::Linear => self.duration.checked_mul(nth),
             Backoff::Fixed => Some(self.duration),
         };
         let wait = wait.map_or(MAX_DELAY, |wait| wait.min(MAX_DELAY));
-        let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
+        let jitter = if jitter.is_finite() {
+            jitter.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
         wait + wait.mul_f64(JITTER * jitter)
     }
 
@@ -110,23 +128,44 @@ impl Policy {
     }
 }
 
-/// Returns the byte of a text that [`parse`] refuses at which its fault begins: the backoff when a good count stands
-/// before it, else the text's start.
+/// Returns the byte of a text that [`parse`] refuses at which its fault begins: the backoff when a
+/// good count stands before it, else the text's start.
 pub fn fault_offset(text: &str) -> usize {
-    let Some((count, rest)) = text.split_once('x') else { return 0 };
-    let is_count = count.trim_start().parse().is_ok_and(|count: u32| count <= MAX_COUNT);
+    let Some((count, rest)) = text.split_once('x') else {
+        return 0;
+    };
+    let is_count = count
+        .trim_start()
+        .parse()
+        .is_ok_and(|count: u32| count <= MAX_COUNT);
     let space = rest.len() - rest.trim_start().len();
-    if is_count && space > 0 && space < rest.len() { count.len() + 1 + space } else { 0 }
+    if is_count && space > 0 && space < rest.len() {
+        count.len() + 1 + space
+    } else {
+        0
+    }
 }
 
 /// Reads `<count>x <backoff>(<duration>)`. Errors say what was found and expected.
 pub fn parse(text: &str) -> Result<Policy, String> {
-    let wrong = |what: &str| format!("found {}, expected {what}, as in 3x exponential(30s)", duration::quoted(text));
-    let (count, rest) = text.trim().split_once('x').ok_or_else(|| wrong("<count>x <backoff>(<duration>)"))?;
+    let wrong = |what: &str| {
+        format!(
+            "found {}, expected {what}, as in 3x exponential(30s)",
+            duration::quoted(text)
+        )
+    };
+    let (count, rest) = text
+        .trim()
+        .split_once('x')
+        .ok_or_else(|| wrong("<count>x <backoff>(<duration>)"))?;
     if count.is_empty() || !count.bytes().all(|b| b.is_ascii_digit()) {
         return Err(wrong("a count of retries before the x"));
     }
-    let count = count.parse().ok().filter(|count| *count <= MAX_COUNT).ok_or_else(|| wrong("a count from 0 to 100"))?;
+    let count = count
+        .parse()
+        .ok()
+        .filter(|count| *count <= MAX_COUNT)
+        .ok_or_else(|| wrong("a count from 0 to 100"))?;
     let call = rest.trim_start();
     if call.len() == rest.len() {
         return Err(wrong("a space after the x"));
@@ -135,12 +174,19 @@ pub fn parse(text: &str) -> Result<Policy, String> {
         .strip_suffix(')')
         .and_then(|call| call.split_once('('))
         .ok_or_else(|| wrong("exponential(<duration>), linear(<duration>) or fixed(<duration>)"))?;
-    let backoff = Backoff::ALL.into_iter().find(|backoff| backoff.as_str() == name);
+    let backoff = Backoff::ALL
+        .into_iter()
+        .find(|backoff| backoff.as_str() == name);
     let backoff = backoff.ok_or_else(|| {
         let near = nearest::suggestion(name, Backoff::ALL.map(Backoff::as_str));
         wrong("exponential, linear or fixed") + &near
     })?;
-    Ok(Policy { count, backoff, duration: duration::parse(argument.trim())?, transient_only: false })
+    Ok(Policy {
+        count,
+        backoff,
+        duration: duration::parse(argument.trim())?,
+        transient_only: false,
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +203,12 @@ mod tests {
             ("100x linear(1m30s)", 100, Backoff::Linear, 90),
             (" 5x  fixed( 2h ) ", 5, Backoff::Fixed, 7200),
         ] {
-            let policy = Policy { count, backoff, duration: Duration::from_secs(seconds), transient_only: false };
+            let policy = Policy {
+                count,
+                backoff,
+                duration: Duration::from_secs(seconds),
+                transient_only: false,
+            };
             assert_eq!(parse(text), Ok(policy), "{text}");
         }
     }
@@ -193,12 +244,17 @@ mod tests {
     fn waits_as_each_backoff_says() {
         let waits = |text: &str| -> Vec<u64> {
             let policy = parse(text).unwrap();
-            (1..=5).map(|nth| policy.delay(nth, 0.0).as_secs()).collect()
+            (1..=5)
+                .map(|nth| policy.delay(nth, 0.0).as_secs())
+                .collect()
         };
         assert_eq!(waits("5x exponential(30s)"), [30, 60, 120, 240, 480]);
         assert_eq!(waits("5x linear(30s)"), [30, 60, 90, 120, 150]);
         assert_eq!(waits("5x fixed(30s)"), [30, 30, 30, 30, 30]);
-        assert_eq!(waits("5x exponential(10h)"), [36_000, 72_000, 86_400, 86_400, 86_400]);
+        assert_eq!(
+            waits("5x exponential(10h)"),
+            [36_000, 72_000, 86_400, 86_400, 86_400]
+        );
         assert_eq!(waits("5x fixed(2d)"), [86_400; 5]);
     }
 

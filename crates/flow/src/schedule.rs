@@ -1,4 +1,5 @@
-//! Cron expressions in Vixie's dialect, and when they are next due in a time zone. Nothing here knows the present.
+//! Cron expressions in Vixie's dialect, and when they are next due in a time zone. Nothing here
+//! knows the present.
 
 mod field;
 mod search;
@@ -22,13 +23,22 @@ pub struct CronExpression {
 }
 
 impl CronExpression {
-    /// Reads five fields with blanks between them. Errors say what was found and expected, and in which field.
+    /// Reads five fields with blanks between them. Errors say what was found and expected, and in
+    /// which field.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let words: Vec<&str> = text.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = text
+            .split([' ', '\t'])
+            .filter(|word| !word.is_empty())
+            .collect();
         let [minute, hour, day, month, weekday] = words[..] else {
-            let hint = if text.trim_start().starts_with('@') { "; names such as @daily are not taken" } else { "" };
+            let hint = if text.trim_start().starts_with('@') {
+                "; names such as @daily are not taken"
+            } else {
+                ""
+            };
             return Err(format!(
-                "found {}, expected five fields (minute, hour, day of month, month, day of week), not {}{hint}",
+                "found {}, expected five fields (minute, hour, day of month, month, day of week), \
+                 not {}{hint}",
                 quoted(text),
                 words.len(),
             ));
@@ -44,7 +54,10 @@ impl CronExpression {
         if expression.is_possible() {
             Ok(expression)
         } else {
-            Err(format!("found {}, which never comes: none of its months has such a day", quoted(text)))
+            Err(format!(
+                "found {}, which never comes: none of its months has such a day",
+                quoted(text)
+            ))
         }
     }
 
@@ -53,11 +66,13 @@ impl CronExpression {
         &self.text
     }
 
-    /// The first due instant after `after`, read in `zone`; always later than it. `None` when the calendar ends first.
+    /// The first due instant after `after`, read in `zone`; always later than it. `None` when the
+    /// calendar ends first.
     ///
-    /// Where a clock is put forward, a time that does not exist is due at the first instant after the gap. Where it is
-    /// put back, a time that occurs twice is due at its first occurrence. An expression with a wildcard in minute or
-    /// hour goes by elapsed time instead: it is due at each instant whose reading it matches.
+    /// Where a clock is put forward, a time that does not exist is due at the first instant after
+    /// the gap. Where it is put back, a time that occurs twice is due at its first occurrence. An
+    /// expression with a wildcard in minute or hour goes by elapsed time instead: it is due at each
+    /// instant whose reading it matches.
     pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let start = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?;
         let due = if self.minutes.is_wildcard() || self.hours.is_wildcard() {
@@ -70,14 +85,19 @@ impl CronExpression {
 
     /// The first `count` due instants after `after`; fewer when the calendar ends first.
     pub fn upcoming(&self, after: Timestamp, zone: &TimeZone, count: usize) -> Vec<Timestamp> {
-        std::iter::successors(self.next_after(after, zone), |due| self.next_after(*due, zone)).take(count).collect()
+        std::iter::successors(self.next_after(after, zone), |due| {
+            self.next_after(*due, zone)
+        })
+        .take(count)
+        .collect()
     }
 
-    /// The last due instant that is not later than `now`, from `first` on, which is due itself and not later: all that
-    /// was missed since comes to this one.
+    /// The last due instant that is not later than `now`, from `first` on, which is due itself and
+    /// not later: all that was missed since comes to this one.
     pub fn last_until(&self, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Timestamp {
         // Nothing is due after `end` and until `now`.
-        let (mut last, mut end) = (first, now);
+        let mut last = first;
+        let mut end = now;
         while last < end {
             let middle = last.after(end.since(last) / 2);
             match self.next_after(middle, zone) {
@@ -88,7 +108,8 @@ impl CronExpression {
         last
     }
 
-    /// Whether both day fields must match: one of them is not restricted (spec, "Schedules": begins with `*`).
+    /// Whether both day fields must match: one of them is not restricted (spec, "Schedules": begins
+    /// with `*`).
     fn needs_both_days(&self) -> bool {
         self.days.is_wildcard() || self.weekdays.is_wildcard()
     }
@@ -110,12 +131,22 @@ impl std::fmt::Display for CronExpression {
 
 /// The zone with this IANA name. Errors name the nearest one.
 pub fn timezone(name: &str) -> Result<TimeZone, String> {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'));
-    let zone = TimeZone::get(name).ok().filter(|zone| plain && zone.iana_name().is_some());
+    let plain = name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'));
+    let zone = TimeZone::get(name)
+        .ok()
+        .filter(|zone| plain && zone.iana_name().is_some());
     zone.ok_or_else(|| {
-        let known: Vec<String> = jiff::tz::db().available().map(|known| known.as_str().to_owned()).collect();
+        let known: Vec<String> = jiff::tz::db()
+            .available()
+            .map(|known| known.as_str().to_owned())
+            .collect();
         let near = nearest::suggestion(name, known.iter().map(String::as_str));
-        format!("found {}, expected the IANA name of a time zone, as in Europe/Berlin{near}", quoted(name))
+        format!(
+            "found {}, expected the IANA name of a time zone, as in Europe/Berlin{near}",
+            quoted(name)
+        )
     })
 }
 

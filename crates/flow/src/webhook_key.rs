@@ -15,10 +15,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Returns the key of a secret in base64, with or without `whsec_` before it. `None` when it is empty or no base64, as
-/// the public keys are that begin with `whpk_`.
+/// Returns the key of a secret in base64, with or without `whsec_` before it. `None` when it is
+/// empty or no base64, as the public keys are that begin with `whpk_`.
 pub fn webhook_key(secret: &str) -> Option<Vec<u8>> {
-    let key = BASE64.decode(secret.strip_prefix(PREFIX).unwrap_or(secret)).ok()?;
+    let key = BASE64
+        .decode(secret.strip_prefix(PREFIX).unwrap_or(secret))
+        .ok()?;
     (!key.is_empty()).then_some(key)
 }
 
@@ -33,7 +35,13 @@ mod tests {
         assert_eq!(length("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), Some(24));
         assert_eq!(length("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS"), Some(23));
         assert_eq!(length("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS="), Some(23));
-        for none in ["", "whsec_", "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "no base64", "whsec_%%%"] {
+        for none in [
+            "",
+            "whsec_",
+            "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "no base64",
+            "whsec_%%%",
+        ] {
             assert_eq!(webhook_key(none), None, "{none}");
         }
     }

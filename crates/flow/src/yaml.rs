@@ -1,6 +1,7 @@
 //! YAML as a tree that remembers where everything stands. Knows nothing of flows.
 //!
-//! The tree is bounded: so much text, so deep, so many nodes, aliases counted as often as they are used.
+//! The tree is bounded: so much text, so deep, so many nodes, aliases counted as often as they are
+//! used.
 
 mod compose;
 mod json;
@@ -45,7 +46,8 @@ pub(crate) enum Value {
 pub(crate) struct Number {
     /// As it is written.
     pub(crate) text: String,
-    /// As JSON writes it; `None` for what JSON does not have, and for `007`, which may have been meant as a text.
+    /// As JSON writes it; `None` for what JSON does not have, and for `007`, which may have been
+    /// meant as a text.
     pub(crate) json: Option<String>,
 }
 
@@ -84,7 +86,10 @@ impl Node {
 
 /// `path` and a key after it: `steps[0].params`, `mapping["customer.name"]`.
 pub(crate) fn member_path(path: &str, name: &str) -> String {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     match (path.is_empty(), plain) {
         (true, true) => name.to_owned(),
         (false, true) => format!("{path}.{name}"),

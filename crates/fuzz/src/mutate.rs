@@ -1,4 +1,5 @@
-//! Changed inputs without coverage: what the tests of every day run. The same seeds give the same inputs.
+//! Changed inputs without coverage: what the tests of every day run. The same seeds give the same
+//! inputs.
 
 /// Bytes of an input at most.
 const MAX_BYTES: usize = 4_096;
@@ -39,7 +40,10 @@ pub struct Mutations<'s> {
 impl<'s> Mutations<'s> {
     /// `seeds` has one input at least.
     pub fn of(seeds: &'s [Vec<u8>]) -> Self {
-        Self { seeds, state: 0x9e37_79b9_7f4a_7c15 }
+        Self {
+            seeds,
+            state: 0x9e37_79b9_7f4a_7c15,
+        }
     }
 
     /// Returns a number below `bound`, which is not 0, by xorshift64.
@@ -54,7 +58,9 @@ impl<'s> Mutations<'s> {
         let at = self.below(input.len() + 1);
         let end = (at + 1 + self.below(8)).min(input.len());
         match self.below(6) {
-            0 => input.splice(at..at, TOKENS[self.below(TOKENS.len())].bytes()).for_each(drop),
+            0 => input
+                .splice(at..at, TOKENS[self.below(TOKENS.len())].bytes())
+                .for_each(drop),
             1 if at < end => input.drain(at..end).for_each(drop),
             2 if at < input.len() => input[at] ^= 1 << self.below(8),
             3 if at < end => {

@@ -37,7 +37,9 @@ pub fn expression(input: &[u8]) {
                 assert_is_json(&out);
             }
         }
-        Err(errors) => assert!(!errors.is_empty() && errors.iter().all(|error| error.offset <= text.len())),
+        Err(errors) => {
+            assert!(!errors.is_empty() && errors.iter().all(|error| error.offset <= text.len()))
+        }
     }
 }
 
@@ -58,12 +60,20 @@ pub fn template(input: &[u8]) {
 /// Checks a definition. One without errors compiles, and its plan runs on a node.
 pub fn flow_yaml(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let Ok(definition) = kanat_flow::parse(&text) else { return };
+    let Ok(definition) = kanat_flow::parse(&text) else {
+        return;
+    };
     let config = kanat_flow::config_json(&definition);
-    assert!(serde_json::from_str::<Value>(&config).is_ok(), "a definition is shown as JSON: {config}");
+    assert!(
+        serde_json::from_str::<Value>(&config).is_ok(),
+        "a definition is shown as JSON: {config}"
+    );
     if let Ok(plan) = kanat_flow::compile(&definition, &Everything, identity()) {
         let shown = kanat_flow::plan_json(&plan);
-        assert!(serde_json::from_str::<Value>(&shown).is_ok(), "a plan is shown as JSON: {shown}");
+        assert!(
+            serde_json::from_str::<Value>(&shown).is_ok(),
+            "a plan is shown as JSON: {shown}"
+        );
         if let Err(error) = Program::compile(plan) {
             panic!("a node refuses what the control plane compiled: {error}");
         }
@@ -87,11 +97,17 @@ struct Everything;
 
 impl Names for Everything {
     fn instance(&self, name: &str) -> Option<InstanceRef> {
-        Some(InstanceRef { id: format!("ci_{name}"), entry: "http".to_owned() })
+        Some(InstanceRef {
+            id: format!("ci_{name}"),
+            entry: "http".to_owned(),
+        })
     }
 
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
-        vec![InstanceRef { id: "ci_1".to_owned(), entry: entry.to_owned() }]
+        vec![InstanceRef {
+            id: "ci_1".to_owned(),
+            entry: entry.to_owned(),
+        }]
     }
 
     fn table(&self, _: &str) -> bool {
@@ -115,23 +131,29 @@ impl Names for Everything {
     }
 }
 
-/// Parses a cron expression, with a time zone on the next line. Due instants come one after another.
+/// Parses a cron expression, with a time zone on the next line. Due instants come one after
+/// another.
 pub fn cron(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let (cron, zone) = text.split_once('\n').unwrap_or((&text, "Europe/Berlin"));
-    let Ok(cron) = CronExpression::parse(cron) else { return };
+    let Ok(cron) = CronExpression::parse(cron) else {
+        return;
+    };
     let Ok(zone) = timezone(zone) else { return };
     assert!(CronExpression::parse(cron.as_str()).is_ok());
     let due = cron.upcoming(NOW, &zone, 4);
-    assert!(due.iter().all(|due| *due > NOW) && due.is_sorted_by(|one, next| one < next), "{due:?}");
+    assert!(
+        due.iter().all(|due| *due > NOW) && due.is_sorted_by(|one, next| one < next),
+        "{due:?}"
+    );
     if let Some(first) = due.first() {
         let last = due.last().copied().unwrap_or(*first);
         assert_eq!(cron.last_until(*first, last, &zone), last);
     }
 }
 
-/// Takes a snapshot as a node does, with the beginning that belongs to it, and reads the bytes as each
-/// of the resources.
+/// Takes a snapshot as a node does, with the beginning that belongs to it, and reads the bytes as
+/// each of the resources.
 pub fn plan_frames(input: &[u8]) {
     let begin = SnapshotBegin {
         length: input.len() as u64,
@@ -141,10 +163,15 @@ pub fn plan_frames(input: &[u8]) {
     };
     let mut assembly = Assembly::begin(begin);
     for chunk in input.chunks(7) {
-        assembly.push(chunk).expect("as many bytes come as were announced");
+        assembly
+            .push(chunk)
+            .expect("as many bytes come as were announced");
     }
     if let Err(error) = assembly.finish() {
-        assert!(!matches!(error, SnapshotError::Length { .. } | SnapshotError::Sha256), "{error}");
+        assert!(
+            !matches!(error, SnapshotError::Length { .. } | SnapshotError::Sha256),
+            "{error}"
+        );
     }
     if let Ok(set) = ResourceSet::decode(input) {
         for resource in &set.resources {
@@ -167,14 +194,18 @@ fn body(bytes: &[u8]) {
     }
 }
 
-/// Asks the REST face of the API: method, path and query in the first line, the content type in the second,
-/// then the body. Every answer can be read, and none is a fault of the service.
+/// Asks the REST face of the API: method, path and query in the first line, the content type in the
+/// second, then the body. Every answer can be read, and none is a fault of the service.
 pub fn gateway(input: &[u8]) {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime starts")
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime starts")
     });
     static GATEWAY: LazyLock<Gateway<Routes>> = LazyLock::new(|| {
-        Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, Routes::default()).expect("the descriptors are those of the API")
+        Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, Routes::default())
+            .expect("the descriptors are those of the API")
     });
     let mut lines = input.splitn(3, |byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -182,26 +213,48 @@ pub fn gateway(input: &[u8]) {
     let body = Bytes::copy_from_slice(lines.next().unwrap_or_default());
     let first = String::from_utf8_lossy(first);
     let (method, uri) = first.split_once(' ').unwrap_or(("GET", &first));
-    let Ok(method) = Method::from_bytes(method.as_bytes()) else { return };
+    let Ok(method) = Method::from_bytes(method.as_bytes()) else {
+        return;
+    };
     let Ok(uri) = uri.parse::<Uri>() else { return };
-    let Ok(content_type) = HeaderValue::from_bytes(second) else { return };
+    let Ok(content_type) = HeaderValue::from_bytes(second) else {
+        return;
+    };
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri;
-    request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer key"));
-    request.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    request.headers_mut().insert(
+        header::AUTHORIZATION,
+        HeaderValue::from_static("Bearer key"),
+    );
+    request
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     let answered = RUNTIME.block_on(async {
         let (parts, body) = GATEWAY.handle(request).await.into_parts();
-        (parts.status, body.collect().await.map(|body| body.to_bytes()))
+        (
+            parts.status,
+            body.collect().await.map(|body| body.to_bytes()),
+        )
     });
     let body = answered.1.expect("an answer comes whole");
     if !answered.0.is_success() {
-        let error: Value = serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {body:?}"));
-        assert!(error["error"].is_string() && error["code"].is_string() && error["requestId"].is_string(), "{error}");
+        let error: Value =
+            serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {body:?}"));
+        assert!(
+            error["error"].is_string()
+                && error["code"].is_string()
+                && error["requestId"].is_string(),
+            "{error}"
+        );
         assert_ne!(answered.0, 500, "{error}");
     }
 }
 
 fn assert_is_json(text: &[u8]) {
-    assert!(json::check(text, json::MAX_DEPTH).is_ok(), "no JSON: {}", String::from_utf8_lossy(text));
+    assert!(
+        json::check(text, json::MAX_DEPTH).is_ok(),
+        "no JSON: {}",
+        String::from_utf8_lossy(text)
+    );
 }

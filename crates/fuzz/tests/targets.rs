@@ -11,8 +11,13 @@ const MUTATIONS: usize = 3_000;
 #[test]
 fn every_target_has_seeds_and_every_folder_of_seeds_a_target() {
     let folders = std::fs::read_dir(seeds()).unwrap();
-    let folders: BTreeSet<String> = folders.map(|folder| folder.unwrap().file_name().into_string().unwrap()).collect();
-    let names: BTreeSet<String> = TARGETS.iter().map(|target| target.name.to_owned()).collect();
+    let folders: BTreeSet<String> = folders
+        .map(|folder| folder.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let names: BTreeSet<String> = TARGETS
+        .iter()
+        .map(|target| target.name.to_owned())
+        .collect();
     assert_eq!(folders, names);
     assert!(TARGETS.iter().all(|target| !target.seeds().is_empty()));
 }
@@ -21,9 +26,17 @@ fn every_target_has_seeds_and_every_folder_of_seeds_a_target() {
 fn run(name: &str) {
     let target = Target::find(name).expect("the target is in the list");
     let seeds = target.seeds();
-    for input in seeds.iter().cloned().chain(Mutations::of(&seeds).take(MUTATIONS)) {
+    for input in seeds
+        .iter()
+        .cloned()
+        .chain(Mutations::of(&seeds).take(MUTATIONS))
+    {
         let result = std::panic::catch_unwind(|| (target.run)(&input));
-        assert!(result.is_ok(), "{name} fails at b\"{}\"", input.escape_ascii());
+        assert!(
+            result.is_ok(),
+            "{name} fails at b\"{}\"",
+            input.escape_ascii()
+        );
     }
 }
 

@@ -2,7 +2,8 @@
 
 use http::{Method, StatusCode};
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    Value,
 };
 
 /// One REST form of a method.
@@ -39,8 +40,13 @@ pub(crate) enum UnknownQuery {
 }
 
 /// The method's REST forms; none when it has no annotation.
-pub(crate) fn bindings(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Binding>, String> {
-    let Some(rule) = option(pool, method, "google.api.http") else { return Ok(Vec::new()) };
+pub(crate) fn bindings(
+    pool: &DescriptorPool,
+    method: &MethodDescriptor,
+) -> Result<Vec<Binding>, String> {
+    let Some(rule) = option(pool, method, "google.api.http") else {
+        return Ok(Vec::new());
+    };
     let mut rules = vec![rule.clone()];
     if let Some(Value::List(more)) = rule.get_field_by_name("additional_bindings").as_deref() {
         rules.extend(more.iter().filter_map(Value::as_message).cloned());
@@ -51,10 +57,23 @@ pub(crate) fn bindings(pool: &DescriptorPool, method: &MethodDescriptor) -> Resu
 /// The method's `rest` option, or its defaults.
 pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rest, String> {
     let rest = option(pool, method, "kanat.v1.rest");
-    let text = |name: &str| rest.as_ref().and_then(|r| string(r, name)).unwrap_or_default();
-    let flag = |name: &str| rest.as_ref().and_then(|r| r.get_field_by_name(name)?.as_bool()).unwrap_or_default();
-    let (input, output) = (method.input(), method.output());
-    let status = match rest.as_ref().and_then(|r| r.get_field_by_name("status")?.as_i32()).unwrap_or_default() {
+    let text = |name: &str| {
+        rest.as_ref()
+            .and_then(|r| string(r, name))
+            .unwrap_or_default()
+    };
+    let flag = |name: &str| {
+        rest.as_ref()
+            .and_then(|r| r.get_field_by_name(name)?.as_bool())
+            .unwrap_or_default()
+    };
+    let input = method.input();
+    let output = method.output();
+    let status = match rest
+        .as_ref()
+        .and_then(|r| r.get_field_by_name("status")?.as_i32())
+        .unwrap_or_default()
+    {
         0 => StatusCode::OK,
         code => u16::try_from(code)
             .ok()
@@ -73,32 +92,55 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
         response_body: field(&output, &text("response_body"))?,
         text: field(&output, &text("text"))?.map(raw).transpose()?,
         stream: field(&input, &text("stream"))?.map(list).transpose()?,
-        unknown_query: if flag("any_query") { UnknownQuery::Ignored } else { UnknownQuery::Refused },
+        unknown_query: if flag("any_query") {
+            UnknownQuery::Ignored
+        } else {
+            UnknownQuery::Refused
+        },
     })
 }
 
 fn binding(rule: &DynamicMessage) -> Result<Binding, String> {
-    let verbs =
-        [Method::GET, Method::PUT, Method::POST, Method::DELETE, Method::PATCH].map(|m| (m.as_str().to_lowercase(), m));
-    let found = verbs.into_iter().find_map(|(name, method)| Some((method, string(rule, &name)?)));
+    let verbs = [
+        Method::GET,
+        Method::PUT,
+        Method::POST,
+        Method::DELETE,
+        Method::PATCH,
+    ]
+    .map(|m| (m.as_str().to_lowercase(), m));
+    let found = verbs
+        .into_iter()
+        .find_map(|(name, method)| Some((method, string(rule, &name)?)));
     let (method, path) = found.ok_or("the http rule names no get, put, post, delete or patch")?;
     let takes_body = match string(rule, "body").as_deref() {
         None => false,
         Some("*") => true,
         Some(field) => return Err(format!("body {field:?} is not supported, only \"*\"")),
     };
-    Ok(Binding { method, path, takes_body })
+    Ok(Binding {
+        method,
+        path,
+        takes_body,
+    })
 }
 
 fn option(pool: &DescriptorPool, method: &MethodDescriptor, name: &str) -> Option<DynamicMessage> {
     let extension = pool.get_extension_by_name(name)?;
     let options = method.options();
-    options.has_extension(&extension).then(|| options.get_extension(&extension).as_message().cloned()).flatten()
+    options
+        .has_extension(&extension)
+        .then(|| options.get_extension(&extension).as_message().cloned())
+        .flatten()
 }
 
 /// A string member that is not empty.
 fn string(message: &DynamicMessage, name: &str) -> Option<String> {
-    message.get_field_by_name(name)?.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
+    message
+        .get_field_by_name(name)?
+        .as_str()
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
 }
 
 fn field(message: &MessageDescriptor, name: &str) -> Result<Option<FieldDescriptor>, String> {
@@ -115,11 +157,18 @@ fn field(message: &MessageDescriptor, name: &str) -> Result<Option<FieldDescript
 fn raw(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
     match field.kind() {
         Kind::String | Kind::Bytes if !field.is_list() => Ok(field),
-        _ => Err(format!("field {:?} is neither a string nor bytes", field.name())),
+        _ => Err(format!(
+            "field {:?} is neither a string nor bytes",
+            field.name()
+        )),
     }
 }
 
 /// Holds many things.
 fn list(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
-    if field.is_list() { Ok(field) } else { Err(format!("field {:?} is no list", field.name())) }
+    if field.is_list() {
+        Ok(field)
+    } else {
+        Err(format!("field {:?} is no list", field.name()))
+    }
 }

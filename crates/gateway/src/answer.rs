@@ -1,6 +1,8 @@
 //! The answer of a call that gives one message: JSON, a file, a text, or nothing.
 
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue};
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
+};
 use http::{Method, Response, StatusCode};
 use kanat_net::{Body, body};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
@@ -17,7 +19,11 @@ pub(crate) async fn unary(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Status> {
-    let bytes = answer.messages.next().await?.ok_or_else(|| Status::internal("the service gave no message"))?;
+    let bytes = answer
+        .messages
+        .next()
+        .await?
+        .ok_or_else(|| Status::internal("the service gave no message"))?;
     // The trailers may still tell of an error.
     while answer.messages.next().await?.is_some() {}
     let message = DynamicMessage::decode(rpc.output.clone(), bytes)
@@ -35,11 +41,18 @@ pub(crate) async fn unary(
         }
     }
     *response.status_mut() = rpc.rest.status;
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if rpc.rest.status != StatusCode::NO_CONTENT {
         let (content_type, content) = content(rpc, &message);
         response.headers_mut().insert(CONTENT_TYPE, content_type);
-        if let Some(name) = rpc.rest.download.as_ref().and_then(|_| disposition(&rpc.rest.file_name)) {
+        if let Some(name) = rpc
+            .rest
+            .download
+            .as_ref()
+            .and_then(|_| disposition(&rpc.rest.file_name))
+        {
             response.headers_mut().insert(CONTENT_DISPOSITION, name);
         }
         *response.body_mut() = body::full(content);
@@ -51,7 +64,10 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
     let rest = &rpc.rest;
     if let Some(field) = &rest.download {
         let binary = || HeaderValue::from_static("application/octet-stream");
-        return (HeaderValue::from_str(&rest.content_type).unwrap_or_else(|_| binary()), raw(message, field));
+        return (
+            HeaderValue::from_str(&rest.content_type).unwrap_or_else(|_| binary()),
+            raw(message, field),
+        );
     }
     if let Some(field) = rest.text.as_ref().filter(|field| message.has_field(field)) {
         let plain = || HeaderValue::from_static("text/plain; charset=utf-8");
@@ -61,7 +77,12 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
     }
     let mut out = Vec::new();
     match &rest.response_body {
-        Some(field) => encode::value(&message.get_field(field), &field.kind(), &rpc.nullable, &mut out),
+        Some(field) => encode::value(
+            &message.get_field(field),
+            &field.kind(),
+            &rpc.nullable,
+            &mut out,
+        ),
         None => encode::message(message, &rpc.nullable, &mut out),
     }
     (HeaderValue::from_static("application/json"), out)
@@ -78,15 +99,24 @@ fn raw(message: &DynamicMessage, field: &FieldDescriptor) -> Vec<u8> {
 
 /// The metadata's tag, else the `etag` field of the message.
 fn tag(headers: &HeaderMap, message: &DynamicMessage) -> Option<String> {
-    let from_metadata = headers.get(ETAG).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let from_metadata = headers
+        .get(ETAG)
+        .and_then(|v| v.to_str().ok())
+        .map(str::to_owned);
     from_metadata.or_else(|| {
         let value = message.get_field_by_name("etag")?;
-        value.as_str().filter(|tag| !tag.is_empty()).map(str::to_owned)
+        value
+            .as_str()
+            .filter(|tag| !tag.is_empty())
+            .map(str::to_owned)
     })
 }
 
 fn disposition(file_name: &str) -> Option<HeaderValue> {
-    let name: String = file_name.chars().filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\').collect();
+    let name: String = file_name
+        .chars()
+        .filter(|c| c.is_ascii_graphic() && *c != '"' && *c != '\\')
+        .collect();
     if name.is_empty() {
         return Some(HeaderValue::from_static("attachment"));
     }

@@ -1,4 +1,5 @@
-//! One gRPC call on a service in this process: a request in frames, an answer in frames and trailers.
+//! One gRPC call on a service in this process: a request in frames, an answer in frames and
+//! trailers.
 
 use std::convert::Infallible;
 
@@ -45,8 +46,12 @@ impl Call {
         *request.uri_mut() = self.uri;
         *request.version_mut() = http::Version::HTTP_2;
         *request.headers_mut() = self.metadata;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        request
+            .headers_mut()
+            .insert(TE, HeaderValue::from_static("trailers"));
         *request.extensions_mut() = self.extensions;
 
         let (parts, body) = match service.oneshot(request).await {
@@ -57,7 +62,11 @@ impl Call {
             Some(status) if status.code() != tonic::Code::Ok => Err(status),
             _ => Ok(Answer {
                 metadata: parts.headers,
-                messages: Messages { body, buffer: BytesMut::new(), ended: false },
+                messages: Messages {
+                    body,
+                    buffer: BytesMut::new(),
+                    ended: false,
+                },
             }),
         }
     }
@@ -65,7 +74,8 @@ impl Call {
 
 /// A message as it goes over the wire. Errors when it is larger than that allows.
 pub(crate) fn frame(message: &[u8]) -> Result<Bytes, Status> {
-    let length = u32::try_from(message.len()).map_err(|_| Status::out_of_range("the request is too large"))?;
+    let length = u32::try_from(message.len())
+        .map_err(|_| Status::out_of_range("the request is too large"))?;
     let mut frame = BytesMut::with_capacity(PREFIX + message.len());
     frame.put_u8(0);
     frame.put_u32(length);
@@ -74,7 +84,8 @@ pub(crate) fn frame(message: &[u8]) -> Result<Bytes, Status> {
 }
 
 impl Messages {
-    /// The next message; `None` at a good end. May be dropped while it waits and asked again: nothing is lost.
+    /// The next message; `None` at a good end. May be dropped while it waits and asked again:
+    /// nothing is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
             if let Some(message) = self.take()? {
@@ -104,9 +115,13 @@ impl Messages {
     }
 
     fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some(mut prefix) = self.buffer.get(..PREFIX) else { return Ok(None) };
+        let Some(mut prefix) = self.buffer.get(..PREFIX) else {
+            return Ok(None);
+        };
         if prefix.get_u8() != 0 {
-            return Err(Status::internal("the service answered compressed, which nobody asked for"));
+            return Err(Status::internal(
+                "the service answered compressed, which nobody asked for",
+            ));
         }
         let length = prefix.get_u32() as usize;
         if self.buffer.len() < PREFIX + length {

@@ -1,4 +1,5 @@
-//! JSON into messages, against their descriptors. Every field at fault is named, not only the first.
+//! JSON into messages, against their descriptors. Every field at fault is named, not only the
+//! first.
 
 pub(crate) mod scalar;
 
@@ -14,14 +15,17 @@ use crate::json::{self, Value as Json};
 /// More faults than these are not told.
 const MAX_FAULTS: usize = 50;
 
-/// Builds a message of `descriptor` from an object. Fields that only `read` knows are ignored: the object may be what was
-/// read before, with fields that the server sets.
+/// Builds a message of `descriptor` from an object. Fields that only `read` knows are ignored: the
+/// object may be what was read before, with fields that the server sets.
 pub(crate) fn message(
     descriptor: &MessageDescriptor,
     read: Option<&MessageDescriptor>,
     json: Json<'_>,
 ) -> Result<DynamicMessage, Vec<FieldError>> {
-    let mut decoder = Decoder { faults: Vec::new(), read };
+    let mut decoder = Decoder {
+        faults: Vec::new(),
+        read,
+    };
     let message = decoder.message(descriptor, json, "");
     match message {
         Some(message) if decoder.faults.is_empty() => Ok(message),
@@ -30,8 +34,15 @@ pub(crate) fn message(
 }
 
 /// Builds one item of the list `field`, which stands at `path`.
-pub(crate) fn item(field: &FieldDescriptor, json: Json<'_>, path: &str) -> Result<Value, Vec<FieldError>> {
-    let mut decoder = Decoder { faults: Vec::new(), read: None };
+pub(crate) fn item(
+    field: &FieldDescriptor,
+    json: Json<'_>,
+    path: &str,
+) -> Result<Value, Vec<FieldError>> {
+    let mut decoder = Decoder {
+        faults: Vec::new(),
+        read: None,
+    };
     match decoder.value(&field.kind(), json, path) {
         Some(value) if decoder.faults.is_empty() => Ok(value),
         _ => Err(decoder.faults),
@@ -46,10 +57,18 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// `None` when it is no object; other faults are on the list and leave their field out.
-    fn message(&mut self, descriptor: &MessageDescriptor, json: Json<'_>, path: &str) -> Option<DynamicMessage> {
+    fn message(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        json: Json<'_>,
+        path: &str,
+    ) -> Option<DynamicMessage> {
         if json.kind() != json::Kind::Object {
             let path = if path.is_empty() { "body" } else { path };
-            self.fault(path, format!("expected an object, found {}", json.kind().describe()));
+            self.fault(
+                path,
+                format!("expected an object, found {}", json.kind().describe()),
+            );
             return None;
         }
         let mut message = DynamicMessage::new(descriptor.clone());
@@ -57,7 +76,10 @@ impl Decoder<'_> {
         for (name, value) in json.members() {
             let here = field::member(path, &name);
             let Some(field) = field::find(descriptor, &name) else {
-                let is_read = path.is_empty() && self.read.is_some_and(|read| field::find(read, &name).is_some());
+                let is_read = path.is_empty()
+                    && self
+                        .read
+                        .is_some_and(|read| field::find(read, &name).is_some());
                 if !is_read {
                     self.fault(&here, "unknown field".to_owned());
                 }
@@ -87,7 +109,9 @@ impl Decoder<'_> {
     /// `None` when it is left out or faulty.
     fn field(&mut self, field: &FieldDescriptor, json: Json<'_>, path: &str) -> Option<Value> {
         let kind = field.kind();
-        if json.kind() == json::Kind::Null && (field.is_list() || field.is_map() || !is_inline_json(&kind)) {
+        if json.kind() == json::Kind::Null
+            && (field.is_list() || field.is_map() || !is_inline_json(&kind))
+        {
             return None;
         }
         if field.is_map() {
@@ -97,26 +121,40 @@ impl Decoder<'_> {
             return self.value(&kind, json, path);
         }
         if json.kind() != json::Kind::List {
-            self.fault(path, format!("expected a list, found {}", json.kind().describe()));
+            self.fault(
+                path,
+                format!("expected a list, found {}", json.kind().describe()),
+            );
             return None;
         }
         let items = json.items();
         // The message cannot tell an empty list from none.
         if items.is_empty() && field::is_filter(field) {
-            self.fault(path, "is empty: leave it out, or give it a value".to_owned());
+            self.fault(
+                path,
+                "is empty: leave it out, or give it a value".to_owned(),
+            );
             return None;
         }
         let items = items.into_iter().enumerate();
-        Some(Value::List(items.filter_map(|(at, item)| self.value(&kind, item, &format!("{path}[{at}]"))).collect()))
+        Some(Value::List(
+            items
+                .filter_map(|(at, item)| self.value(&kind, item, &format!("{path}[{at}]")))
+                .collect(),
+        ))
     }
 
     fn map(&mut self, entry: &Kind, json: Json<'_>, path: &str) -> Option<Value> {
         if json.kind() != json::Kind::Object {
-            self.fault(path, format!("expected an object, found {}", json.kind().describe()));
+            self.fault(
+                path,
+                format!("expected an object, found {}", json.kind().describe()),
+            );
             return None;
         }
         let entry = entry.as_message()?;
-        let (key_kind, value_kind) = (entry.map_entry_key_field().kind(), entry.map_entry_value_field().kind());
+        let key_kind = entry.map_entry_key_field().kind();
+        let value_kind = entry.map_entry_value_field().kind();
         let mut map = HashMap::new();
         for (name, value) in json.members() {
             let here = field::member(path, &name);
@@ -142,7 +180,9 @@ impl Decoder<'_> {
 
     fn value(&mut self, kind: &Kind, json: Json<'_>, path: &str) -> Option<Value> {
         let Kind::Message(descriptor) = kind else {
-            return scalar::from_json(kind, json).map_err(|reason| self.fault(path, reason)).ok();
+            return scalar::from_json(kind, json)
+                .map_err(|reason| self.fault(path, reason))
+                .ok();
         };
         match field::inline_json(descriptor) {
             Some(text) => {
@@ -170,9 +210,13 @@ fn clear_field(message: &mut DynamicMessage, clear: &FieldDescriptor, field: &Fi
 
 /// The member of the same `oneof` that is there already.
 fn one_of(message: &DynamicMessage, field: &FieldDescriptor) -> Option<FieldDescriptor> {
-    field.containing_oneof()?.fields().find(|other| other != field && message.has_field(other))
+    field
+        .containing_oneof()?
+        .fields()
+        .find(|other| other != field && message.has_field(other))
 }
 
 fn is_inline_json(kind: &Kind) -> bool {
-    kind.as_message().is_some_and(|message| field::inline_json(message).is_some())
+    kind.as_message()
+        .is_some_and(|message| field::inline_json(message).is_some())
 }

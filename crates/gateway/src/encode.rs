@@ -1,5 +1,5 @@
-//! Messages into JSON: fields by their JSON names in order of their numbers, plain fields and lists always, what can be
-//! absent only when it is there or is marked as null, `kanat.v1.Json` in place.
+//! Messages into JSON: fields by their JSON names in order of their numbers, plain fields and lists
+//! always, what can be absent only when it is there or is marked as null, `kanat.v1.Json` in place.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,10 +32,15 @@ pub(crate) fn message(message: &DynamicMessage, nullable: &NullableFields, out: 
     out.push(b'}');
 }
 
-/// Returns whether the message says that the value of a field showed before, and does not show again.
+/// Returns whether the message says that the value of a field showed before, and does not show
+/// again.
 fn is_withheld(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
-    let shown = message.descriptor().get_field_by_name(&format!("{}_shown", field.name()));
-    shown.is_some_and(|shown| message.has_field(&shown) && message.get_field(&shown).as_bool() == Some(false))
+    let shown = message
+        .descriptor()
+        .get_field_by_name(&format!("{}_shown", field.name()));
+    shown.is_some_and(|shown| {
+        message.has_field(&shown) && message.get_field(&shown).as_bool() == Some(false)
+    })
 }
 
 /// Appends one value of a field of `kind`.
@@ -69,9 +74,19 @@ pub(crate) fn value(value: &Value, kind: &Kind, nullable: &NullableFields, out: 
 }
 
 /// Keys in their order, so that equal maps read equal.
-fn map(mut entries: Vec<(&MapKey, &Value)>, kind: &Kind, nullable: &NullableFields, out: &mut Vec<u8>) {
+fn map(
+    mut entries: Vec<(&MapKey, &Value)>,
+    kind: &Kind,
+    nullable: &NullableFields,
+    out: &mut Vec<u8>,
+) {
     entries.sort_by_key(|(key, _)| (*key).clone());
-    let Some(value_kind) = kind.as_message().map(|entry| entry.map_entry_value_field().kind()) else { return };
+    let Some(value_kind) = kind
+        .as_message()
+        .map(|entry| entry.map_entry_value_field().kind())
+    else {
+        return;
+    };
     out.push(b'{');
     let mut first = true;
     for (key, entry) in entries {

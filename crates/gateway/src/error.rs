@@ -29,7 +29,13 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         let status = http_status(code);
-        Self { code, status, message: message.into(), details: Vec::new(), headers: Vec::new() }
+        Self {
+            code,
+            status,
+            message: message.into(),
+            details: Vec::new(),
+            headers: Vec::new(),
+        }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -40,10 +46,18 @@ impl Problem {
     pub(crate) fn fields(details: Vec<FieldError>) -> Self {
         let message = match details.split_first() {
             Some((first, [])) => format!("{}: {}", first.field, first.message),
-            Some((first, more)) => format!("{}: {} (and {} more)", first.field, first.message, more.len()),
+            Some((first, more)) => format!(
+                "{}: {} (and {} more)",
+                first.field,
+                first.message,
+                more.len()
+            ),
             None => "the request is wrong".to_owned(),
         };
-        Self { details, ..Self::invalid(message) }
+        Self {
+            details,
+            ..Self::invalid(message)
+        }
     }
 
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -52,7 +66,10 @@ impl Problem {
 
     pub(crate) fn malformed(error: &Malformed) -> Self {
         let message = error.to_string();
-        Self { details: vec![FieldError::new(error.field.clone(), message.clone())], ..Self::invalid(message) }
+        Self {
+            details: vec![FieldError::new(error.field.clone(), message.clone())],
+            ..Self::invalid(message)
+        }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -69,17 +86,26 @@ impl Problem {
     }
 
     pub(crate) fn unauthenticated() -> Self {
-        Self::new(Code::Unauthenticated, "a credential is needed: Authorization: Bearer <token>")
+        Self::new(
+            Code::Unauthenticated,
+            "a credential is needed: Authorization: Bearer <token>",
+        )
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
         let problem = Self::invalid(format!("the body is larger than {limit} bytes"));
-        Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..problem }
+        Self {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            ..problem
+        }
     }
 
     /// The body comes so slowly that it is not waited for.
     pub(crate) fn too_slow(error: TooSlow) -> Self {
-        Self { status: StatusCode::REQUEST_TIMEOUT, ..Self::new(Code::DeadlineExceeded, error.to_string()) }
+        Self {
+            status: StatusCode::REQUEST_TIMEOUT,
+            ..Self::new(Code::DeadlineExceeded, error.to_string())
+        }
     }
 
     /// There is no room in memory for the body.
@@ -95,7 +121,10 @@ impl Problem {
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, ..Self::invalid(message) }
+        Self {
+            status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ..Self::invalid(message)
+        }
     }
 
     /// The body that every error has; it is one line.
@@ -106,7 +135,11 @@ impl Problem {
         json::write_string(code_name(self.code), &mut out);
         out.extend_from_slice(b",\"details\":[");
         for (at, detail) in self.details.iter().enumerate() {
-            out.extend_from_slice(if at == 0 { b"{\"field\":" } else { b",{\"field\":" });
+            out.extend_from_slice(if at == 0 {
+                b"{\"field\":"
+            } else {
+                b",{\"field\":"
+            });
             json::write_string(&excerpt(&detail.field), &mut out);
             out.extend_from_slice(b",\"message\":");
             json::write_string(&excerpt(&detail.message), &mut out);
@@ -123,14 +156,27 @@ impl Problem {
             let status = self.status.as_u16();
             let code = code_name(self.code);
             // Without the message, which may quote what was sent.
-            tracing::debug!(request.id = request_id, http.status = status, code, "a call was refused");
+            tracing::debug!(
+                request.id = request_id,
+                http.status = status,
+                code,
+                "a call was refused"
+            );
         }
         let mut response = Response::new(body::full(self.body(request_id)));
         *response.status_mut() = self.status;
-        response.headers_mut().extend(self.headers.into_iter().map(|(name, value)| (Some(name), value)));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().extend(
+            self.headers
+                .into_iter()
+                .map(|(name, value)| (Some(name), value)),
+        );
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -151,7 +197,9 @@ impl Problem {
 fn http_status(code: Code) -> StatusCode {
     match code {
         Code::Ok => StatusCode::OK,
-        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => StatusCode::BAD_REQUEST,
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
+            StatusCode::BAD_REQUEST
+        }
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::PermissionDenied => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,

@@ -10,17 +10,26 @@ const JSON: &str = "kanat.v1.Json";
 /// The option of fields that are filters.
 const FILTER: &str = "kanat.v1.filter";
 
-/// Fields that are null in JSON when they are absent. Read once: the options of a field are decoded at every look.
+/// Fields that are null in JSON when they are absent. Read once: the options of a field are decoded
+/// at every look.
 #[derive(Debug)]
 pub(crate) struct NullableFields(HashSet<String>);
 
 impl NullableFields {
     /// Finds the fields of `pool` that are marked `null_when_absent`.
     pub(crate) fn of(pool: &DescriptorPool) -> Self {
-        let Some(mark) = pool.get_extension_by_name("kanat.v1.null_when_absent") else { return Self(HashSet::new()) };
+        let Some(mark) = pool.get_extension_by_name("kanat.v1.null_when_absent") else {
+            return Self(HashSet::new());
+        };
         let messages: Vec<_> = pool.all_messages().collect();
         let fields = messages.iter().flat_map(MessageDescriptor::fields);
-        let marked = fields.filter(|field| field.options().get_extension(&mark).as_bool().unwrap_or_default());
+        let marked = fields.filter(|field| {
+            field
+                .options()
+                .get_extension(&mark)
+                .as_bool()
+                .unwrap_or_default()
+        });
         Self(marked.map(|field| field.full_name().to_owned()).collect())
     }
 
@@ -31,15 +40,25 @@ impl NullableFields {
 
 /// The text field of a message that stands for JSON in place; `None` for any other message.
 pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor> {
-    (message.full_name() == JSON).then(|| message.get_field_by_name("text")).flatten()
+    (message.full_name() == JSON)
+        .then(|| message.get_field_by_name("text"))
+        .flatten()
 }
 
-/// Returns the list of the same message that takes the name of `field` when JSON says null; none when null means that the
-/// field is left out.
+/// Returns the list of the same message that takes the name of `field` when JSON says null; none
+/// when null means that the field is left out.
 pub(crate) fn cleared_by_null(field: &FieldDescriptor) -> Option<FieldDescriptor> {
-    let mark = field.parent_pool().get_extension_by_name("kanat.v1.null_clears")?;
-    let is_marked = field.options().get_extension(&mark).as_bool().unwrap_or_default();
-    is_marked.then(|| field.parent_message().get_field_by_name("clear")).flatten()
+    let mark = field
+        .parent_pool()
+        .get_extension_by_name("kanat.v1.null_clears")?;
+    let is_marked = field
+        .options()
+        .get_extension(&mark)
+        .as_bool()
+        .unwrap_or_default();
+    is_marked
+        .then(|| field.parent_message().get_field_by_name("clear"))
+        .flatten()
 }
 
 /// Finds a field by its JSON name, its name in snake_case, or that in camelCase.
@@ -47,10 +66,15 @@ pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescr
     message
         .get_field_by_json_name(name)
         .or_else(|| message.get_field_by_name(name))
-        .or_else(|| message.fields().find(|field| is_camel_case_of(name, field.name())))
+        .or_else(|| {
+            message
+                .fields()
+                .find(|field| is_camel_case_of(name, field.name()))
+        })
 }
 
-/// Whether the field narrows what a call is about, so that an empty one would mean more than its caller thinks.
+/// Whether the field narrows what a call is about, so that an empty one would mean more than its
+/// caller thinks.
 pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
     let mark = field.parent_pool().get_extension_by_name(FILTER);
     mark.is_some_and(|mark| field.options().has_extension(&mark))
@@ -58,15 +82,23 @@ pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
 
 /// `a.b`, or `b` at the root.
 pub(crate) fn member(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
-/// A path that a service named, in the spelling of its REST callers: `yaml_config` becomes `yamlConfig`. Names that are
-/// not fields stay as they are, and so does all behind them.
+/// A path that a service named, in the spelling of its REST callers: `yaml_config` becomes
+/// `yamlConfig`. Names that are not fields stay as they are, and so does all behind them.
 pub(crate) fn rest_path(message: &MessageDescriptor, path: &str) -> String {
-    let (segment, rest) = path.split_once('.').map_or((path, None), |(segment, rest)| (segment, Some(rest)));
+    let (segment, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(segment, rest)| (segment, Some(rest)));
     let (name, index) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
-    let Some(field) = find(message, name) else { return path.to_owned() };
+    let Some(field) = find(message, name) else {
+        return path.to_owned();
+    };
     let name = field.json_name();
     match (rest, field.kind()) {
         (None, _) => format!("{name}{index}"),

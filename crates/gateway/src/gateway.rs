@@ -27,11 +27,13 @@ pub struct Options {
     pub body_limit: usize,
     /// Bytes of an uploaded file.
     pub upload_limit: usize,
-    /// Bytes of a body that is handed on while it comes; each item of its list is bounded by `body_limit`.
+    /// Bytes of a body that is handed on while it comes; each item of its list is bounded by
+    /// `body_limit`.
     pub stream_limit: u64,
     /// A comment is sent on a stream of events when nothing else was for this long.
     pub heartbeat: Duration,
-    /// Bytes of all bodies that are being read or answered. A request for whose body nothing is left is answered 503.
+    /// Bytes of all bodies that are being read or answered. A request for whose body nothing is
+    /// left is answered 503.
     pub memory: Arc<Budget>,
 }
 
@@ -78,8 +80,11 @@ pub struct Gateway<S> {
 
 impl<S> Gateway<S>
 where
-    S: tower::Service<Request<tonic::body::Body>, Response = Response<tonic::body::Body>, Error = Infallible>
-        + Clone
+    S: tower::Service<
+            Request<tonic::body::Body>,
+            Response = Response<tonic::body::Body>,
+            Error = Infallible,
+        > + Clone
         + Send
         + 'static,
     S::Future: Send + 'static,
@@ -89,8 +94,13 @@ where
     /// # Errors
     /// When the set cannot be read, or a method's annotations ask for what the gateway cannot do.
     pub fn new(descriptor_set: &[u8], grpc: S) -> Result<Self, Error> {
-        let pool = DescriptorPool::decode(descriptor_set).map_err(|e| Error::Descriptors(e.to_string()))?;
-        Ok(Self { router: Arc::new(Router::new(&pool)?), grpc, options: Options::default() })
+        let pool = DescriptorPool::decode(descriptor_set)
+            .map_err(|e| Error::Descriptors(e.to_string()))?;
+        Ok(Self {
+            router: Arc::new(Router::new(&pool)?),
+            grpc,
+            options: Options::default(),
+        })
     }
 
     /// The same with other bounds.
@@ -107,7 +117,11 @@ where
             grpc_method: route.rpc.name.clone(),
             public: route.rpc.rest.public,
         };
-        self.router.routes().iter().map(|route| info(route)).collect()
+        self.router
+            .routes()
+            .iter()
+            .map(|route| info(route))
+            .collect()
     }
 
     /// Answers one request; never fails, whatever the bytes are.
@@ -120,14 +134,25 @@ where
         let request_id = request_id::of(&parts.headers);
         let extensions = std::mem::take(&mut parts.extensions);
         let parts = Arc::new(parts);
-        let mut response = match self.answer(&parts, extensions, Box::pin(body), &request_id).await {
+        let mut response = match self
+            .answer(&parts, extensions, Box::pin(body), &request_id)
+            .await
+        {
             Ok(response) => response,
             Err(problem) => problem.respond(request_id.to_str().unwrap_or_default()),
         };
-        response.headers_mut().insert(request_id::HEADER, request_id);
+        response
+            .headers_mut()
+            .insert(request_id::HEADER, request_id);
         let nosniff = HeaderName::from_static("x-content-type-options");
-        response.headers_mut().insert(nosniff, HeaderValue::from_static("nosniff"));
-        if parts.method == Method::HEAD { without_body(response) } else { response }
+        response
+            .headers_mut()
+            .insert(nosniff, HeaderValue::from_static("nosniff"));
+        if parts.method == Method::HEAD {
+            without_body(response)
+        } else {
+            response
+        }
     }
 
     async fn answer<B>(
@@ -150,19 +175,36 @@ where
         if !rpc.rest.public && !parts.headers.contains_key(AUTHORIZATION) {
             return Err(Problem::unauthenticated());
         }
-        let incoming = Incoming { route, variables, parts: Arc::clone(parts), body, options: self.options.clone() };
+        let incoming = Incoming {
+            route,
+            variables,
+            parts: Arc::clone(parts),
+            body,
+            options: self.options.clone(),
+        };
         // The service judges the caller by the headers, and reads the body after that.
         let (request, reading) = incoming.frames();
         let metadata = header::to_metadata(&parts.headers, request_id);
-        let call = Call { uri: rpc.uri.clone(), metadata, extensions, request };
+        let call = Call {
+            uri: rpc.uri.clone(),
+            metadata,
+            extensions,
+            request,
+        };
         // Of a body that broke off while the service read it, the service knows only that it did.
-        let failed = |status| reading.refusal().unwrap_or_else(|| Problem::of_status(&status, &rpc.input));
+        let failed = |status| {
+            reading
+                .refusal()
+                .unwrap_or_else(|| Problem::of_status(&status, &rpc.input))
+        };
         let answer = call.start(self.grpc.clone()).await.map_err(failed)?;
         if rpc.streams {
             let request_id = request_id.to_str().unwrap_or_default().to_owned();
             return Ok(sse::stream(answer, rpc, self.options.heartbeat, request_id));
         }
-        answer::unary(answer, &rpc, &parts.method, &parts.headers).await.map_err(failed)
+        answer::unary(answer, &rpc, &parts.method, &parts.headers)
+            .await
+            .map_err(failed)
     }
 }
 
@@ -179,7 +221,9 @@ fn options(methods: &[Method]) -> Response<Body> {
 /// `HEAD` is told how long the body would be, where that is known.
 fn without_body(mut response: Response<Body>) -> Response<Body> {
     if let Some(length) = response.body().size_hint().exact() {
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        response
+            .headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     *response.body_mut() = body::empty();
     response

@@ -1,6 +1,8 @@
 //! What passes between HTTP headers and gRPC metadata, and the id of a request.
 
-use http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER};
+use http::header::{
+    ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER,
+};
 use kanat_net::request_id;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -16,8 +18,12 @@ const TO_METADATA: [HeaderName; 7] = [
     LAST_EVENT_ID,
 ];
 
-const FROM_METADATA: [HeaderName; 4] =
-    [ETAG, RETRY_AFTER, HeaderName::from_static("x-config-applied"), HeaderName::from_static("idempotency-replayed")];
+const FROM_METADATA: [HeaderName; 4] = [
+    ETAG,
+    RETRY_AFTER,
+    HeaderName::from_static("x-config-applied"),
+    HeaderName::from_static("idempotency-replayed"),
+];
 
 /// The metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not write.
 pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &HeaderValue) -> HeaderMap {
@@ -58,14 +64,24 @@ pub(crate) fn quoted_tag(tag: &str) -> Option<HeaderValue> {
 
 /// `If-None-Match` names `tag`; weak tags are as good as strong ones here.
 pub(crate) fn none_match(headers: &HeaderMap, tag: &str) -> bool {
-    let lists = headers.get_all(http::header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
-    lists.flat_map(|list| list.split(',')).map(str::trim).any(|t| t == "*" || bare_tag(t) == bare_tag(tag))
+    let lists = headers
+        .get_all(http::header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|v| v.to_str().ok());
+    lists
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|t| t == "*" || bare_tag(t) == bare_tag(tag))
 }
 
 fn bare_tag(tag: &str) -> &str {
     let tag = tag.trim();
     let strong = tag.strip_prefix("W/").unwrap_or(tag);
-    strong.strip_prefix('"').and_then(|t| t.strip_suffix('"')).filter(|t| !t.contains('"')).unwrap_or(tag)
+    strong
+        .strip_prefix('"')
+        .and_then(|t| t.strip_suffix('"'))
+        .filter(|t| !t.contains('"'))
+        .unwrap_or(tag)
 }
 
 #[cfg(test)]
@@ -73,7 +89,10 @@ mod tests {
     use super::*;
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())])
+        HeaderMap::from_iter([(
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).unwrap(),
+        )])
     }
 
     #[test]
@@ -82,7 +101,12 @@ mod tests {
         assert!(none_match(&headers("if-none-match", "*"), "b"));
         assert!(!none_match(&headers("if-none-match", "\"a\""), "b"));
         assert_eq!(
-            to_metadata(&headers("if-match", "W/\"b\""), &HeaderValue::from_static("r")).get(IF_MATCH).unwrap(),
+            to_metadata(
+                &headers("if-match", "W/\"b\""),
+                &HeaderValue::from_static("r")
+            )
+            .get(IF_MATCH)
+            .unwrap(),
             "b"
         );
     }

@@ -1,5 +1,5 @@
-//! The messages of a call, gathered from path, query and body while the service reads them: it judges the caller by the
-//! headers before it asks for the first byte of the body.
+//! The messages of a call, gathered from path, query and body while the service reads them: it
+//! judges the caller by the headers before it asks for the first byte of the body.
 
 mod body;
 mod cut;
@@ -42,8 +42,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    /// Returns the frames of the call. Nothing of the body is read before the first of them is asked for. When the request is wrong
-    /// they end with an error, and the reading has what to say of it.
+    /// Returns the frames of the call. Nothing of the body is read before the first of them is
+    /// asked for. When the request is wrong they end with an error, and the reading has what to say
+    /// of it.
     pub fn frames(self) -> (Body, Reading) {
         let reading = Reading::new(&self.options.memory);
         let frames = match self.route.rpc.rest.stream.clone() {
@@ -51,7 +52,10 @@ where
             None => {
                 let reading = reading.clone();
                 let frame = async move {
-                    let message = self.message(&reading).await.map_err(|problem| reading.refuse(problem))?;
+                    let message = self
+                        .message(&reading)
+                        .await
+                        .map_err(|problem| reading.refuse(problem))?;
                     Ok(Frame::data(call::frame(&message.encode_to_vec())?))
                 };
                 frame.into_stream().boxed()
@@ -62,7 +66,13 @@ where
 
     /// Reads the body where the route takes one; the rest of the request is in its head.
     async fn message(self, reading: &Reading) -> Result<DynamicMessage, Problem> {
-        let Self { route, variables, parts, body, options } = self;
+        let Self {
+            route,
+            variables,
+            parts,
+            body,
+            options,
+        } = self;
         let (mut message, query_carries_fields) = if route.takes_body {
             let read = body::read(&route, &parts.headers, reading.counted(body), &options).await?;
             (read.message, read.is_file)
@@ -70,7 +80,13 @@ where
             body::refuse(body).await?;
             (DynamicMessage::new(route.rpc.input.clone()), true)
         };
-        beside_the_body(&mut message, &route, &variables, &parts, query_carries_fields)?;
+        beside_the_body(
+            &mut message,
+            &route,
+            &variables,
+            &parts,
+            query_carries_fields,
+        )?;
         Ok(message)
     }
 }
@@ -86,32 +102,50 @@ fn beside_the_body(
     let rpc = &route.rpc;
     path(message, route, variables)?;
     let in_path: Vec<_> = variables.iter().map(|(field, _)| field.number()).collect();
-    let taken = |field: &Variable| in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field);
+    let taken = |field: &Variable| {
+        in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field)
+    };
     let may_be_given = |field: &_| query_carries_fields && !taken(field);
-    query::read(message, parts.uri.query().unwrap_or_default(), rpc.rest.unknown_query, may_be_given)?;
+    query::read(
+        message,
+        parts.uri.query().unwrap_or_default(),
+        rpc.rest.unknown_query,
+        may_be_given,
+    )?;
     resume(message, &rpc.input, parts);
     Ok(())
 }
 
 /// What the path says holds; a body may repeat it, but not contradict it.
-fn path(message: &mut DynamicMessage, route: &Route, variables: &[(Variable, String)]) -> Result<(), Problem> {
+fn path(
+    message: &mut DynamicMessage,
+    route: &Route,
+    variables: &[(Variable, String)],
+) -> Result<(), Problem> {
     for (field, text) in variables {
-        let value = scalar::from_text(&field.kind(), text).map_err(|e| Problem::field(field.json_name(), e))?;
-        let given = message.has_field(field).then(|| message.get_field(field).into_owned());
+        let value = scalar::from_text(&field.kind(), text)
+            .map_err(|e| Problem::field(field.json_name(), e))?;
+        let given = message
+            .has_field(field)
+            .then(|| message.get_field(field).into_owned());
         let contradicts = |given: &Value| {
             let own_id = given.as_str().filter(|_| route.read().is_some());
             *given != value && !own_id.is_some_and(|id| may_be_read_id(id, variables))
         };
         if given.as_ref().is_some_and(contradicts) {
-            return Err(Problem::field(field.json_name(), "the body and the path say different things"));
+            return Err(Problem::field(
+                field.json_name(),
+                "the body and the path say different things",
+            ));
         }
         message.set_field(field, value);
     }
     Ok(())
 }
 
-/// Whether the `id` of a record that was read may be sent to this path. The path names the record by its own field, such as
-/// `key_id`, or by a name instead of an id; an id of the same kind as one in the path has to be that one.
+/// Whether the `id` of a record that was read may be sent to this path. The path names the record
+/// by its own field, such as `key_id`, or by a name instead of an id; an id of the same kind as one
+/// in the path has to be that one.
 fn may_be_read_id(id: &str, variables: &[(Variable, String)]) -> bool {
     let kind = |id: &str| id.split_once('_').map(|(kind, _)| kind.to_owned());
     let mut texts = variables.iter().map(|(_, text)| text.as_str());
@@ -119,10 +153,15 @@ fn may_be_read_id(id: &str, variables: &[(Variable, String)]) -> bool {
     is_id && (texts.clone().any(|text| text == id) || texts.all(|text| kind(text) != kind(id)))
 }
 
-/// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what the URL says.
+/// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what
+/// the URL says.
 fn resume(message: &mut DynamicMessage, input: &MessageDescriptor, parts: &Parts) {
     let field = input.get_field_by_name("last_event_id");
-    let id = parts.headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok()).filter(|id| !id.is_empty());
+    let id = parts
+        .headers
+        .get(LAST_EVENT_ID)
+        .and_then(|v| v.to_str().ok())
+        .filter(|id| !id.is_empty());
     if let (Some(field), Some(id)) = (field, id) {
         let _ = message.try_set_field(&field, Value::String(id.to_owned()));
     }

@@ -1,5 +1,5 @@
-//! JSON text by its slices: checked once as a whole, then taken apart level by level without a tree. What stays a slice
-//! keeps its digits and the order of its keys.
+//! JSON text by its slices: checked once as a whole, then taken apart level by level without a
+//! tree. What stays a slice keeps its digits and the order of its keys.
 
 mod place;
 
@@ -48,7 +48,9 @@ impl Kind {
 impl Malformed {
     /// The same of a text that stands at `path` of a longer one.
     pub(crate) fn within(mut self, path: &str) -> Self {
-        self.error.message.push_str(", counted from where the value begins");
+        self.error
+            .message
+            .push_str(", counted from where the value begins");
         self.field = match self.field.as_str() {
             "body" => path.to_owned(),
             item if item.starts_with('[') => format!("{path}{item}"),
@@ -62,8 +64,13 @@ impl<'t> Value<'t> {
     /// Checks the whole of `bytes`.
     pub(crate) fn parse(bytes: &'t [u8]) -> Result<Self, Malformed> {
         match kanat_json::check(bytes, MAX_DEPTH) {
-            Ok(()) => Ok(Self(std::str::from_utf8(bytes).unwrap_or_default().trim_ascii())),
-            Err(error) => Err(Malformed { error, field: place::at_the_end_of(sound_part(bytes)) }),
+            Ok(()) => Ok(Self(
+                std::str::from_utf8(bytes).unwrap_or_default().trim_ascii(),
+            )),
+            Err(error) => Err(Malformed {
+                error,
+                field: place::at_the_end_of(sound_part(bytes)),
+            }),
         }
     }
 
@@ -103,11 +110,14 @@ impl<'t> Value<'t> {
     }
 }
 
-/// Writes `text` without its white space, so that it fits on one line; false when it is not JSON, and then nothing is
-/// written.
+/// Writes `text` without its white space, so that it fits on one line; false when it is not JSON,
+/// and then nothing is written.
 pub(crate) fn write_compact(text: &str, out: &mut Vec<u8>) -> bool {
-    let Ok(value) = Value::parse(text.as_bytes()) else { return false };
-    let (mut in_string, mut escaped) = (false, false);
+    let Ok(value) = Value::parse(text.as_bytes()) else {
+        return false;
+    };
+    let mut in_string = false;
+    let mut escaped = false;
     for &byte in value.0.as_bytes() {
         if in_string {
             in_string = escaped || byte != b'"';
@@ -129,13 +139,19 @@ fn sound_part(bytes: &[u8]) -> &str {
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
     let fault = kanat_json::check_text(text, MAX_DEPTH).err();
-    fault.and_then(|fault| text.get(..fault.offset)).unwrap_or(text)
+    fault
+        .and_then(|fault| text.get(..fault.offset))
+        .unwrap_or(text)
 }
 
 /// `quoted` has its quotes and sound escapes.
 fn unescape(quoted: &str) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(quoted).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(quoted).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 #[cfg(test)]
@@ -147,15 +163,29 @@ mod tests {
     #[test]
     fn says_where_a_text_breaks_and_stops_at_its_depth() {
         let error = |text: &str| Value::parse(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error("{\n  \"ä\": }"), "malformed JSON at line 2, column 8: found `}`, expected a value");
+        assert_eq!(
+            error("{\n  \"ä\": }"),
+            "malformed JSON at line 2, column 8: found `}`, expected a value"
+        );
         assert!(Value::parse("[".repeat(MAX_DEPTH + 1).as_bytes()).is_err());
     }
 
     #[test]
     fn takes_an_object_apart_in_order() {
-        let value = Value::parse(br#" { "b" : [1.10, {"x":"}"}], "a\u0041" : 9007199254740993, "b": null } "#).unwrap();
-        let members: Vec<_> = value.members().into_iter().map(|(k, v)| (k.into_owned(), v.raw())).collect();
-        let expect = [("b", r#"[1.10, {"x":"}"}]"#), ("aA", "9007199254740993"), ("b", "null")];
+        let value = Value::parse(
+            br#" { "b" : [1.10, {"x":"}"}], "a\u0041" : 9007199254740993, "b": null } "#,
+        )
+        .unwrap();
+        let members: Vec<_> = value
+            .members()
+            .into_iter()
+            .map(|(k, v)| (k.into_owned(), v.raw()))
+            .collect();
+        let expect = [
+            ("b", r#"[1.10, {"x":"}"}]"#),
+            ("aA", "9007199254740993"),
+            ("b", "null"),
+        ];
         assert_eq!(members, expect.map(|(k, v)| (k.to_owned(), v)));
         assert_eq!(value.members()[0].1.items().len(), 2);
     }

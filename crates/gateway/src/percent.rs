@@ -1,4 +1,5 @@
-//! Percent-encoding, read strictly: half an escape or broken UTF-8 is refused instead of guessed at.
+//! Percent-encoding, read strictly: half an escape or broken UTF-8 is refused instead of guessed
+//! at.
 
 use percent_encoding::percent_decode_str;
 
@@ -8,7 +9,10 @@ pub(crate) fn decode(text: &str) -> Option<String> {
         let digits = after.get(..2).unwrap_or_default();
         digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
     });
-    escapes_are_whole.then(|| percent_decode_str(text).decode_utf8().ok()).flatten().map(Into::into)
+    escapes_are_whole
+        .then(|| percent_decode_str(text).decode_utf8().ok())
+        .flatten()
+        .map(Into::into)
 }
 
 /// The same for a form or a query, where `+` is a space.

@@ -39,7 +39,8 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Returns the message that a read gives of the resource that the route updates; none when it updates nothing.
+    /// Returns the message that a read gives of the resource that the route updates; none when it
+    /// updates nothing.
     pub(crate) fn read(&self) -> Option<&MessageDescriptor> {
         let updates = self.takes_body && matches!(self.method, Method::PUT | Method::PATCH);
         updates.then_some(&self.rpc.output)
@@ -68,13 +69,27 @@ impl Router {
     pub(crate) fn new(pool: &DescriptorPool) -> Result<Self, Error> {
         let mut routes = Vec::new();
         let nullable = Arc::new(NullableFields::of(pool));
-        for method in pool.services().flat_map(|s| s.methods().collect::<Vec<_>>()) {
-            let wrong = |reason| Error::Method { method: method.full_name().to_owned(), reason };
-            routes.extend(read(pool, &method, &nullable).map_err(wrong)?.into_iter().map(Arc::new));
+        for method in pool
+            .services()
+            .flat_map(|s| s.methods().collect::<Vec<_>>())
+        {
+            let wrong = |reason| Error::Method {
+                method: method.full_name().to_owned(),
+                reason,
+            };
+            routes.extend(
+                read(pool, &method, &nullable)
+                    .map_err(wrong)?
+                    .into_iter()
+                    .map(Arc::new),
+            );
         }
         let mut by_precedence = routes.clone();
         by_precedence.sort_by_key(|route| route.template.precedence());
-        Ok(Self { routes, by_precedence })
+        Ok(Self {
+            routes,
+            by_precedence,
+        })
     }
 
     pub(crate) fn routes(&self) -> &[Arc<Route>] {
@@ -84,23 +99,46 @@ impl Router {
     /// `HEAD` is answered by the route of `GET`.
     pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found, Problem> {
         let unknown = || Problem::not_found(format!("no route {method} {path}"));
-        let segments = path.strip_prefix('/').ok_or_else(unknown)?.split('/').map(percent::decode);
+        let segments = path
+            .strip_prefix('/')
+            .ok_or_else(unknown)?
+            .split('/')
+            .map(percent::decode);
         let Some(segments) = segments.collect::<Option<Vec<_>>>() else {
             return Err(Problem::invalid("the path is not percent-encoded UTF-8"));
         };
-        let best = self.by_precedence.iter().find(|r| r.template.matches(&segments)).ok_or_else(unknown)?;
-        let here: Vec<_> = self.by_precedence.iter().filter(|r| r.template.same_shape(&best.template)).collect();
-        let wanted = if method == Method::HEAD { &Method::GET } else { method };
+        let best = self
+            .by_precedence
+            .iter()
+            .find(|r| r.template.matches(&segments))
+            .ok_or_else(unknown)?;
+        let here: Vec<_> = self
+            .by_precedence
+            .iter()
+            .filter(|r| r.template.same_shape(&best.template))
+            .collect();
+        let wanted = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
         if let Some(route) = here.iter().find(|r| r.method == wanted) {
             let variables = route.template.variables(&segments);
-            return Ok(Found::Route { route: Arc::clone(route), variables });
+            return Ok(Found::Route {
+                route: Arc::clone(route),
+                variables,
+            });
         }
         let mut allowed: Vec<Method> = here.iter().map(|r| r.method.clone()).collect();
         if allowed.contains(&Method::GET) {
             allowed.push(Method::HEAD);
         }
         allowed.push(Method::OPTIONS);
-        if method == Method::OPTIONS { Ok(Found::Options(allowed)) } else { Err(Problem::not_allowed(path, &allowed)) }
+        if method == Method::OPTIONS {
+            Ok(Found::Options(allowed))
+        } else {
+            Err(Problem::not_allowed(path, &allowed))
+        }
     }
 }
 
@@ -124,14 +162,21 @@ fn read(
         rest: annotation::rest(pool, method)?,
     });
     if method.is_client_streaming() != rpc.rest.stream.is_some() {
-        return Err("a stream of requests, and nothing else, names the list that it carries".to_owned());
+        return Err(
+            "a stream of requests, and nothing else, names the list that it carries".to_owned(),
+        );
     }
     let route = |binding: annotation::Binding| {
         if rpc.rest.stream.is_some() && !binding.takes_body {
             return Err("a stream of requests needs a body to be cut from".to_owned());
         }
         let template = Template::parse(&binding.path, &rpc.input)?;
-        Ok(Route { method: binding.method, template, takes_body: binding.takes_body, rpc: Arc::clone(&rpc) })
+        Ok(Route {
+            method: binding.method,
+            template,
+            takes_body: binding.takes_body,
+            rpc: Arc::clone(&rpc),
+        })
     };
     bindings.into_iter().map(route).collect()
 }

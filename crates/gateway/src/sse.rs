@@ -27,11 +27,22 @@ struct Events {
     ended: bool,
 }
 
-/// Answers at once, and then with every message as it comes; a comment fills each `heartbeat` without one. An error
-/// is the last event, named `error`.
-pub(crate) fn stream(answer: Answer, rpc: Arc<Rpc>, heartbeat: Duration, request_id: String) -> Response<Body> {
+/// Answers at once, and then with every message as it comes; a comment fills each `heartbeat`
+/// without one. An error is the last event, named `error`.
+pub(crate) fn stream(
+    answer: Answer,
+    rpc: Arc<Rpc>,
+    heartbeat: Duration,
+    request_id: String,
+) -> Response<Body> {
     let headers = header::from_metadata(&answer.metadata);
-    let events = Events { messages: answer.messages, rpc, heartbeat, request_id, ended: false };
+    let events = Events {
+        messages: answer.messages,
+        rpc,
+        heartbeat,
+        request_id,
+        ended: false,
+    };
     let frames = stream::unfold(events, |mut events| async move {
         let text = events.next().await?;
         Some((Ok::<_, BoxError>(Frame::data(Bytes::from(text))), events))
@@ -44,7 +55,9 @@ pub(crate) fn stream(answer: Answer, rpc: Arc<Rpc>, heartbeat: Duration, request
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     for (name, value) in fixed {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }
@@ -73,7 +86,11 @@ impl Events {
     fn event(&self, bytes: Bytes) -> Result<Vec<u8>, Status> {
         let message = DynamicMessage::decode(self.rpc.output.clone(), bytes)
             .map_err(|e| Status::internal(format!("the service's message cannot be read: {e}")))?;
-        let text = |name: &str| message.get_field_by_name(name).and_then(|v| v.as_str().map(str::to_owned));
+        let text = |name: &str| {
+            message
+                .get_field_by_name(name)
+                .and_then(|v| v.as_str().map(str::to_owned))
+        };
         let mut data = Vec::new();
         let nullable = &self.rpc.nullable;
         let named = || text("event").and_then(|event| self.rpc.output.get_field_by_name(&event));
@@ -82,10 +99,19 @@ impl Events {
             field => field.clone(),
         };
         match &field {
-            Some(field) => encode::value(&message.get_field(field), &field.kind(), nullable, &mut data),
+            Some(field) => encode::value(
+                &message.get_field(field),
+                &field.kind(),
+                nullable,
+                &mut data,
+            ),
             None => encode::message(&message, nullable, &mut data),
         }
-        Ok(write(text("event").as_deref(), text("id").as_deref(), &data))
+        Ok(write(
+            text("event").as_deref(),
+            text("id").as_deref(),
+            &data,
+        ))
     }
 }
 

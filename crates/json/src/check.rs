@@ -11,7 +11,8 @@ pub struct JsonError {
     pub message: String,
 }
 
-/// Checks that `bytes` are one JSON text (RFC 8259) in UTF-8, nested at most `max_depth` deep. Duplicate keys pass.
+/// Checks that `bytes` are one JSON text (RFC 8259) in UTF-8, nested at most `max_depth` deep.
+/// Duplicate keys pass.
 pub fn check(bytes: &[u8], max_depth: usize) -> Result<(), JsonError> {
     check_text(text(bytes)?, max_depth).map_err(|fault| fault.at(bytes))
 }
@@ -20,7 +21,11 @@ pub fn check(bytes: &[u8], max_depth: usize) -> Result<(), JsonError> {
 pub fn text(bytes: &[u8]) -> Result<&str, JsonError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let message = "found a byte that is not UTF-8".to_owned();
-        Fault { offset: error.valid_up_to(), message }.at(bytes)
+        Fault {
+            offset: error.valid_up_to(),
+            message,
+        }
+        .at(bytes)
     })
 }
 
@@ -45,7 +50,14 @@ impl Fault {
 
 /// [`check`] on text, with the offset of what is wrong.
 pub fn check_text(text: &str, max_depth: usize) -> Result<(), Fault> {
-    Checker { text, bytes: text.as_bytes(), position: 0, open: Vec::new(), max_depth }.document()
+    Checker {
+        text,
+        bytes: text.as_bytes(),
+        position: 0,
+        open: Vec::new(),
+        max_depth,
+    }
+    .document()
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +86,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reads a scalar or an empty container, or opens a container: then `false`, and its first value is next.
+    /// Reads a scalar or an empty container, or opens a container: then `false`, and its first
+    /// value is next.
     fn value(&mut self) -> Result<bool, Fault> {
         self.skip_whitespace();
         match self.peek() {
@@ -120,7 +133,9 @@ impl Checker<'_> {
                     self.position += 1;
                     return Ok(false);
                 }
-                (Some(Container::Object), Some(b'}')) | (Some(Container::List), Some(b']')) => self.leave(),
+                (Some(Container::Object), Some(b'}')) | (Some(Container::List), Some(b']')) => {
+                    self.leave()
+                }
                 (Some(Container::Object), _) => return Err(self.unexpected("`,` or `}`")),
                 (Some(Container::List), _) => return Err(self.unexpected("`,` or `]`")),
             }
@@ -188,7 +203,11 @@ impl Checker<'_> {
                 }
                 self.position += 5;
             }
-            _ => return Err(self.unexpected("one of the escapes `\"` `\\` `/` `b` `f` `n` `r` `t` `u`")),
+            _ => {
+                return Err(
+                    self.unexpected("one of the escapes `\"` `\\` `/` `b` `f` `n` `r` `t` `u`")
+                );
+            }
         }
         Ok(())
     }
@@ -224,7 +243,11 @@ impl Checker<'_> {
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.position += 1;
         }
-        if start == self.position { Err(self.unexpected("a digit")) } else { Ok(()) }
+        if start == self.position {
+            Err(self.unexpected("a digit"))
+        } else {
+            Ok(())
+        }
     }
 
     fn word(&mut self, word: &str) -> Result<(), Fault> {
@@ -244,7 +267,11 @@ impl Checker<'_> {
     }
 
     fn unexpected(&self, expected: &str) -> Fault {
-        let found = match self.text.get(self.position..).and_then(|rest| rest.chars().next()) {
+        let found = match self
+            .text
+            .get(self.position..)
+            .and_then(|rest| rest.chars().next())
+        {
             Some(found) => format!("`{}`", found.escape_debug()),
             None => "the end".to_owned(),
         };
@@ -252,7 +279,10 @@ impl Checker<'_> {
     }
 
     fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault { offset: self.position, message: message.into() }
+        Fault {
+            offset: self.position,
+            message: message.into(),
+        }
     }
 }
 
@@ -262,12 +292,28 @@ mod tests {
 
     #[track_caller]
     fn refuses(text: &str, line: usize, column: usize, message: &str) {
-        assert_eq!(check(text.as_bytes(), 4), Err(JsonError { line, column, message: message.to_owned() }), "{text}");
+        assert_eq!(
+            check(text.as_bytes(), 4),
+            Err(JsonError {
+                line,
+                column,
+                message: message.to_owned()
+            }),
+            "{text}"
+        );
     }
 
     #[test]
     fn takes_json() {
-        for text in ["0", " -1.5e+3 ", r#""a\u00e9\n""#, "[]", "{}", r#"{"a":[1,{"b":null}],"a":true}"#, "1e400"] {
+        for text in [
+            "0",
+            " -1.5e+3 ",
+            r#""a\u00e9\n""#,
+            "[]",
+            "{}",
+            r#"{"a":[1,{"b":null}],"a":true}"#,
+            "1e400",
+        ] {
             assert_eq!(check(text.as_bytes(), 4), Ok(()), "{text}");
         }
     }
@@ -275,7 +321,12 @@ mod tests {
     #[test]
     fn says_where_it_stops_being_json() {
         refuses("", 1, 1, "found the end, expected a value");
-        refuses("{\n  \"a\": 1,\n}", 3, 1, "found `}`, expected a key in double quotes");
+        refuses(
+            "{\n  \"a\": 1,\n}",
+            3,
+            1,
+            "found `}`, expected a key in double quotes",
+        );
         refuses("{\"é\" 1}", 1, 6, "found `1`, expected `:`");
         refuses("[1 2]", 1, 4, "found `2`, expected `,` or `]`");
         refuses("[1,]", 1, 4, "found `]`, expected a value");
@@ -283,11 +334,19 @@ mod tests {
         refuses("1.", 1, 3, "found the end, expected a digit");
         refuses("nul", 1, 1, "found `n`, expected a value");
         refuses("\"a", 1, 1, "a string that does not end");
-        refuses("\"\\x\"", 1, 3, "found `x`, expected one of the escapes `\"` `\\` `/` `b` `f` `n` `r` `t` `u`");
+        refuses(
+            "\"\\x\"",
+            1,
+            3,
+            "found `x`, expected one of the escapes `\"` `\\` `/` `b` `f` `n` `r` `t` `u`",
+        );
         refuses("\"\\u12g4\"", 1, 2, "`\\u` without four hexadecimal digits");
         refuses("1 1", 1, 3, "found `1`, expected the end");
         refuses("NaN", 1, 1, "found `N`, expected a value");
-        assert_eq!(check(b"[\"\xff\"]", 4).map_err(|error| error.column), Err(3));
+        assert_eq!(
+            check(b"[\"\xff\"]", 4).map_err(|error| error.column),
+            Err(3)
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Reading JSON that has been checked, without a tree: where a value ends, the items of a list, the members of an object.
+//! Reading JSON that has been checked, without a tree: where a value ends, the items of a list, the
+//! members of an object.
 //!
 //! On text that is not JSON the answers mean nothing, but every function ends and none panics.
 
@@ -26,7 +27,11 @@ pub fn skip_value(bytes: &[u8], position: usize) -> usize {
 /// The items of a list, as they stand. Of something that is no list: none.
 pub fn items(list: &str) -> impl Iterator<Item = &str> {
     let bytes = list.as_bytes();
-    let mut position = if bytes.first() == Some(&b'[') { 1 } else { bytes.len() };
+    let mut position = if bytes.first() == Some(&b'[') {
+        1
+    } else {
+        bytes.len()
+    };
     std::iter::from_fn(move || {
         let start = skip_whitespace(bytes, position);
         let end = skip_value(bytes, start);
@@ -38,8 +43,8 @@ pub fn items(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The members of an object, keys with their quotes, each key once: at the place of its first and with the value of its
-/// last occurrence.
+/// The members of an object, keys with their quotes, each key once: at the place of its first and
+/// with the value of its last occurrence.
 pub fn members(object: &str) -> Vec<(&str, &str)> {
     let mut members: Vec<(&str, &str)> = Vec::new();
     let mut places = HashMap::new();
@@ -57,7 +62,10 @@ pub fn members(object: &str) -> Vec<(&str, &str)> {
 
 /// The member of that name; of several, the last.
 pub fn member<'s>(object: &'s str, name: &str) -> Option<&'s str> {
-    occurrences(object).filter(|(key, _)| key_is(key, name)).last().map(|(_, value)| value)
+    occurrences(object)
+        .filter(|(key, _)| key_is(key, name))
+        .last()
+        .map(|(_, value)| value)
 }
 
 pub fn has_key(object: &str, name: &str) -> bool {
@@ -67,7 +75,11 @@ pub fn has_key(object: &str, name: &str) -> bool {
 /// The members of an object, as they stand, duplicates too. Of something that is no object: none.
 pub fn occurrences(object: &str) -> impl Iterator<Item = (&str, &str)> {
     let bytes = object.as_bytes();
-    let mut position = if bytes.first() == Some(&b'{') { 1 } else { bytes.len() };
+    let mut position = if bytes.first() == Some(&b'{') {
+        1
+    } else {
+        bytes.len()
+    };
     std::iter::from_fn(move || {
         let key_start = skip_whitespace(bytes, position);
         if bytes.get(key_start) != Some(&b'"') {
@@ -80,20 +92,34 @@ pub fn occurrences(object: &str) -> impl Iterator<Item = (&str, &str)> {
             return None;
         }
         position = skip_comma(bytes, value_end);
-        Some((object.get(key_start..key_end)?, object.get(value_start..value_end)?))
+        Some((
+            object.get(key_start..key_end)?,
+            object.get(value_start..value_end)?,
+        ))
     })
 }
 
 /// Past the `:` that follows a key, and the blanks around it.
 pub fn skip_colon(bytes: &[u8], position: usize) -> usize {
     let colon = skip_whitespace(bytes, position);
-    skip_whitespace(bytes, if bytes.get(colon) == Some(&b':') { colon + 1 } else { colon })
+    skip_whitespace(
+        bytes,
+        if bytes.get(colon) == Some(&b':') {
+            colon + 1
+        } else {
+            colon
+        },
+    )
 }
 
 /// Past the `,` that follows a value, if there is one.
 pub fn skip_comma(bytes: &[u8], position: usize) -> usize {
     let comma = skip_whitespace(bytes, position);
-    if bytes.get(comma) == Some(&b',') { comma + 1 } else { comma }
+    if bytes.get(comma) == Some(&b',') {
+        comma + 1
+    } else {
+        comma
+    }
 }
 
 fn skip_container(bytes: &[u8], mut position: usize) -> usize {
@@ -116,7 +142,10 @@ fn skip_container(bytes: &[u8], mut position: usize) -> usize {
 }
 
 fn skip_scalar(bytes: &[u8], mut position: usize) -> usize {
-    while !matches!(bytes.get(position), None | Some(b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t')) {
+    while !matches!(
+        bytes.get(position),
+        None | Some(b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t')
+    ) {
         position += 1;
     }
     position
@@ -129,8 +158,14 @@ mod tests {
     #[test]
     fn gives_items_as_they_stand() {
         let list = r#"[ 1.10 , "a,]\"", {"b": [2]} ,[], null]"#;
-        assert_eq!(items(list).collect::<Vec<_>>(), ["1.10", r#""a,]\"""#, r#"{"b": [2]}"#, "[]", "null"]);
-        assert_eq!(items("{}").count() + items("[ ]").count() + items("").count(), 0);
+        assert_eq!(
+            items(list).collect::<Vec<_>>(),
+            ["1.10", r#""a,]\"""#, r#"{"b": [2]}"#, "[]", "null"]
+        );
+        assert_eq!(
+            items("{}").count() + items("[ ]").count() + items("").count(),
+            0
+        );
     }
 
     #[test]
@@ -142,7 +177,9 @@ mod tests {
 
     #[test]
     fn ends_on_text_that_is_not_json() {
-        for text in ["[", "[1", "{\"a", "{\"a\"", "{\"a\":", "[,]", "[:]", "{\"a\":}", "[\"\\", "[}]", "]"] {
+        for text in [
+            "[", "[1", "{\"a", "{\"a\"", "{\"a\":", "[,]", "[:]", "{\"a\":}", "[\"\\", "[}]", "]",
+        ] {
             items(text).count();
             members(text);
             skip_value(text.as_bytes(), 0);

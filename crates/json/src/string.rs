@@ -47,7 +47,8 @@ pub fn key_is(raw: &str, name: &str) -> bool {
     bytes.len() > name.len() + 2 && bytes.contains(&b'\\') && decode(raw) == name
 }
 
-/// Past the quote that ends the string whose text begins at `position`; the end of `bytes` when there is none.
+/// Past the quote that ends the string whose text begins at `position`; the end of `bytes` when
+/// there is none.
 pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
     loop {
         position = quote_or_backslash(bytes, position);
@@ -62,15 +63,16 @@ pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte of `word` that is `byte`, from the lowest: it is zero in the difference, where `x - 1` borrows and
-/// `x` had no high bit. A borrow reaches bytes above, so only the lowest bit is sure.
+/// The high bit of each byte of `word` that is `byte`, from the lowest: it is zero in the
+/// difference, where `x - 1` borrows and `x` had no high bit. A borrow reaches bytes above, so only
+/// the lowest bit is sure.
 fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * u64::from(byte));
     difference.wrapping_sub(ONES) & !difference & HIGH
 }
 
-/// Past the characters from `position` on that stand for themselves in a string: to a quote, a backslash, a control character
-/// or the end. Eight bytes at a time.
+/// Past the characters from `position` on that stand for themselves in a string: to a quote, a
+/// backslash, a control character or the end. Eight bytes at a time.
 pub fn plain_end(bytes: &[u8], mut position: usize) -> usize {
     while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
@@ -81,7 +83,10 @@ pub fn plain_end(bytes: &[u8], mut position: usize) -> usize {
         }
         position += 8;
     }
-    while bytes.get(position).is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\') {
+    while bytes
+        .get(position)
+        .is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
+    {
         position += 1;
     }
     position
@@ -96,7 +101,10 @@ fn quote_or_backslash(bytes: &[u8], mut position: usize) -> usize {
         }
         position += 8;
     }
-    while bytes.get(position).is_some_and(|byte| *byte != b'"' && *byte != b'\\') {
+    while bytes
+        .get(position)
+        .is_some_and(|byte| *byte != b'"' && *byte != b'\\')
+    {
         position += 1;
     }
     position
@@ -137,7 +145,10 @@ fn unicode(escape: &str, text: &mut String) -> usize {
         text.push(char::REPLACEMENT_CHARACTER);
         return 1;
     };
-    let low = escape.get(5..).and_then(|rest| rest.strip_prefix('\\')).and_then(code_unit);
+    let low = escape
+        .get(5..)
+        .and_then(|rest| rest.strip_prefix('\\'))
+        .and_then(code_unit);
     if let (0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) = (unit, low) {
         let code = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
         text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -149,11 +160,18 @@ fn unicode(escape: &str, text: &mut String) -> usize {
 
 fn code_unit(escape: &str) -> Option<u32> {
     let digits = escape.strip_prefix('u')?.get(..4)?;
-    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+    digits
+        .bytes()
+        .all(|digit| digit.is_ascii_hexdigit())
+        .then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
 fn hexadecimal(digit: u8) -> u8 {
-    if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+    if digit < 10 {
+        b'0' + digit
+    } else {
+        b'a' + digit - 10
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +181,10 @@ mod tests {
     #[test]
     fn decodes_escapes_and_pairs() {
         assert_eq!(decode(r#""plain""#), "plain");
-        assert_eq!(decode(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00z""#), "a\"\\/\u{8}\u{c}\n\r\té😀z");
+        assert_eq!(
+            decode(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00z""#),
+            "a\"\\/\u{8}\u{c}\n\r\té😀z"
+        );
         assert_eq!(decode(r#""\ud83dx\udc00""#), "\u{fffd}x\u{fffd}");
     }
 
@@ -179,7 +200,13 @@ mod tests {
 
     #[test]
     fn finds_the_end_of_a_string() {
-        for text in ["", "short", "exactly8", "longer than eight bytes", r#"an \\ escaped \" quote, é too"#] {
+        for text in [
+            "",
+            "short",
+            "exactly8",
+            "longer than eight bytes",
+            r#"an \\ escaped \" quote, é too"#,
+        ] {
             let raw = format!("\"{text}\" rest");
             assert_eq!(closing_quote(raw.as_bytes(), 1), text.len() + 2, "{text}");
         }
@@ -188,10 +215,19 @@ mod tests {
 
     #[test]
     fn finds_what_does_not_stand_for_itself() {
-        for plain in ["", "short", "exactly8", "longer than eight, with é and \u{7f}"] {
+        for plain in [
+            "",
+            "short",
+            "exactly8",
+            "longer than eight, with é and \u{7f}",
+        ] {
             for next in ["", "\"", "\\", "\n", "\u{1f}", "\0"] {
                 let text = format!("{plain}{next}{plain}");
-                let expected = if next.is_empty() { text.len() } else { plain.len() };
+                let expected = if next.is_empty() {
+                    text.len()
+                } else {
+                    plain.len()
+                };
                 assert_eq!(plain_end(text.as_bytes(), 0), expected, "{text:?}");
             }
         }
@@ -202,6 +238,8 @@ mod tests {
     fn compares_keys_by_their_text() {
         assert!(key_is(r#""id""#, "id") && key_is(r#""\u0069d""#, "id"));
         assert!(!key_is(r#""ib""#, "id") && !key_is(r#""idx""#, "id"));
-        assert!(key_is(r#""a\\n""#, r"a\n") && !key_is(r#""a\n""#, r"a\n") && key_is(r#""a\n""#, "a\n"));
+        assert!(
+            key_is(r#""a\\n""#, r"a\n") && !key_is(r#""a\n""#, r"a\n") && key_is(r#""a\n""#, "a\n")
+        );
     }
 }

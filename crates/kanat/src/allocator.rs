@@ -7,13 +7,16 @@ use std::process::Command;
 /// How long memory that was freed is kept, in milliseconds.
 const DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
 
-/// Has memory that was freed given back soon. The allocator would keep it for a second, and is told otherwise by its environment
-/// alone, which it reads before `main`: so the process begins once more, as the same one. Where it cannot, it holds more.
+/// Has memory that was freed given back soon. The allocator would keep it for a second, and is told
+/// otherwise by its environment alone, which it reads before `main`: so the process begins once
+/// more, as the same one. Where it cannot, it holds more.
 pub fn give_back_soon() {
     if env::var_os(DELAY.0).is_some() {
         return;
     }
-    let Ok(binary) = env::current_exe() else { return };
+    let Ok(binary) = env::current_exe() else {
+        return;
+    };
     let mut arguments = env::args_os();
     let mut again = Command::new(binary);
     if let Some(name) = arguments.next() {

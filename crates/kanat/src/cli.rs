@@ -32,7 +32,12 @@ pub struct Cli {
 #[derive(Args)]
 pub struct Connection {
     /// Address of the service [default: that of `kanat login`, else http://127.0.0.1:8080].
-    #[arg(long, global = true, env = "KANAT_URL", help_heading = "Client options")]
+    #[arg(
+        long,
+        global = true,
+        env = "KANAT_URL",
+        help_heading = "Client options"
+    )]
     pub url: Option<String>,
     /// API key [default: that of `kanat login`].
     #[arg(
@@ -45,7 +50,12 @@ pub struct Connection {
     )]
     pub api_key: Option<Secret<String>>,
     /// Environment, by id or name [default: the key's, else the account's default].
-    #[arg(long, global = true, env = "KANAT_ENV", help_heading = "Client options")]
+    #[arg(
+        long,
+        global = true,
+        env = "KANAT_ENV",
+        help_heading = "Client options"
+    )]
     pub env: Option<String>,
 }
 
@@ -56,7 +66,8 @@ pub enum Command {
     Up(settings::up::Flags),
     /// Run a control plane alone, on PostgreSQL; several may run on one database.
     ControlPlane(settings::control_plane::Flags),
-    /// Run a data-plane node alone: it gets its plans from control planes, and shares their PostgreSQL.
+    /// Run a data-plane node alone: it gets its plans from control planes, and shares their
+    /// PostgreSQL.
     DataPlane(settings::data_plane::Flags),
     /// Show the service at work on sample orders, in a folder of its own.
     Demo(settings::demo::Flags),

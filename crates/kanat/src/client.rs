@@ -51,7 +51,9 @@ fn check_address(url: &str) -> Result<()> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return Ok(());
     }
-    Err(crate::exit::usage(format!("{url:?}, given by --url or KANAT_URL, does not begin with http:// or https://")))
+    Err(crate::exit::usage(format!(
+        "{url:?}, given by --url or KANAT_URL, does not begin with http:// or https://"
+    )))
 }
 
 /// Errors when the address is not the one of `kanat login`: its key is for nobody else.
@@ -60,7 +62,8 @@ fn refuse_elsewhere(url: &str, saved: &str) -> Result<()> {
         return Ok(());
     }
     Err(crate::exit::usage(format!(
-        "the key of `kanat login` is for {saved}, and goes nowhere else: give --api-key for {url}, or log in there"
+        "the key of `kanat login` is for {saved}, and goes nowhere else: give --api-key for \
+         {url}, or log in there"
     )))
 }
 
@@ -68,7 +71,11 @@ impl Client {
     /// Takes what `connection` names, and the rest from `kanat login`.
     pub fn new(connection: Connection) -> Result<Self> {
         let saved = credentials::load()?;
-        let url = connection.url.as_deref().or(saved.url.as_deref()).unwrap_or(DEFAULT_URL);
+        let url = connection
+            .url
+            .as_deref()
+            .or(saved.url.as_deref())
+            .unwrap_or(DEFAULT_URL);
         check_address(url)?;
         let key = match (connection.api_key, saved.api_key) {
             (Some(key), _) => Some(key),
@@ -85,7 +92,12 @@ impl Client {
     pub fn to(url: &str, key: Option<Secret<String>>, environment: Option<String>) -> Result<Self> {
         let url = url.trim_end_matches('/').to_owned();
         check_address(&url)?;
-        Ok(Self { http: http()?, url, key, environment })
+        Ok(Self {
+            http: http()?,
+            url,
+            key,
+            environment,
+        })
     }
 
     pub fn url(&self) -> &str {
@@ -98,7 +110,10 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
-        let request = self.request(Method::GET, path).query(query).timeout(TIMEOUT);
+        let request = self
+            .request(Method::GET, path)
+            .query(query)
+            .timeout(TIMEOUT);
         json(&self.text(request).await?)
     }
 
@@ -107,7 +122,10 @@ impl Client {
         const PAGE: usize = 500;
         let mut items = Vec::new();
         loop {
-            let page = [("limit", PAGE.to_string()), ("offset", items.len().to_string())];
+            let page = [
+                ("limit", PAGE.to_string()),
+                ("offset", items.len().to_string()),
+            ];
             let answer = self.get(path, &[query, &page[..]].concat()).await?;
             let found = answer.list("data");
             items.extend_from_slice(found);
@@ -119,37 +137,71 @@ impl Client {
 
     /// Gives an answer that is no JSON, such as CSV.
     pub async fn download(&self, path: &str) -> Result<String> {
-        self.text(self.request(Method::GET, path).timeout(TIMEOUT)).await
+        self.text(self.request(Method::GET, path).timeout(TIMEOUT))
+            .await
     }
 
     pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(&self.text(self.request(Method::POST, path).json(body).timeout(TIMEOUT)).await?)
+        json(
+            &self
+                .text(self.request(Method::POST, path).json(body).timeout(TIMEOUT))
+                .await?,
+        )
     }
 
     /// Posts what takes long to be done.
     pub async fn post_long(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(&self.text(self.request(Method::POST, path).json(body).timeout(LONG_TIMEOUT)).await?)
+        json(
+            &self
+                .text(
+                    self.request(Method::POST, path)
+                        .json(body)
+                        .timeout(LONG_TIMEOUT),
+                )
+                .await?,
+        )
     }
 
     /// Sends a JSON body that is read while it goes out, and may be long.
     pub async fn post_stream(&self, path: &str, body: reqwest::Body) -> Result<Json> {
-        let request = self.request(Method::POST, path).header("content-type", "application/json").body(body);
+        let request = self
+            .request(Method::POST, path)
+            .header("content-type", "application/json")
+            .body(body);
         json(&self.text(request.timeout(LONG_TIMEOUT)).await?)
     }
 
     pub async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(&self.text(self.request(Method::PATCH, path).json(body).timeout(TIMEOUT)).await?)
+        json(
+            &self
+                .text(
+                    self.request(Method::PATCH, path)
+                        .json(body)
+                        .timeout(TIMEOUT),
+                )
+                .await?,
+        )
     }
 
     /// Sends a file as the part `file` of a form.
     pub async fn upload(&self, path: &str, file_name: String, content: Vec<u8>) -> Result<Json> {
         let part = reqwest::multipart::Part::bytes(content).file_name(file_name);
         let form = reqwest::multipart::Form::new().part("file", part);
-        json(&self.text(self.request(Method::POST, path).multipart(form).timeout(TIMEOUT)).await?)
+        json(
+            &self
+                .text(
+                    self.request(Method::POST, path)
+                        .multipart(form)
+                        .timeout(TIMEOUT),
+                )
+                .await?,
+        )
     }
 
     pub async fn delete(&self, path: &str) -> Result<()> {
-        self.text(self.request(Method::DELETE, path).timeout(TIMEOUT)).await.map(|_| ())
+        self.text(self.request(Method::DELETE, path).timeout(TIMEOUT))
+            .await
+            .map(|_| ())
     }
 
     /// Starts a request to a path under `/api/v1`, with key and environment.
@@ -174,14 +226,15 @@ impl Client {
         match &self.key {
             Some(key) if !key.expose().starts_with(kanat_auth::key::PREFIX) => {
                 return Err(crate::exit::failure(format!(
-                    "an API key begins with {}, and the one that is given does not: `kanat login`, --api-key or \
-                     KANAT_API_KEY",
+                    "an API key begins with {}, and the one that is given does not: `kanat \
+                     login`, --api-key or KANAT_API_KEY",
                     kanat_auth::key::PREFIX
                 )));
             }
             None => {
                 return Err(crate::exit::failure(
-                    "no API key is given: log in with `kanat login`, or give --api-key or KANAT_API_KEY",
+                    "no API key is given: log in with `kanat login`, or give --api-key or \
+                     KANAT_API_KEY",
                 ));
             }
             Some(_) => {}
@@ -194,8 +247,15 @@ impl Client {
         self.send_with(request, advice_of_call).await
     }
 
-    async fn send_with(&self, request: reqwest::RequestBuilder, advice: Advice) -> Result<reqwest::Response> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+    async fn send_with(
+        &self,
+        request: reqwest::RequestBuilder,
+        advice: Advice,
+    ) -> Result<reqwest::Response> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -221,16 +281,22 @@ impl Client {
             }
         }
         anyhow::anyhow!(
-            "cannot reach {}: {cause}\nstart the service with `kanat up`, or name another with --url",
+            "cannot reach {}: {cause}\nstart the service with `kanat up`, or name another with \
+             --url",
             self.url
         )
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "speaks to our own service, at an address that the caller chose")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "speaks to our own service, at an address that the caller chose"
+)]
 fn http() -> Result<reqwest::Client> {
     let agent = concat!("kanat/", env!("CARGO_PKG_VERSION"));
-    let builder = reqwest::Client::builder().user_agent(agent).connect_timeout(Duration::from_secs(10));
+    let builder = reqwest::Client::builder()
+        .user_agent(agent)
+        .connect_timeout(Duration::from_secs(10));
     builder.build().context("cannot set up HTTP")
 }
 
@@ -252,10 +318,17 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
         text = format!("the service answered {status}");
     }
     let told = text.clone();
-    let details: Vec<(String, String)> =
-        answer.list("details").iter().map(|detail| (detail.text("field"), detail.text("message"))).collect();
+    let details: Vec<(String, String)> = answer
+        .list("details")
+        .iter()
+        .map(|detail| (detail.text("field"), detail.text("message")))
+        .collect();
     for (field, message) in details.clone() {
-        let line = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+        let line = if field.is_empty() {
+            message.clone()
+        } else {
+            format!("{field}: {message}")
+        };
         // What is wrong in one place alone is the whole error.
         if told == message {
             text = line;
@@ -278,7 +351,12 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     if status >= 500 && answer.has("requestId") {
         text.push_str(&format!("\nrequest id: {}", answer.text("requestId")));
     }
-    Refusal { status, code: answer.text("code"), details, text }
+    Refusal {
+        status,
+        code: answer.text("code"),
+        details,
+        text,
+    }
 }
 
 /// Of the management API.
@@ -297,14 +375,16 @@ fn advice(status: u16, told: &str) -> Option<&'static str> {
 /// Of published APIs, whose callers are let in by what their consumers have.
 fn advice_of_call(status: u16, _told: &str) -> Option<&'static str> {
     match status {
-        401 => {
-            Some("give a consumer key, which `kanat key create` makes, or an access token: --key or KANAT_CONSUMER_KEY")
-        }
+        401 => Some(
+            "give a consumer key, which `kanat key create` makes, or an access token: --key or \
+             KANAT_CONSUMER_KEY",
+        ),
         403 => Some("the access token is good, and lacks a scope that the API asks for"),
         429 => Some("the limit of the key is used up; `kanat key list` shows it"),
-        503 => {
-            Some("the flow is not deployed or paused, or the service is starting, stopping or overloaded; try again")
-        }
+        503 => Some(
+            "the flow is not deployed or paused, or the service is starting, stopping or \
+             overloaded; try again",
+        ),
         _ => None,
     }
 }
@@ -315,20 +395,49 @@ mod tests {
 
     #[test]
     fn a_refusal_names_each_field_and_what_to_do() {
-        let body =
-            r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
-        assert_eq!(refusal(400, body, advice).to_string(), "2 errors\n  name: is missing");
+        let body = r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
+        assert_eq!(
+            refusal(400, body, advice).to_string(),
+            "2 errors\n  name: is missing"
+        );
         let alone = body.replace("2 errors", "name: is missing");
-        assert_eq!(refusal(400, &alone, advice).to_string(), "name: is missing", "once");
+        assert_eq!(
+            refusal(400, &alone, advice).to_string(),
+            "name: is missing",
+            "once"
+        );
         let records = r#"{"error":"malformed JSON","details":[{"field":"records","message":"malformed JSON"}]}"#;
-        assert_eq!(refusal(400, records, advice).to_string(), "records: malformed JSON", "once");
+        assert_eq!(
+            refusal(400, records, advice).to_string(),
+            "records: malformed JSON",
+            "once"
+        );
         let bound = r#"{"error":"this key is bound to another environment"}"#;
-        assert_eq!(refusal(403, bound, advice).to_string(), "this key is bound to another environment");
-        let retire = r#"{"error":"a version that is active cannot be retired: retire it with force"}"#;
-        assert!(refusal(409, retire, advice).to_string().ends_with("\non the command line: --force"));
-        assert!(refusal(401, r#"{"error":"no key"}"#, advice).to_string().contains("kanat login"));
-        let failed = refusal(502, r#"{"error":"a step failed","messageId":"msg_1"}"#, advice_of_call);
+        assert_eq!(
+            refusal(403, bound, advice).to_string(),
+            "this key is bound to another environment"
+        );
+        let retire =
+            r#"{"error":"a version that is active cannot be retired: retire it with force"}"#;
+        assert!(
+            refusal(409, retire, advice)
+                .to_string()
+                .ends_with("\non the command line: --force")
+        );
+        assert!(
+            refusal(401, r#"{"error":"no key"}"#, advice)
+                .to_string()
+                .contains("kanat login")
+        );
+        let failed = refusal(
+            502,
+            r#"{"error":"a step failed","messageId":"msg_1"}"#,
+            advice_of_call,
+        );
         assert_eq!(failed.to_string(), "a step failed\nmessage id: msg_1");
-        assert_eq!(refusal(500, "<html>", advice).to_string(), "the service answered 500");
+        assert_eq!(
+            refusal(500, "<html>", advice).to_string(),
+            "the service answered 500"
+        );
     }
 }

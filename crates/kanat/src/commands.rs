@@ -107,10 +107,19 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
     done.map_err(|error| chosen.repeat_in_error(error))
 }
 
-async fn answer(connection: Connection, format: Format, chosen: &Chosen, command: Command) -> Result<()> {
+async fn answer(
+    connection: Connection,
+    format: Format,
+    chosen: &Chosen,
+    command: Command,
+) -> Result<()> {
     let session = |connection| {
         let client = Client::new(connection)?;
-        Ok::<_, anyhow::Error>(Session { client, format, chosen: chosen.clone() })
+        Ok::<_, anyhow::Error>(Session {
+            client,
+            format,
+            chosen: chosen.clone(),
+        })
     };
     match command {
         Command::Completion(completion) => completion.run(),
@@ -132,7 +141,9 @@ async fn answer(connection: Connection, format: Format, chosen: &Chosen, command
         Command::Connector(command) => command.run(&session(connection)?).await,
         Command::Api(command) => command.run(&session(connection)?).await,
         Command::Key(command) => command.run(&session(connection)?).await,
-        Command::Version { command: Some(command) } => command.run(&session(connection)?).await,
+        Command::Version {
+            command: Some(command),
+        } => command.run(&session(connection)?).await,
         Command::Adapter(command) => command.run(&session(connection)?).await,
     }
 }
@@ -158,13 +169,20 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the thing that `text` names, with consent; `what` says what goes with it, and what the service refuses it for.
+    /// Deletes the thing that `text` names, with consent; `what` says what goes with it, and what
+    /// the service refuses it for.
     async fn delete(&self, noun: &Noun, text: &str, what: &str, consent: Consent) -> Result<()> {
         let id = self.client.id(noun, text).await?;
-        let name = if id == text { text.to_owned() } else { format!("{text} ({id})") };
+        let name = if id == text {
+            text.to_owned()
+        } else {
+            format!("{text} ({id})")
+        };
         let told = format!("{} {name} {} be deleted {what}", noun.name, consent.will());
         if consent.ask(&told)? == Decision::Act {
-            self.client.delete(&format!("{}/{}", noun.path, segment(&id))).await?;
+            self.client
+                .delete(&format!("{}/{}", noun.path, segment(&id)))
+                .await?;
             self.done(&format!("{} {text} is deleted", noun.name))?;
         }
         Ok(())
@@ -182,9 +200,14 @@ impl Session {
         output::hint(&self.chosen.repeat(&format!("error: {text}")));
     }
 
-    /// Says that something was done that has no answer of its own; programs are told by the exit code.
+    /// Says that something was done that has no answer of its own; programs are told by the exit
+    /// code.
     fn done(&self, text: &str) -> Result<()> {
-        if self.format == Format::Table { output::line(text) } else { Ok(()) }
+        if self.format == Format::Table {
+            output::line(text)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -201,11 +224,19 @@ pub struct Page {
 
 impl Page {
     fn query(&self) -> Vec<(&'static str, String)> {
-        vec![("limit", self.limit.to_string()), ("offset", self.offset.to_string())]
+        vec![
+            ("limit", self.limit.to_string()),
+            ("offset", self.offset.to_string()),
+        ]
     }
 }
 
 /// `pairs` that have a value.
-fn given<const N: usize>(pairs: [(&'static str, &Option<String>); N]) -> Vec<(&'static str, String)> {
-    pairs.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+fn given<const N: usize>(
+    pairs: [(&'static str, &Option<String>); N],
+) -> Vec<(&'static str, String)> {
+    pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! `kanat control-plane`: the control plane alone, for nodes of other processes, on a database that all share.
+//! `kanat control-plane`: the control plane alone, for nodes of other processes, on a database that
+//! all share.
 
 mod drain_node;
 mod plan_file;
@@ -29,7 +30,8 @@ use router::Router;
 
 /// Runs until SIGTERM or SIGINT, then ends what is open.
 pub async fn run(flags: Flags, given: Given) -> Result<()> {
-    let (print_config, write_plan_file) = (flags.process.print_config, flags.write_plan_file.clone());
+    let print_config = flags.process.print_config;
+    let write_plan_file = flags.write_plan_file.clone();
     let drain_node = flags.drain_node.clone();
     let settings = flags.resolve(given)?;
     if print_config {
@@ -58,7 +60,8 @@ struct Control {
 impl Control {
     async fn start(settings: Settings) -> Result<Self> {
         let Settings { process, control } = settings;
-        // Control planes of one machine may share a folder: it holds the key that they have in common.
+        // Control planes of one machine may share a folder: it holds the key that they have in
+        // common.
         let folder = Folder::open(&process.data_dir)?;
         let bounds = listener::options(&process, control.tls_client_ca.as_deref())?;
         let listener = listener::bind(process.listen).await?;
@@ -71,27 +74,50 @@ impl Control {
         let local_targets = process.egress.unwrap_or_default();
         let metrics_listener = metrics_door.as_ref().map(|door| door.listener().0);
         let listeners = [&listener].into_iter().chain(metrics_listener);
-        let outbound = egress::client(&process, local_targets, listeners, control.public_url.as_deref())?;
+        let outbound = egress::client(
+            &process,
+            local_targets,
+            listeners,
+            control.public_url.as_deref(),
+        )?;
         egress::announce(local_targets, Reach::Others);
         let doors = Doors::new(
-            [(&listener, bounds.clone())].into_iter().chain(metrics_door.as_ref().map(monitoring::Door::listener)),
+            [(&listener, bounds.clone())]
+                .into_iter()
+                .chain(metrics_door.as_ref().map(monitoring::Door::listener)),
         );
         let log = database::log(&process, &folder, &doors).await?;
-        let store = database::store(&process, &folder, &doors, log.as_ref(), control.accept_empty_config);
+        let store = database::store(
+            &process,
+            &folder,
+            &doors,
+            log.as_ref(),
+            control.accept_empty_config,
+        );
         let store = store.await?;
 
-        let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
+        let public_url = PublicUrl::default();
+        let api_url = PublicUrl::default();
         // The proxies in front of both planes send OAuth2's way back to a control plane.
-        api_url.set(control.api_url.as_ref().or(control.public_url.as_ref()).unwrap_or(&url));
+        api_url.set(
+            control
+                .api_url
+                .as_ref()
+                .or(control.public_url.as_ref())
+                .unwrap_or(&url),
+        );
         let page = Page::new(api_url.base());
         match &control.public_url {
             Some(url) => public_url.set(url),
-            None => tracing::warn!("there is no --public-url: webhook URLs are told as paths, without a host"),
+            None => tracing::warn!(
+                "there is no --public-url: webhook URLs are told as paths, without a host"
+            ),
         }
         let nodes = control.access();
         if nodes.is_none() {
             tracing::warn!(
-                "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node can connect"
+                "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node \
+                 can connect",
             );
         }
         let options = kanat_control_plane::Options {
@@ -109,15 +135,28 @@ impl Control {
         let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound);
         let plane = Arc::new(plane.await.context("cannot start the control plane")?);
 
-        let (leaving, shutdown) = (CancellationToken::new(), CancellationToken::new());
+        let leaving = CancellationToken::new();
+        let shutdown = CancellationToken::new();
         let listeners = TaskTracker::new();
         let router = Router::new(Arc::clone(&plane), page, leaving.clone(), shutdown.clone());
         listeners.spawn(server::serve(listener, router, bounds, shutdown.clone()));
         let monitoring = metrics_door.map(|door| {
-            let watched = Monitoring { log: Arc::clone(&log), control: Some(plane.monitor()), data: None };
+            let watched = Monitoring {
+                log: Arc::clone(&log),
+                control: Some(plane.monitor()),
+                data: None,
+            };
             monitoring::Server::start(door, watched)
         });
-        Ok(Self { url, control: plane, log, leaving, shutdown, listeners, monitoring })
+        Ok(Self {
+            url,
+            control: plane,
+            log,
+            leaving,
+            shutdown,
+            listeners,
+            monitoring,
+        })
     }
 }
 
@@ -141,7 +180,10 @@ impl Process for Control {
     async fn stop(self, within: Duration) {
         self.shutdown.cancel();
         self.listeners.close();
-        if tokio::time::timeout(within, self.listeners.wait()).await.is_err() {
+        if tokio::time::timeout(within, self.listeners.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("requests were still open at the deadline and are cut off");
         }
         self.control.close().await;

@@ -59,7 +59,9 @@ impl Node {
             bounds.tls = None;
         }
         let sealer = database::sealer(process)?;
-        let plans = remote(&settings)?.client().context("cannot set up the way to the control planes")?;
+        let plans = remote(&settings)?
+            .client()
+            .context("cannot set up the way to the control planes")?;
         let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
         let listener = listener::bind(process.listen).await?;
         let metrics_door = monitoring::Door::open(process).await?;
@@ -73,10 +75,15 @@ impl Node {
         let outbound = egress::client(process, local_targets, listeners, None)?;
         egress::announce(local_targets, Reach::Others);
         let doors = Doors::new(
-            [(&listener, bounds.clone())].into_iter().chain(metrics_door.as_ref().map(monitoring::Door::listener)),
+            [(&listener, bounds.clone())]
+                .into_iter()
+                .chain(metrics_door.as_ref().map(monitoring::Door::listener)),
         );
         let log = database::log(process, &folder, &doors).await?;
-        let mut options = kanat_data_plane::Options::new(identity::node_id(folder.path())?, process.data_dir.clone());
+        let mut options = kanat_data_plane::Options::new(
+            identity::node_id(folder.path())?,
+            process.data_dir.clone(),
+        );
         options.address = address.to_string();
         options.environments.clone_from(&settings.environments);
         options.body_limit = settings.node.body_limit;
@@ -87,14 +94,33 @@ impl Node {
         env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
-        let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        listeners.spawn(server::serve(listener, data.service(), bounds, shutdown.clone()));
+        let shutdown = CancellationToken::new();
+        let listeners = TaskTracker::new();
+        listeners.spawn(server::serve(
+            listener,
+            data.service(),
+            bounds,
+            shutdown.clone(),
+        ));
         let drain_requests = data.drain_requests();
         let monitoring = metrics_door.map(|door| {
-            let watched = Monitoring { log: Arc::clone(&log), control: None, data: Some(data.monitor()) };
+            let watched = Monitoring {
+                log: Arc::clone(&log),
+                control: None,
+                data: Some(data.monitor()),
+            };
             monitoring::Server::start(door, watched)
         });
-        let node = Self { url, data, drain_requests, log, shutdown, listeners, monitoring, _folder: folder };
+        let node = Self {
+            url,
+            data,
+            drain_requests,
+            log,
+            shutdown,
+            listeners,
+            monitoring,
+            _folder: folder,
+        };
         node.data.ready_within(READY_WITHIN).await;
         Ok(node)
     }

@@ -1,4 +1,5 @@
-//! `kanat demo`: the whole service on sample orders, in a folder and on ports of its own, with targets of its own.
+//! `kanat demo`: the whole service on sample orders, in a folder and on ports of its own, with
+//! targets of its own.
 
 mod orders;
 mod scene;
@@ -25,8 +26,10 @@ use story::Chapter;
 pub async fn run(flags: settings::demo::Flags) -> Result<()> {
     kanat_telemetry::install(&flags.log)?;
     let mut signals = Signals::listen()?;
-    let folder =
-        tempfile::Builder::new().prefix("kanat-demo-").tempdir().context("cannot make a folder for the demo")?;
+    let folder = tempfile::Builder::new()
+        .prefix("kanat-demo-")
+        .tempdir()
+        .context("cannot make a folder for the demo")?;
     let key = kanat_auth::key::generate().text;
     let settings = settings::up::Settings::demo(folder.path(), key.clone())?;
     let drain = settings.process.drain;
@@ -54,11 +57,16 @@ pub async fn run(flags: settings::demo::Flags) -> Result<()> {
 async fn tell(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
     let page = Page::of_this_terminal();
     let client = Client::to(url, Some(key.clone()), None)?;
-    let scene = Scene::build(&client).await.context("cannot set the demo up")?;
+    let scene = Scene::build(&client)
+        .await
+        .context("cannot set the demo up")?;
     output::line(&page.scene(url, &scene))?;
     let chapters = story::tell(&client, &scene).await?;
     output::line(&page.orders(&chapters))?;
-    if let Some(chapter) = find(&chapters, |end| matches!(end, End::Delivered { attempts } if attempts > 1)) {
+    if let Some(chapter) = find(
+        &chapters,
+        |end| matches!(end, End::Delivered { attempts } if attempts > 1),
+    ) {
         output::line(&page.closer("One delivered after retries", chapter))?;
     }
     if let Some(chapter) = find(&chapters, |end| matches!(end, End::DeadLetter { .. })) {
@@ -67,7 +75,10 @@ async fn tell(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
     output::line(&page.counts(&chapters, &scene))?;
     let deviations: Vec<String> = chapters.iter().filter_map(Chapter::deviation).collect();
     if !deviations.is_empty() {
-        return Err(failure(format!("the story came out wrong:\n  {}", deviations.join("\n  "))));
+        return Err(failure(format!(
+            "the story came out wrong:\n  {}",
+            deviations.join("\n  ")
+        )));
     }
     if !exit {
         output::line(&page.next_steps(&client, key.expose(), &scene))?;

@@ -1,9 +1,10 @@
-//! How the process ends: 0 when all went well, 1 on a failure, 2 when the command or the settings are wrong or cannot be
-//! met. The error goes to standard error, with what to do next.
+//! How the process ends: 0 when all went well, 1 on a failure, 2 when the command or the settings
+//! are wrong or cannot be met. The error goes to standard error, with what to do next.
 
 use std::process::ExitCode;
 
-/// A failure whose text is all that there is to say, because the details were printed already or none are needed.
+/// A failure whose text is all that there is to say, because the details were printed already or
+/// none are needed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
@@ -25,12 +26,24 @@ pub fn failure(message: impl Into<String>) -> anyhow::Error {
 
 /// Prints what went wrong, if anything did.
 pub fn report(done: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = done else { return ExitCode::SUCCESS };
-    // The reader of our output went away (`kanat logs | head`): nothing is wrong and nobody is there to be told.
-    let pipe = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    if pipe.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe) {
+    let Err(error) = done else {
+        return ExitCode::SUCCESS;
+    };
+    // The reader of our output went away (`kanat logs | head`): nothing is wrong and nobody is
+    // there to be told.
+    let pipe = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    if pipe
+        .into_iter()
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    {
         return ExitCode::SUCCESS;
     }
     eprintln!("error: {error:#}");
-    if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    if error.downcast_ref::<Usage>().is_some() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
 }

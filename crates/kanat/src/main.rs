@@ -1,4 +1,5 @@
-//! `kanat`, the one binary: it reads the command line and hands over. What the commands do stands in their own files.
+//! `kanat`, the one binary: it reads the command line and hands over. What the commands do stands
+//! in their own files.
 
 mod allocator;
 mod cli;
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // The service starts itself under this command; people do not, and it must not wait for a parser of flags.
+    // The service starts itself under this command; people do not, and it must not wait for a
+    // parser of flags.
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some(kanat_script::worker::COMMAND) {
         return kanat_script::worker::main(arguments);
@@ -35,7 +37,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: cli::Cli, given: settings::Given) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let done = runtime.block_on(async {
         match cli.command {
             cli::Command::Up(flags) => up::run(flags, given).await,
@@ -51,7 +55,8 @@ fn run(cli: cli::Cli, given: settings::Given) -> anyhow::Result<()> {
             }
         }
     });
-    // What still blocks a thread (a read of standard input, a slow name lookup) must not keep the process.
+    // What still blocks a thread (a read of standard input, a slow name lookup) must not keep the
+    // process.
     runtime.shutdown_background();
     done
 }

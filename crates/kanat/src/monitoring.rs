@@ -40,11 +40,20 @@ pub struct Door {
 impl Door {
     /// Takes the address of the settings, if there is one.
     pub async fn open(settings: &Settings) -> Result<Option<Self>> {
-        let Some(address) = settings.metrics_listen else { return Ok(None) };
+        let Some(address) = settings.metrics_listen else {
+            return Ok(None);
+        };
         let names = ["metrics_tls_cert", "metrics_tls_key"];
-        let tls = settings.metrics_tls.as_ref().map(|files| listener::tls(files, None, names)).transpose()?;
-        let bounds =
-            server::Options { places: Places::new(CONNECTIONS, CONNECTIONS), tls, ..server::Options::default() };
+        let tls = settings
+            .metrics_tls
+            .as_ref()
+            .map(|files| listener::tls(files, None, names))
+            .transpose()?;
+        let bounds = server::Options {
+            places: Places::new(CONNECTIONS, CONNECTIONS),
+            tls,
+            ..server::Options::default()
+        };
         let listener = listener::bind(address).await?;
         let address = listener.local_addr()?;
         listener::warn_of_clear_text(address, &bounds);
@@ -70,10 +79,18 @@ impl Server {
         let watched = Arc::new(watched);
         let service = tower::service_fn(move |request: Request<Inbound>| {
             let watched = Arc::clone(&watched);
-            async move { Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await) }
+            async move {
+                Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await)
+            }
         });
-        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(server::serve(door.listener, service, door.bounds, shutdown.clone()));
+        let shutdown = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        tasks.spawn(server::serve(
+            door.listener,
+            service,
+            door.bounds,
+            shutdown.clone(),
+        ));
         Self { shutdown, tasks }
     }
 
@@ -88,13 +105,21 @@ impl Server {
 impl Monitoring {
     async fn answer(&self, method: &Method, path: &str) -> Response<Body> {
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD\n");
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            let mut response = text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this address takes GET, HEAD\n",
+            );
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
         match path {
             "/metrics" => {
-                let mut response = text(StatusCode::OK, metrics::metrics().text(self.readings().await));
+                let mut response = text(
+                    StatusCode::OK,
+                    metrics::metrics().text(self.readings().await),
+                );
                 let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
                 response.headers_mut().insert(header::CONTENT_TYPE, kind);
                 response
@@ -102,44 +127,79 @@ impl Monitoring {
             "/health" => text(StatusCode::OK, "ok\n"),
             "/ready" if self.is_ready().await => text(StatusCode::OK, "ready\n"),
             "/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-            _ => text(StatusCode::NOT_FOUND, "there are /metrics, /health and /ready\n"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "there are /metrics, /health and /ready\n",
+            ),
         }
     }
 
     async fn is_ready(&self) -> bool {
-        let control = async { if let Some(control) = &self.control { control.ready().await } else { true } };
-        let data = async { if let Some(data) = &self.data { data.ready().await } else { true } };
+        let control = async {
+            if let Some(control) = &self.control {
+                control.ready().await
+            } else {
+                true
+            }
+        };
+        let data = async {
+            if let Some(data) = &self.data {
+                data.ready().await
+            } else {
+                true
+            }
+        };
         control.await && data.await
     }
 
     async fn readings(&self) -> Readings {
-        let waiting = tokio::time::timeout(LOG_TIMEOUT, self.log.waiting()).await.ok().and_then(Result::ok);
-        let (stats, now) = (self.log.stats(), Timestamp::steady());
+        let waiting = tokio::time::timeout(LOG_TIMEOUT, self.log.waiting())
+            .await
+            .ok()
+            .and_then(Result::ok);
+        let stats = self.log.stats();
+        let now = Timestamp::steady();
         let log = metrics::Log {
             commits: stats.commits,
             operations: stats.operations,
             appended: stats.appended,
             settled: stats.settled,
             claimed: stats.claimed,
-            waiting: waiting.map(|flows| flows.into_iter().filter_map(|flow| backlog(flow, now)).collect()),
+            waiting: waiting.map(|flows| {
+                flows
+                    .into_iter()
+                    .filter_map(|flow| backlog(flow, now))
+                    .collect()
+            }),
         };
         Readings {
             log: Some(log),
             node: self.data.as_ref().map(kanat_data_plane::Monitor::readings),
-            control_plane: self.control.as_ref().map(kanat_control_plane::Monitor::readings),
+            control_plane: self
+                .control
+                .as_ref()
+                .map(kanat_control_plane::Monitor::readings),
         }
     }
 }
 
-/// What is due of a flow by `now` of the clock of waits; nothing when all of it waits for a later instant.
+/// What is due of a flow by `now` of the clock of waits; nothing when all of it waits for a later
+/// instant.
 fn backlog(flow: Waiting, now: Timestamp) -> Option<metrics::Waiting> {
     let oldest = now.since(flow.oldest?);
-    Some(metrics::Waiting { flow_id: flow.flow_id.into_string(), messages: flow.due, oldest })
+    Some(metrics::Waiting {
+        flow_id: flow.flow_id.into_string(),
+        messages: flow.due,
+        oldest,
+    })
 }
 
 fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
     let mut response = Response::new(body::full(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }

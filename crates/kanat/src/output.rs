@@ -1,4 +1,5 @@
-//! What client commands print: tables for people, JSON and YAML for programs. Digits and key order stay as they came.
+//! What client commands print: tables for people, JSON and YAML for programs. Digits and key order
+//! stay as they came.
 
 pub mod excerpt;
 pub mod json;
@@ -43,7 +44,8 @@ pub fn line(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints `text` as lines of standard error: what to do next, and what a person should know. It is lost when nobody reads.
+/// Prints `text` as lines of standard error: what to do next, and what a person should know. It is
+/// lost when nobody reads.
 pub fn hint(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.trim_end_matches('\n'));
 }

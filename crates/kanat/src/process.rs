@@ -1,5 +1,5 @@
-//! What the processes have in common: the way from their first line to their last, the data folder, listeners and
-//! databases.
+//! What the processes have in common: the way from their first line to their last, the data folder,
+//! listeners and databases.
 
 pub mod backlog;
 pub mod clock;
@@ -39,7 +39,8 @@ pub trait Process: Sized {
         None
     }
 
-    /// Waits until somebody other than this machine's operator wishes it to stop, and gives the time that it has.
+    /// Waits until somebody other than this machine's operator wishes it to stop, and gives the
+    /// time that it has.
     fn stop_wished(&self) -> impl Future<Output = Duration>;
 
     /// Says from now on that it is not ready, and serves all the same.
@@ -74,8 +75,15 @@ impl Frame {
 
 /// Runs until SIGTERM, SIGINT or a wish to stop; then drains.
 pub async fn run<P: Process>(frame: Frame, start: impl Future<Output = Result<P>>) -> Result<()> {
-    let Frame { log, otlp_endpoint, data_dir, drain, grace } = frame;
-    kanat_telemetry::install(&log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
+    let Frame {
+        log,
+        otlp_endpoint,
+        data_dir,
+        drain,
+        grace,
+    } = frame;
+    kanat_telemetry::install(&log)
+        .map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
     confinement::close();
     environment::warn();
     confinement::warn(&kanat_script::Options::default().program);
@@ -90,8 +98,13 @@ pub async fn run<P: Process>(frame: Frame, start: impl Future<Output = Result<P>
         owner_key::show(key, process.url(), &data_dir);
     }
     // Whoever started us may have closed our output; that is no reason to end.
-    let _ = output::line(&format!("kanat {} listening on {}", env!("CARGO_PKG_VERSION"), process.url()));
-    // Who asks for what was wished already asks for the same: a drain. Only the signal after that one means more.
+    let _ = output::line(&format!(
+        "kanat {} listening on {}",
+        env!("CARGO_PKG_VERSION"),
+        process.url()
+    ));
+    // Who asks for what was wished already asks for the same: a drain. Only the signal after that
+    // one means more.
     let (within, signals_to_end) = tokio::select! {
         () = signals.next() => (drain, 1),
         within = process.stop_wished() => (within, 2),

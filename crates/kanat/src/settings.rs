@@ -1,5 +1,5 @@
-//! Settings of the processes: flags first, then `KANAT_*`, then `kanat.toml`, then what stands here. Wrong ones are
-//! reported all at once, and the process ends with 2.
+//! Settings of the processes: flags first, then `KANAT_*`, then `kanat.toml`, then what stands
+//! here. Wrong ones are reported all at once, and the process ends with 2.
 
 pub mod adapters;
 pub mod control;
@@ -38,14 +38,18 @@ use or;
 #[derive(Default)]
 struct Problems {
     texts: Vec<String>,
-    /// Settings with what they come from, as in `KANAT_LISTEN`, `--listen` and `kanat.toml:3: listen`.
+    /// Settings with what they come from, as in `KANAT_LISTEN`, `--listen` and
+    /// `kanat.toml:3: listen`.
     names: BTreeMap<String, String>,
 }
 
 impl Problems {
     /// Returns the faults of what is given, the file left aside.
     fn of(given: &Given) -> Self {
-        Self { texts: given.faults.clone(), names: BTreeMap::new() }
+        Self {
+            texts: given.faults.clone(),
+            names: BTreeMap::new(),
+        }
     }
 
     /// Returns the value, or its default after a problem was added under the name of the setting.
@@ -66,14 +70,19 @@ impl Problems {
     fn missing(&mut self, setting: &str, problem: impl std::fmt::Display) {
         let flag = setting.replace('_', "-");
         let variable = setting.to_uppercase();
-        self.texts.push(format!("{setting} is missing (--{flag}, KANAT_{variable}): {problem}"));
+        self.texts.push(format!(
+            "{setting} is missing (--{flag}, KANAT_{variable}): {problem}"
+        ));
     }
 
     fn finish(self) -> Result<()> {
         match self.texts.len() {
             0 => Ok(()),
             1 => Err(usage(format!("bad setting: {}", self.texts.concat()))),
-            _ => Err(usage(format!("bad settings:\n  {}", self.texts.join("\n  ")))),
+            _ => Err(usage(format!(
+                "bad settings:\n  {}",
+                self.texts.join("\n  ")
+            ))),
         }
     }
 }
@@ -86,5 +95,8 @@ where
 {
     let mut problems = Problems::default();
     let settings = file::parse(text, "kanat.toml", &mut problems);
-    problems.finish().map(|()| settings).map_err(|error| error.to_string())
+    problems
+        .finish()
+        .map(|()| settings)
+        .map_err(|error| error.to_string())
 }

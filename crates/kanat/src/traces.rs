@@ -1,5 +1,5 @@
-//! Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON, in batches. Traces are for looking at; what cannot be
-//! sent is dropped, counted and said, and holds nothing up.
+//! Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON, in batches. Traces are for
+//! looking at; what cannot be sent is dropped, counted and said, and holds nothing up.
 
 use std::time::Duration;
 
@@ -25,12 +25,17 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Sends to `endpoint`, such as `http://collector:4318`, until it is stopped; nothing without one.
+    /// Sends to `endpoint`, such as `http://collector:4318`, until it is stopped; nothing without
+    /// one.
     pub fn start(endpoint: Option<&str>) -> Option<Self> {
         let endpoint = endpoint?;
-        let exporter = Exporter { url: format!("{}/v1/traces", endpoint.trim_end_matches('/')), http: client()? };
+        let exporter = Exporter {
+            url: format!("{}/v1/traces", endpoint.trim_end_matches('/')),
+            http: client()?,
+        };
         let spans = spans::take()?;
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
         tasks.spawn(exporter.run(spans, stop.clone()));
         Some(Self { stop, tasks })
     }
@@ -44,10 +49,18 @@ impl Traces {
 }
 
 /// The operator says where spans go, as for the log; no user can.
-#[expect(clippy::disallowed_methods, reason = "the address is the operator's, no user directs it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the address is the operator's, no user directs it"
+)]
 fn client() -> Option<reqwest::Client> {
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT).build();
-    client.inspect_err(|error| tracing::warn!(%error, "traces cannot be sent")).ok()
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(TIMEOUT)
+        .build();
+    client
+        .inspect_err(|error| tracing::warn!(%error, "traces cannot be sent"))
+        .ok()
 }
 
 struct Exporter {
@@ -59,7 +72,9 @@ impl Exporter {
     async fn run(self, mut spans: Receiver<Span>, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            let filled = async { while batch.len() < BATCH && spans.recv_many(&mut batch, BATCH).await > 0 {} };
+            let filled = async {
+                while batch.len() < BATCH && spans.recv_many(&mut batch, BATCH).await > 0 {}
+            };
             let stopping = tokio::select! {
                 biased;
                 () = stop.cancelled() => true,
@@ -81,7 +96,10 @@ impl Exporter {
     async fn send(&self, spans: &[Span]) {
         let answer = self.http.post(&self.url).json(&request(spans)).send().await;
         // The address may carry a password: an error that shows it is not for the log.
-        let failed = answer.and_then(reqwest::Response::error_for_status).map_err(reqwest::Error::without_url).err();
+        let failed = answer
+            .and_then(reqwest::Response::error_for_status)
+            .map_err(reqwest::Error::without_url)
+            .err();
         if let Some(error) = failed {
             metrics().spans_dropped.inc_by(spans.len() as u64);
             tracing::warn!(%error, spans = spans.len(), "traces cannot be sent");
@@ -91,11 +109,23 @@ impl Exporter {
 
 /// An `ExportTraceServiceRequest` in OTLP's JSON form.
 fn request(spans: &[Span]) -> Value {
-    let resource = [("service.name", "kanat"), ("service.version", env!("CARGO_PKG_VERSION"))];
-    json!({ "resourceSpans": [{
-        "resource": { "attributes": attributes(resource) },
-        "scopeSpans": [{ "scope": { "name": "kanat" }, "spans": spans.iter().map(span).collect::<Vec<_>>() }],
-    }] })
+    let resource = [
+        ("service.name", "kanat"),
+        ("service.version", env!("CARGO_PKG_VERSION")),
+    ];
+    json!({
+        "resourceSpans": [
+            {
+                "resource": { "attributes": attributes(resource) },
+                "scopeSpans": [
+                    {
+                        "scope": { "name": "kanat" },
+                        "spans": spans.iter().map(span).collect::<Vec<_>>(),
+                    },
+                ],
+            },
+        ],
+    })
 }
 
 fn span(span: &Span) -> Value {
@@ -117,7 +147,9 @@ fn span(span: &Span) -> Value {
         "kind": kind,
         "startTimeUnixNano": start.to_string(),
         "endTimeUnixNano": (start + span.took.as_nanos()).to_string(),
-        "attributes": attributes(span.attributes.iter().map(|(name, value)| (*name, value.as_str()))),
+        "attributes": attributes(
+            span.attributes.iter().map(|(name, value)| (*name, value.as_str())),
+        ),
         "status": status,
     })
 }

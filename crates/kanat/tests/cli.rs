@@ -1,4 +1,5 @@
-//! The binary from outside: its exit codes, its first line, its settings, and every client command against a real service.
+//! The binary from outside: its exit codes, its first line, its settings, and every client command
+//! against a real service.
 
 #[path = "cli/commands.rs"]
 mod commands;

@@ -26,7 +26,9 @@ fn main() {
 #[divan::bench]
 fn checks_an_order(bencher: Bencher<'_, '_>) {
     let order = divan::black_box(ORDER.as_bytes());
-    bencher.counter(BytesCount::new(order.len())).bench(|| json::check(order, MAX_DEPTH));
+    bencher
+        .counter(BytesCount::new(order.len()))
+        .bench(|| json::check(order, MAX_DEPTH));
 }
 
 #[divan::bench]
@@ -38,8 +40,10 @@ fn maps_an_order(bencher: Bencher<'_, '_>) {
     let mapping = Mapping::new(FIELDS.map(field).into()).expect("no two fields conflict");
     let order = divan::black_box(ORDER.as_bytes());
     let mut out = Vec::with_capacity(order.len());
-    bencher.counter(BytesCount::new(order.len())).bench_local(|| {
-        out.clear();
-        mapping.write(&Scope::new(order, Timestamp::from_millis(0)), &mut out)
-    });
+    bencher
+        .counter(BytesCount::new(order.len()))
+        .bench_local(|| {
+            out.clear();
+            mapping.write(&Scope::new(order, Timestamp::from_millis(0)), &mut out)
+        });
 }

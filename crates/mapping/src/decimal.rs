@@ -1,4 +1,5 @@
-//! Exact decimal numbers of any size, on their digits: every operation costs no more than the digits are long.
+//! Exact decimal numbers of any size, on their digits: every operation costs no more than the
+//! digits are long.
 
 use std::cmp::Ordering;
 
@@ -14,7 +15,8 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads a number as JSON writes it, and as people do: blanks around, a plus, leading zeros, `.5`, `5.`.
+    /// Reads a number as JSON writes it, and as people do: blanks around, a plus, leading zeros,
+    /// `.5`, `5.`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (negative, unsigned) = match text.strip_prefix('-') {
@@ -34,13 +36,23 @@ impl Decimal {
             return None;
         }
         let fraction = i64::try_from(fraction.len()).ok()?;
-        Some(Self { negative, digits, exponent: exponent.saturating_sub(fraction) }.normal())
+        Some(
+            Self {
+                negative,
+                digits,
+                exponent: exponent.saturating_sub(fraction),
+            }
+            .normal(),
+        )
     }
 
     /// [`Decimal::parse`] for arithmetic; the error says what is wrong.
     pub fn parse_bounded(text: &str) -> Result<Self, &'static str> {
         let number = Self::parse(text).ok_or("it is not a number")?;
-        let written = text.find(['e', 'E']).and_then(|at| parse_exponent(text.trim_end().get(at + 1..)?)).unwrap_or(0);
+        let written = text
+            .find(['e', 'E'])
+            .and_then(|at| parse_exponent(text.trim_end().get(at + 1..)?))
+            .unwrap_or(0);
         if written.abs() > MAX_EXPONENT {
             return Err("its exponent is beyond 10000");
         }
@@ -99,7 +111,10 @@ impl Decimal {
         }
         if decimals > 0 {
             text.push('.');
-            text.extend(std::iter::repeat_n('0', decimals.saturating_sub(self.digits.len())));
+            text.extend(std::iter::repeat_n(
+                '0',
+                decimals.saturating_sub(self.digits.len()),
+            ));
             text.extend(self.digits[whole..].iter().map(digit));
         }
         text
@@ -153,13 +168,23 @@ impl Decimal {
             columns.iter_mut().for_each(|column| *column = -*column);
             carry(&mut columns);
         }
-        let digits = columns.iter().rev().filter_map(|column| u8::try_from(*column).ok()).collect();
-        Self { negative, digits, exponent: lowest }.normal()
+        let digits = columns
+            .iter()
+            .rev()
+            .filter_map(|column| u8::try_from(*column).ok())
+            .collect();
+        Self {
+            negative,
+            digits,
+            exponent: lowest,
+        }
+        .normal()
     }
 
     /// The power of ten above the first digit.
     fn magnitude(&self) -> i64 {
-        self.exponent.saturating_add(i64::try_from(self.digits.len()).unwrap_or(i64::MAX))
+        self.exponent
+            .saturating_add(i64::try_from(self.digits.len()).unwrap_or(i64::MAX))
     }
 
     fn increment(&mut self) {
@@ -180,7 +205,11 @@ impl Decimal {
             self.digits.pop();
             self.exponent = self.exponent.saturating_add(1);
         }
-        if self.digits.is_empty() { Self::default() } else { self }
+        if self.digits.is_empty() {
+            Self::default()
+        } else {
+            self
+        }
     }
 }
 
@@ -191,8 +220,18 @@ impl Ord for Decimal {
             (false, true) => -1,
             (false, false) => 1,
         };
-        let by_size = || self.magnitude().cmp(&other.magnitude()).then_with(|| self.digits.cmp(&other.digits));
-        sign(self).cmp(&sign(other)).then_with(|| if self.negative { by_size().reverse() } else { by_size() })
+        let by_size = || {
+            self.magnitude()
+                .cmp(&other.magnitude())
+                .then_with(|| self.digits.cmp(&other.digits))
+        };
+        sign(self).cmp(&sign(other)).then_with(|| {
+            if self.negative {
+                by_size().reverse()
+            } else {
+                by_size()
+            }
+        })
     }
 }
 
@@ -215,8 +254,8 @@ fn parse_exponent(text: &str) -> Option<i64> {
     Some(sign * digits.parse::<i64>().unwrap_or(FAR).min(FAR))
 }
 
-/// Brings columns, lowest first, to one digit each; what is left over goes into new columns, or is returned when it is
-/// negative.
+/// Brings columns, lowest first, to one digit each; what is left over goes into new columns, or is
+/// returned when it is negative.
 fn carry(columns: &mut Vec<i64>) -> i64 {
     let mut carried = 0;
     for column in columns.iter_mut() {
@@ -243,12 +282,19 @@ mod tests {
 
     #[test]
     fn reads_what_people_write() {
-        for (text, plain) in
-            [("0", "0"), ("-0.0", "0"), ("+007.50", "7.5"), (" .5 ", "0.5"), ("5.", "5"), ("1E3", "1000")]
-        {
+        for (text, plain) in [
+            ("0", "0"),
+            ("-0.0", "0"),
+            ("+007.50", "7.5"),
+            (" .5 ", "0.5"),
+            ("5.", "5"),
+            ("1E3", "1000"),
+        ] {
             assert_eq!(decimal(text).plain(), plain, "{text}");
         }
-        for text in ["", "-", ".", "1e", "1e+", "1.2.3", "0x10", "1 2", "Infinity", "NaN", "1,5", "--1", "é"] {
+        for text in [
+            "", "-", ".", "1e", "1e+", "1.2.3", "0x10", "1 2", "Infinity", "NaN", "1,5", "--1", "é",
+        ] {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }
@@ -269,11 +315,18 @@ mod tests {
             ("5e-1", 0, "1"),
             ("1e3", 1, "1000.0"),
             ("100", 0, "100"),
-            ("12345678901234567890123.456", 1, "12345678901234567890123.5"),
+            (
+                "12345678901234567890123.456",
+                1,
+                "12345678901234567890123.5",
+            ),
         ] {
             assert_eq!(decimal(text).fixed(places), expected, "{text}");
         }
-        assert_eq!(decimal("1e400").fixed(2), format!("1{}.00", "0".repeat(400)));
+        assert_eq!(
+            decimal("1e400").fixed(2),
+            format!("1{}.00", "0".repeat(400))
+        );
     }
 
     #[test]
@@ -287,7 +340,9 @@ mod tests {
 
     #[test]
     fn adds_exactly() {
-        let sum = |texts: &[&str]| Decimal::sum(&texts.iter().map(|text| decimal(text)).collect::<Vec<_>>()).plain();
+        let sum = |texts: &[&str]| {
+            Decimal::sum(&texts.iter().map(|text| decimal(text)).collect::<Vec<_>>()).plain()
+        };
         assert_eq!(sum(&[]), "0");
         assert_eq!(sum(&["0.1", "0.2"]), "0.3");
         assert_eq!(sum(&["1", "-1.5"]), "-0.5");

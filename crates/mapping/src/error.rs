@@ -15,11 +15,15 @@ pub struct ParseError {
 
 impl ParseError {
     pub(crate) fn new(offset: usize, message: impl Into<String>) -> Self {
-        Self { offset, message: message.into() }
+        Self {
+            offset,
+            message: message.into(),
+        }
     }
 }
 
-/// An expression that could not be evaluated on this message. It is final: the next attempt would meet the same.
+/// An expression that could not be evaluated on this message. It is final: the next attempt would
+/// meet the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError {
     /// `Mapping`; `Configuration` when a lookup table is gone; `Adapter` when an adapter failed.
@@ -29,7 +33,8 @@ pub struct EvaluationError {
     pub expression: String,
     /// The transform as it is written, without its arguments.
     pub transform: Option<&'static str>,
-    /// The value that it met, as JSON, cut at 200 characters; absent when it may hold a secret of a connector.
+    /// The value that it met, as JSON, cut at 200 characters; absent when it may hold a secret of a
+    /// connector.
     pub value: Option<String>,
     /// What is wrong with it.
     pub message: String,
@@ -40,7 +45,14 @@ const SHOWN_CHARACTERS: usize = 200;
 
 impl EvaluationError {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, field: None, expression: String::new(), transform: None, value: None, message: message.into() }
+        Self {
+            kind,
+            field: None,
+            expression: String::new(),
+            transform: None,
+            value: None,
+            message: message.into(),
+        }
     }
 
     pub(crate) fn mapping(message: impl Into<String>) -> Self {
@@ -77,7 +89,11 @@ impl fmt::Display for EvaluationError {
         }
         write!(f, "{}", self.message)?;
         match &self.transform {
-            Some(transform) => write!(f, ", in the transform {transform} of the expression `{}`", self.expression),
+            Some(transform) => write!(
+                f,
+                ", in the transform {transform} of the expression `{}`",
+                self.expression
+            ),
             None => write!(f, ", in the expression `{}`", self.expression),
         }
     }

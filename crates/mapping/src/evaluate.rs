@@ -45,7 +45,10 @@ pub(crate) struct Environment<'s> {
 }
 
 impl Compiled {
-    pub fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+    pub fn evaluate<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+    ) -> Result<Value<'s>, EvaluationError> {
         self.node.evaluate(environment).map_err(|mut error| {
             error.expression.clone_from(&self.text);
             if self.is_secret() {
@@ -71,7 +74,11 @@ impl Compiled {
 
     pub fn parse(text: &str) -> Result<Self, Vec<crate::ParseError>> {
         let (node, references) = parse::expression(text)?;
-        Ok(Self { text: text.to_owned(), node, references })
+        Ok(Self {
+            text: text.to_owned(),
+            node,
+            references,
+        })
     }
 }
 
@@ -101,7 +108,11 @@ impl<'s> Environment<'s> {
     where
         's: 'i,
     {
-        Environment { item, item_slots, ..self.clone() }
+        Environment {
+            item,
+            item_slots,
+            ..self.clone()
+        }
     }
 
     pub fn operand(&self, operand: &'s Operand) -> Result<Value<'s>, EvaluationError> {
@@ -115,7 +126,10 @@ impl<'s> Environment<'s> {
     fn reads(&self, bytes: usize) -> Result<(), EvaluationError> {
         self.read.set(self.read.get().saturating_add(bytes));
         if self.read.get() > MAX_READ {
-            let message = format!("more than {} MiB were read for one message", MAX_READ / 1024 / 1024);
+            let message = format!(
+                "more than {} MiB were read for one message",
+                MAX_READ / 1024 / 1024
+            );
             return Err(EvaluationError::mapping(message));
         }
         Ok(())
@@ -134,7 +148,10 @@ impl<'s> Environment<'s> {
         let (json, segments) = match path.slot.and_then(|slot| slots.get(slot)) {
             Some(Some(found)) => (*found, path.split().1),
             Some(None) => return Ok(Value::Undefined),
-            None => (document.trim_matches([' ', '\n', '\r', '\t']), path.segments.as_slice()),
+            None => (
+                document.trim_matches([' ', '\n', '\r', '\t']),
+                path.segments.as_slice(),
+            ),
         };
         if segments.is_empty() {
             return Ok(Value::from_json(json));
@@ -155,11 +172,14 @@ impl Node {
                 let mut value = input.evaluate(environment)?;
                 for call in calls {
                     environment.reads(value.size())?;
-                    value = call.transform.apply(&value, environment).map_err(|mut error| {
-                        error.transform = Some(call.name);
-                        error.show(&value.to_json());
-                        error
-                    })?;
+                    value = call
+                        .transform
+                        .apply(&value, environment)
+                        .map_err(|mut error| {
+                            error.transform = Some(call.name);
+                            error.show(&value.to_json());
+                            error
+                        })?;
                 }
                 Ok(value)
             }
@@ -167,7 +187,8 @@ impl Node {
             Self::And(nodes) => all(nodes, environment).map(Value::Bool),
             Self::Or(nodes) => any(nodes, environment).map(Value::Bool),
             Self::Comparison(left, operator, right) => {
-                let (left, right) = (left.evaluate(environment)?, right.evaluate(environment)?);
+                let left = left.evaluate(environment)?;
+                let right = right.evaluate(environment)?;
                 environment.reads(left.size() + right.size())?;
                 Ok(Value::Bool(operator.holds(&left, &right)))
             }
@@ -199,9 +220,14 @@ impl Operator {
             Self::Equal => equal(left, right),
             Self::Unequal => !equal(left, right),
             Self::Less => order(left, right) == Some(Ordering::Less),
-            Self::LessOrEqual => matches!(order(left, right), Some(Ordering::Less | Ordering::Equal)),
+            Self::LessOrEqual => {
+                matches!(order(left, right), Some(Ordering::Less | Ordering::Equal))
+            }
             Self::Greater => order(left, right) == Some(Ordering::Greater),
-            Self::GreaterOrEqual => matches!(order(left, right), Some(Ordering::Greater | Ordering::Equal)),
+            Self::GreaterOrEqual => matches!(
+                order(left, right),
+                Some(Ordering::Greater | Ordering::Equal)
+            ),
             Self::In => contains(right, left),
         }
     }
@@ -210,7 +236,9 @@ impl Operator {
 /// An item of a list, a key of an object, a part of a string.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::List(list), _) => json::items(list).any(|item| equal(&Value::from_json(item), part)),
+        (Value::List(list), _) => {
+            json::items(list).any(|item| equal(&Value::from_json(item), part))
+        }
         (Value::Object(object), Value::String(key)) => json::has_key(object, &key.decode()),
         (Value::String(text), Value::String(part)) => text.decode().contains(&*part.decode()),
         _ => false,

@@ -23,12 +23,25 @@ enum Node {
 }
 
 impl JsonTemplate {
-    /// Parses JSON text. Offsets of errors are those of the strings in it, offsets of references are in each string.
+    /// Parses JSON text. Offsets of errors are those of the strings in it, offsets of references
+    /// are in each string.
     pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
-        json::check_text(text, json::MAX_DEPTH).map_err(|fault| vec![ParseError::new(fault.offset, fault.message)])?;
-        let mut parser = Parser { text, references: References::default(), errors: Vec::new() };
+        json::check_text(text, json::MAX_DEPTH)
+            .map_err(|fault| vec![ParseError::new(fault.offset, fault.message)])?;
+        let mut parser = Parser {
+            text,
+            references: References::default(),
+            errors: Vec::new(),
+        };
         let root = parser.node(text.trim());
-        if parser.errors.is_empty() { Ok(Self { root, references: parser.references }) } else { Err(parser.errors) }
+        if parser.errors.is_empty() {
+            Ok(Self {
+                root,
+                references: parser.references,
+            })
+        } else {
+            Err(parser.errors)
+        }
     }
 
     /// What its templates name outside themselves.
@@ -36,12 +49,22 @@ impl JsonTemplate {
         &self.references
     }
 
-    /// The texts that its expressions give which name a value of the instance that `is_secret`, by the names that lead to it.
-    /// An expression that fails gives none.
-    pub fn secret_texts(&self, scope: &Scope, is_secret: &dyn Fn(&[String]) -> bool) -> Vec<String> {
+    /// The texts that its expressions give which name a value of the instance that `is_secret`, by
+    /// the names that lead to it. An expression that fails gives none.
+    pub fn secret_texts(
+        &self,
+        scope: &Scope,
+        is_secret: &dyn Fn(&[String]) -> bool,
+    ) -> Vec<String> {
         let mut texts = Vec::new();
-        if self.references.instance_values.iter().any(|value| is_secret(&value.names)) {
-            self.root.secret_texts(&Environment::new(scope), is_secret, &mut texts);
+        if self
+            .references
+            .instance_values
+            .iter()
+            .any(|value| is_secret(&value.names))
+        {
+            self.root
+                .secret_texts(&Environment::new(scope), is_secret, &mut texts);
         }
         texts
     }
@@ -78,12 +101,21 @@ impl Parser<'_> {
             Some(b'"') if json.contains('{') || json.contains('\\') => self.string(json),
             Some(b'[') => {
                 let items: Vec<_> = json::items(json).map(|item| self.node(item)).collect();
-                if items.iter().all(Node::is_literal) { literal() } else { Node::List(items) }
+                if items.iter().all(Node::is_literal) {
+                    literal()
+                } else {
+                    Node::List(items)
+                }
             }
             Some(b'{') => {
-                let members: Vec<_> =
-                    json::occurrences(json).map(|(key, value)| (key.to_owned(), self.node(value))).collect();
-                if members.iter().all(|(_, member)| member.is_literal()) { literal() } else { Node::Object(members) }
+                let members: Vec<_> = json::occurrences(json)
+                    .map(|(key, value)| (key.to_owned(), self.node(value)))
+                    .collect();
+                if members.iter().all(|(_, member)| member.is_literal()) {
+                    literal()
+                } else {
+                    Node::Object(members)
+                }
             }
             Some(_) | None => literal(),
         }
@@ -98,7 +130,11 @@ impl Parser<'_> {
             }
             Err(errors) => {
                 let offset = (json.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-                self.errors.extend(errors.into_iter().map(|error| ParseError { offset, ..error }));
+                self.errors.extend(
+                    errors
+                        .into_iter()
+                        .map(|error| ParseError { offset, ..error }),
+                );
             }
         }
         Node::Literal(json.to_owned())
@@ -119,9 +155,13 @@ impl Node {
         match self {
             Self::Literal(_) => {}
             Self::Template(template) => template.secret_texts(environment, is_secret, texts),
-            Self::List(items) => items.iter().for_each(|item| item.secret_texts(environment, is_secret, texts)),
+            Self::List(items) => items
+                .iter()
+                .for_each(|item| item.secret_texts(environment, is_secret, texts)),
             Self::Object(members) => {
-                members.iter().for_each(|(_, member)| member.secret_texts(environment, is_secret, texts));
+                members
+                    .iter()
+                    .for_each(|(_, member)| member.secret_texts(environment, is_secret, texts));
             }
         }
     }
@@ -148,7 +188,11 @@ impl Node {
                         out.push(b',');
                     }
                     let written = item.write(environment, out, end);
-                    any |= keep(written.map_err(|error| error.within(&format!("[{index}]")))?, before, out);
+                    any |= keep(
+                        written.map_err(|error| error.within(&format!("[{index}]")))?,
+                        before,
+                        out,
+                    );
                 }
                 out.push(b']');
             }
@@ -163,12 +207,20 @@ impl Node {
                     out.extend_from_slice(key.as_bytes());
                     out.push(b':');
                     let written = member.write(environment, out, end);
-                    any |= keep(written.map_err(|error| error.within(&json::decode(key)))?, before, out);
+                    any |= keep(
+                        written.map_err(|error| error.within(&json::decode(key)))?,
+                        before,
+                        out,
+                    );
                 }
                 out.push(b'}');
             }
         }
-        if out.len() > end { Err(too_large()) } else { Ok(true) }
+        if out.len() > end {
+            Err(too_large())
+        } else {
+            Ok(true)
+        }
     }
 }
 

@@ -1,20 +1,24 @@
-//! The expression and template language: mappings, conditions, `{{ }}` templates, evaluated on slices of JSON. No I/O.
+//! The expression and template language: mappings, conditions, `{{ }}` templates, evaluated on
+//! slices of JSON. No I/O.
 //!
-//! - A text is parsed once ([`Expression`], [`Template`], [`JsonTemplate`]); a [`Mapping`] is made of those. All of them are
-//!   evaluated on a [`Scope`]: documents as bytes that have passed [`json::check`], and an instant, tables and adapters.
-//! - No tree is built of a payload. A [`Value`] is mostly a slice of the document that it came from, so numbers keep their
-//!   digits and objects the order of their keys. A mapping finds all that it reads in one pass and writes its output as
-//!   it goes.
-//! - Of equal keys in an object the last counts, as in JavaScript, Python, Go and serde: wherever a path is followed and
-//!   wherever members are listed. A document that is copied whole keeps them all.
-//! - `and`, `or`, `not` and comparisons give booleans. A bare argument that begins like a path is one in `default`,
-//!   `concat` and as the default of `lookup`; in quotes it is text.
-//! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64), values and outputs in
-//!   size (16 MiB), what one message may read in all (512 MiB). Nothing recurses deeper than those bounds, nothing panics.
+//! - A text is parsed once ([`Expression`], [`Template`], [`JsonTemplate`]); a [`Mapping`] is made
+//!   of those. All of them are evaluated on a [`Scope`]: documents as bytes that have passed
+//!   [`json::check`], and an instant, tables and adapters.
+//! - No tree is built of a payload. A [`Value`] is mostly a slice of the document that it came
+//!   from, so numbers keep their digits and objects the order of their keys. A mapping finds all
+//!   that it reads in one pass and writes its output as it goes.
+//! - Of equal keys in an object the last counts, as in JavaScript, Python, Go and serde: wherever a
+//!   path is followed and wherever members are listed. A document that is copied whole keeps them
+//!   all.
+//! - `and`, `or`, `not` and comparisons give booleans. A bare argument that begins like a path is
+//!   one in `default`, `concat` and as the default of `lookup`; in quotes it is text.
+//! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64),
+//!   values and outputs in size (16 MiB), what one message may read in all (512 MiB). Nothing
+//!   recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with.
 //!
-//! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm in `transform.rs`, its
-//! work in the file of its kind, and examples in `tests/language/`.
+//! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm
+//! in `transform.rs`, its work in the file of its kind, and examples in `tests/language/`.
 
 mod decimal;
 mod error;

@@ -8,12 +8,14 @@ use crate::plan::Plan;
 use crate::template::Parts;
 use crate::{EvaluationError, Expression, References, Scope, Template};
 
-/// A mapping, ready to run: it finds all that it reads of the payload in one pass, and writes its output as it goes.
+/// A mapping, ready to run: it finds all that it reads of the payload in one pass, and writes its
+/// output as it goes.
 #[derive(Debug, Clone)]
 pub struct Mapping {
     object: Object,
     references: References,
-    /// What the whole mapping reads of the payload; the one of an inner mapping is that of the outermost.
+    /// What the whole mapping reads of the payload; the one of an inner mapping is that of the
+    /// outermost.
     source: Plan,
     /// What an inner mapping reads of its item.
     item: Plan,
@@ -64,7 +66,8 @@ enum MemberValue {
 }
 
 impl Mapping {
-    /// Names with dots nest; the order of the first mention is kept. Errors are all the fields that conflict.
+    /// Names with dots nest; the order of the first mention is kept. Errors are all the fields that
+    /// conflict.
     pub fn new(fields: Vec<(String, FieldValue)>) -> Result<Self, Vec<Conflict>> {
         build::build(fields)
     }

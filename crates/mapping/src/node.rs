@@ -36,7 +36,8 @@ pub(crate) enum Literal {
     String(String),
 }
 
-/// What a transform takes as a value: a literal, or a path that is followed when the transform is applied.
+/// What a transform takes as a value: a literal, or a path that is followed when the transform is
+/// applied.
 #[derive(Debug, Clone)]
 pub(crate) enum Operand {
     Literal(Literal),
@@ -70,10 +71,14 @@ impl Node {
     pub fn value_form(&self) -> ValueForm {
         match self {
             Self::Literal(_) | Self::Path(_) | Self::Now | Self::Uuid => ValueForm::Whole,
-            Self::Pipe(input, calls) if calls.iter().all(|call| call.transform.keeps_values_whole()) => {
+            Self::Pipe(input, calls)
+                if calls.iter().all(|call| call.transform.keeps_values_whole()) =>
+            {
                 input.value_form()
             }
-            Self::Pipe(..) | Self::Not(_) | Self::And(_) | Self::Or(_) | Self::Comparison(..) => ValueForm::Computed,
+            Self::Pipe(..) | Self::Not(_) | Self::And(_) | Self::Or(_) | Self::Comparison(..) => {
+                ValueForm::Computed
+            }
         }
     }
 
@@ -91,7 +96,9 @@ impl Node {
                 }
             }
             Self::Not(inner) => inner.paths(visit),
-            Self::And(nodes) | Self::Or(nodes) => nodes.iter_mut().for_each(|node| node.paths(visit)),
+            Self::And(nodes) | Self::Or(nodes) => {
+                nodes.iter_mut().for_each(|node| node.paths(visit))
+            }
             Self::Comparison(left, _, right) => {
                 left.paths(visit);
                 right.paths(visit);

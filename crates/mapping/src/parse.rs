@@ -1,5 +1,5 @@
-//! The parser: text to syntax tree, by recursive descent of bounded depth. What is wrong is said with its place, what was
-//! found, what was expected, and the nearest known name.
+//! The parser: text to syntax tree, by recursive descent of bounded depth. What is wrong is said
+//! with its place, what was found, what was expected, and the nearest known name.
 
 mod arguments;
 mod nearest;
@@ -23,7 +23,10 @@ const MAX_ERRORS: usize = 100;
 /// Parses a text that is one expression.
 pub(crate) fn expression(text: &str) -> Result<(Node, References), Vec<ParseError>> {
     if text.len() > MAX_LENGTH {
-        return Err(vec![ParseError::new(0, format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()))]);
+        return Err(vec![ParseError::new(
+            0,
+            format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()),
+        )]);
     }
     let mut parser = Parser::new(text);
     match parser.whole() {
@@ -53,7 +56,13 @@ type Parsed<T> = Result<T, ParseError>;
 
 impl<'t> Parser<'t> {
     pub fn new(text: &'t str) -> Self {
-        Self { text, position: 0, nesting: 0, errors: Vec::new(), references: References::default() }
+        Self {
+            text,
+            position: 0,
+            nesting: 0,
+            errors: Vec::new(),
+            references: References::default(),
+        }
     }
 
     /// The errors that were noted, at most [`MAX_ERRORS`].
@@ -70,7 +79,8 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    /// The expression of a `{{ ... }}` whose braces open just before `position`; then its end, past the closing braces.
+    /// The expression of a `{{ ... }}` whose braces open just before `position`; then its end, past
+    /// the closing braces.
     pub fn braced(&mut self, position: usize) -> Parsed<(Node, usize)> {
         self.position = position;
         self.nesting = 0;
@@ -87,7 +97,11 @@ impl<'t> Parser<'t> {
         while self.keyword("or") {
             nodes.push(self.conjunction()?);
         }
-        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::Or(nodes) })
+        Ok(if nodes.len() == 1 {
+            nodes.remove(0)
+        } else {
+            Node::Or(nodes)
+        })
     }
 
     fn conjunction(&mut self) -> Parsed<Node> {
@@ -95,17 +109,27 @@ impl<'t> Parser<'t> {
         while self.keyword("and") {
             nodes.push(self.conjunct()?);
         }
-        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::And(nodes) })
+        Ok(if nodes.len() == 1 {
+            nodes.remove(0)
+        } else {
+            Node::And(nodes)
+        })
     }
 
     fn conjunct(&mut self) -> Parsed<Node> {
         let negated = self.keyword("not");
         let left = self.pipeline()?;
         let node = match self.operator() {
-            Some(operator) => Node::Comparison(Box::new(left), operator, Box::new(self.pipeline()?)),
+            Some(operator) => {
+                Node::Comparison(Box::new(left), operator, Box::new(self.pipeline()?))
+            }
             None => left,
         };
-        Ok(if negated { Node::Not(Box::new(node)) } else { node })
+        Ok(if negated {
+            Node::Not(Box::new(node))
+        } else {
+            node
+        })
     }
 
     fn operator(&mut self) -> Option<Operator> {
@@ -120,7 +144,9 @@ impl<'t> Parser<'t> {
         if self.keyword("in") {
             return Some(Operator::In);
         }
-        let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| self.rest().starts_with(sign))?;
+        let (sign, operator) = OPERATORS
+            .into_iter()
+            .find(|(sign, _)| self.rest().starts_with(sign))?;
         self.position += sign.len();
         Some(operator)
     }
@@ -132,7 +158,11 @@ impl<'t> Parser<'t> {
             self.position += 1;
             calls.extend(self.call()?);
         }
-        Ok(if calls.is_empty() { term } else { Node::Pipe(Box::new(term), calls) })
+        Ok(if calls.is_empty() {
+            term
+        } else {
+            Node::Pipe(Box::new(term), calls)
+        })
     }
 
     /// A transform; `None`, and an error noted, when it can be read but is none that there is.
@@ -166,7 +196,9 @@ impl<'t> Parser<'t> {
 
     fn parenthesis(&mut self) -> Parsed<Node> {
         if self.nesting == MAX_NESTING {
-            return Err(self.error(format!("parentheses nested deeper than {MAX_NESTING} levels")));
+            return Err(self.error(format!(
+                "parentheses nested deeper than {MAX_NESTING} levels"
+            )));
         }
         self.nesting += 1;
         self.position += 1;
@@ -206,7 +238,10 @@ impl<'t> Parser<'t> {
         let hint = match self.rest() {
             rest if rest.starts_with("||") => "; it is spelled `or`",
             rest if rest.starts_with("&&") => "; it is spelled `and`",
-            rest if rest.starts_with(['<', '>']) || rest.starts_with("==") || rest.starts_with("!=") => {
+            rest if rest.starts_with(['<', '>'])
+                || rest.starts_with("==")
+                || rest.starts_with("!=") =>
+            {
                 "; a comparison within another stands in parentheses"
             }
             rest if rest.starts_with('=') => "; it is spelled `==`",
@@ -234,26 +269,55 @@ mod tests {
         refuses("", 0, "found the end, expected a path, a value or `(`");
         refuses("source.a |", 10, "found the end, expected a transform");
         refuses("source.a | | trim", 11, "found `|`, expected a transform");
-        refuses("source.a source.b", 9, &format!("found `source`, {continues}"));
-        refuses("source.a = 1", 9, &format!("found `=`, {continues}; it is spelled `==`"));
+        refuses(
+            "source.a source.b",
+            9,
+            &format!("found `source`, {continues}"),
+        );
+        refuses(
+            "source.a = 1",
+            9,
+            &format!("found `=`, {continues}; it is spelled `==`"),
+        );
         refuses(
             "1 < source.a < 5",
             13,
             &format!("found `<`, {continues}; a comparison within another stands in parentheses"),
         );
-        refuses("source.a || 1", 9, &format!("found `|`, {continues}; it is spelled `or`"));
-        refuses("source.a && 1", 9, &format!("found `&`, {continues}; it is spelled `and`"));
-        refuses("(source.a", 9, "found the end, expected `|`, a comparison, `and`, `or` or `)`");
+        refuses(
+            "source.a || 1",
+            9,
+            &format!("found `|`, {continues}; it is spelled `or`"),
+        );
+        refuses(
+            "source.a && 1",
+            9,
+            &format!("found `&`, {continues}; it is spelled `and`"),
+        );
+        refuses(
+            "(source.a",
+            9,
+            "found the end, expected `|`, a comparison, `and`, `or` or `)`",
+        );
         refuses("source.", 7, "found the end, expected a name");
         refuses("source.a.[0]", 9, "found `[`, expected a name");
-        refuses("source[x]", 7, "found `x`, expected a number, `*` or a name in quotes");
-        refuses("source[-1]", 7, "found `-`, expected a number, `*` or a name in quotes");
+        refuses(
+            "source[x]",
+            7,
+            "found `x`, expected a number, `*` or a name in quotes",
+        );
+        refuses(
+            "source[-1]",
+            7,
+            "found `-`, expected a number, `*` or a name in quotes",
+        );
         refuses("source[1", 8, "found the end, expected `]`");
         refuses("'abc", 0, "a string that does not end");
         refuses(
             "'a\\qb'",
             2,
-            "found `\\q`, expected an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`",
+            "found `\\q`, expected an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` \
+             `\\t` `\\uXXXX`",
         );
         refuses("12abc", 2, "found `abc`, expected a number");
         refuses("01", 0, "found `01`, expected a number");
@@ -262,18 +326,36 @@ mod tests {
 
     #[test]
     fn names_the_nearest_root_and_transform() {
-        let roots = "expected one of the roots source, trigger, steps, target, instance, item, state";
-        refuses("sorce.id", 0, &format!("found `sorce`, {roots}; did you mean `source`?"));
+        let roots =
+            "expected one of the roots source, trigger, steps, target, instance, item, state";
+        refuses(
+            "sorce.id",
+            0,
+            &format!("found `sorce`, {roots}; did you mean `source`?"),
+        );
         refuses("customer.id", 0, &format!("found `customer`, {roots}"));
-        refuses("source.a | upcase", 11, "there is no transform `upcase`; did you mean `uppercase`?");
-        refuses("source.a | Trim", 11, "there is no transform `Trim`; did you mean `trim`?");
+        refuses(
+            "source.a | upcase",
+            11,
+            "there is no transform `upcase`; did you mean `uppercase`?",
+        );
+        refuses(
+            "source.a | Trim",
+            11,
+            "there is no transform `Trim`; did you mean `trim`?",
+        );
         refuses("source.a | xyzzy", 11, "there is no transform `xyzzy`");
     }
 
     #[test]
     fn reports_what_it_can_go_on_after() {
-        let errors = expression("source.a | upcase | decimal(31) | decimal | trim(").map(|_| ()).unwrap_err();
-        assert_eq!(errors.iter().map(|error| error.offset).collect::<Vec<_>>(), [11, 28, 34, 49]);
+        let errors = expression("source.a | upcase | decimal(31) | decimal | trim(")
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(
+            errors.iter().map(|error| error.offset).collect::<Vec<_>>(),
+            [11, 28, 34, 49]
+        );
     }
 
     #[test]
@@ -282,15 +364,26 @@ mod tests {
         assert!(expression(&nested(64)).is_ok());
         refuses(&nested(65), 64, "parentheses nested deeper than 64 levels");
         assert!(expression(&"(".repeat(60_000)).is_err());
-        refuses(&"a".repeat(70_000), 0, "70000 bytes long, expected at most 65536");
-        refuses(&format!("source{}", ".a".repeat(65)), 136, "a path of more than 64 steps");
+        refuses(
+            &"a".repeat(70_000),
+            0,
+            "70000 bytes long, expected at most 65536",
+        );
+        refuses(
+            &format!("source{}", ".a".repeat(65)),
+            136,
+            "a path of more than 64 steps",
+        );
     }
 
     #[test]
     fn notes_what_becomes_of_values_of_the_instance() {
         let noted = |text: &str| {
             let values = expression(text).unwrap().1.instance_values;
-            values.into_iter().map(|value| (value.names.join("."), value.offset, value.form)).collect::<Vec<_>>()
+            values
+                .into_iter()
+                .map(|value| (value.names.join("."), value.offset, value.form))
+                .collect::<Vec<_>>()
         };
         for whole in [
             "instance.token",
@@ -300,7 +393,11 @@ mod tests {
             "source.a | default(instance.token) | sha256",
         ] {
             let at = whole.find("token").unwrap();
-            assert_eq!(noted(whole), [("token".to_owned(), at, ValueForm::Whole)], "{whole}");
+            assert_eq!(
+                noted(whole),
+                [("token".to_owned(), at, ValueForm::Whole)],
+                "{whole}"
+            );
         }
         for computed in [
             "instance.token | substring(0, 1)",
@@ -314,23 +411,41 @@ mod tests {
             assert_eq!(noted(computed)[0].2, ValueForm::Computed, "{computed}");
         }
         assert_eq!(noted("instance"), [(String::new(), 0, ValueForm::Whole)]);
-        assert_eq!(noted("instance.headers['X-Key'][0].a")[0].0, "headers.X-Key");
+        assert_eq!(
+            noted("instance.headers['X-Key'][0].a")[0].0,
+            "headers.X-Key"
+        );
     }
 
     #[test]
     fn notes_members_that_closed_lists_do_not_have() {
         for (text, expect) in [
-            ("trigger.headrs.x", Some((8, "`headrs`, expected a member of trigger: body"))),
+            (
+                "trigger.headrs.x",
+                Some((8, "`headrs`, expected a member of trigger: body")),
+            ),
             ("trigger.bdy", Some((8, "did you mean `body`"))),
-            ("trigger.paht_params.id | default(1)", Some((8, "did you mean `path_params`"))),
+            (
+                "trigger.paht_params.id | default(1)",
+                Some((8, "did you mean `path_params`")),
+            ),
             (
                 "steps.calc.outptu.x",
-                Some((11, "expected a member of the step calc: output, status; did you mean `output`")),
+                Some((
+                    11,
+                    "expected a member of the step calc: output, status; did you mean `output`",
+                )),
             ),
-            ("source.a | default(steps.calc.statuss)", Some((30, "did you mean `status`"))),
+            (
+                "source.a | default(steps.calc.statuss)",
+                Some((30, "did you mean `status`")),
+            ),
             ("state.cursr", Some((6, "did you mean `cursor`"))),
             ("target.respnse.body", Some((7, "did you mean `response`"))),
-            ("target.response.bdy", Some((16, "expected a member of target.response: body, status"))),
+            (
+                "target.response.bdy",
+                Some((16, "expected a member of target.response: body, status")),
+            ),
             ("trigger.body.headrs", None),
             ("trigger.payload[0].x", None),
             ("trigger.headers.x-headrs", None),
@@ -353,7 +468,10 @@ mod tests {
             let unknown = expression(text).unwrap().1.unknown_members;
             match expect {
                 Some((offset, message)) => {
-                    assert!(unknown.len() == 1 && unknown[0].message.contains(message), "{text}: {unknown:?}");
+                    assert!(
+                        unknown.len() == 1 && unknown[0].message.contains(message),
+                        "{text}: {unknown:?}"
+                    );
                     assert_eq!(unknown[0].offset, offset, "{text}");
                 }
                 None => assert_eq!(unknown, [], "{text}"),
@@ -363,11 +481,15 @@ mod tests {
 
     #[test]
     fn notes_what_is_named_outside() {
-        let text = "steps.contact.output.id | lookup(eu, source.x) | adapter(tidy) | default(trigger.body.y)";
+        let text = "steps.contact.output.id | lookup(eu, source.x) | adapter(tidy) | \
+                    default(trigger.body.y)";
         let references = expression(text).unwrap().1;
         assert_eq!(references.roots, [crate::Root::Steps, crate::Root::Source]);
-        assert_eq!((references.steps[0].name.as_str(), references.steps[0].offset), ("contact", 6));
-        assert_eq!((references.tables[0].name.as_str(), references.tables[0].offset), ("eu", 33));
-        assert_eq!((references.adapters[0].name.as_str(), references.adapters[0].offset), ("tidy", 57));
+        assert_eq!(references.steps[0].name.as_str(), "contact");
+        assert_eq!(references.steps[0].offset, 6);
+        assert_eq!(references.tables[0].name.as_str(), "eu");
+        assert_eq!(references.tables[0].offset, 33);
+        assert_eq!(references.adapters[0].name.as_str(), "tidy");
+        assert_eq!(references.adapters[0].offset, 57);
     }
 }

@@ -7,7 +7,8 @@ use crate::{Root, Value, json};
 pub(crate) struct Path {
     pub root: Root,
     pub segments: Vec<Segment>,
-    /// Where a [`crate::plan::Plan`] keeps the value that the segments before the first `[*]` lead to.
+    /// Where a [`crate::plan::Plan`] keeps the value that the segments before the first `[*]` lead
+    /// to.
     pub slot: Option<usize>,
 }
 
@@ -25,7 +26,11 @@ pub(crate) enum Segment {
 impl Path {
     /// The segments before the first `[*]`, and the rest.
     pub fn split(&self) -> (&[Segment], &[Segment]) {
-        let each = self.segments.iter().position(|segment| *segment == Segment::Each).unwrap_or(self.segments.len());
+        let each = self
+            .segments
+            .iter()
+            .position(|segment| *segment == Segment::Each)
+            .unwrap_or(self.segments.len());
         self.segments.split_at(each)
     }
 

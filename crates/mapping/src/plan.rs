@@ -1,4 +1,5 @@
-//! Finding many paths in a document in one pass. A plan is a tree of the paths' steps; what each leads to goes into a slot.
+//! Finding many paths in a document in one pass. A plan is a tree of the paths' steps; what each
+//! leads to goes into a slot.
 
 use std::ops::Range;
 
@@ -30,7 +31,10 @@ struct Step {
 impl Plan {
     /// Plans all paths from `root` that `each_path` visits, and tells each its slot.
     pub fn new(root: Root, each_path: &mut dyn FnMut(&mut Visit)) -> Self {
-        let mut plan = Self { steps: vec![Step::default()], slots: 0 };
+        let mut plan = Self {
+            steps: vec![Step::default()],
+            slots: 0,
+        };
         let mut ends = Vec::new();
         each_path(&mut |path| {
             if path.root == root {
@@ -66,14 +70,19 @@ impl Plan {
             let new = self.steps.len();
             let step = &mut self.steps[at];
             at = match segment {
-                Segment::Name(name) => match step.names.binary_search_by(|(known, _)| known.cmp(name)) {
-                    Ok(place) => step.names[place].1,
-                    Err(place) => {
-                        step.names.insert(place, (name.clone(), new));
-                        new
+                Segment::Name(name) => {
+                    match step.names.binary_search_by(|(known, _)| known.cmp(name)) {
+                        Ok(place) => step.names[place].1,
+                        Err(place) => {
+                            step.names.insert(place, (name.clone(), new));
+                            new
+                        }
                     }
-                },
-                Segment::Index(index) => match step.indexes.binary_search_by_key(index, |(known, _)| *known) {
+                }
+                Segment::Index(index) => match step
+                    .indexes
+                    .binary_search_by_key(index, |(known, _)| *known)
+                {
                     Ok(place) => step.indexes[place].1,
                     Err(place) => {
                         step.indexes.insert(place, (*index, new));
@@ -89,7 +98,8 @@ impl Plan {
         at
     }
 
-    /// Numbers the slots so that those below a step stand side by side. As deep as the longest path.
+    /// Numbers the slots so that those below a step stand side by side. As deep as the longest
+    /// path.
     fn number(&mut self, at: usize) {
         let first = self.slots;
         if let Some(slot) = &mut self.steps[at].slot {
@@ -97,8 +107,12 @@ impl Plan {
             self.slots += 1;
         }
         let step = &self.steps[at];
-        let below: Vec<usize> =
-            step.names.iter().map(|(_, below)| *below).chain(step.indexes.iter().map(|(_, below)| *below)).collect();
+        let below: Vec<usize> = step
+            .names
+            .iter()
+            .map(|(_, below)| *below)
+            .chain(step.indexes.iter().map(|(_, below)| *below))
+            .collect();
         for below in below {
             self.number(below);
         }
@@ -106,7 +120,13 @@ impl Plan {
     }
 
     /// Takes what begins at `start`; where it ends. As deep as the longest path.
-    fn visit<'s>(&self, at: usize, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+    fn visit<'s>(
+        &self,
+        at: usize,
+        text: &'s str,
+        start: usize,
+        slots: &mut [Option<&'s str>],
+    ) -> usize {
         let step = &self.steps[at];
         // An earlier member of the same name may have filled them.
         slots[step.slots.clone()].fill(None);
@@ -122,7 +142,13 @@ impl Plan {
         end
     }
 
-    fn visit_object<'s>(&self, step: &Step, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+    fn visit_object<'s>(
+        &self,
+        step: &Step,
+        text: &'s str,
+        start: usize,
+        slots: &mut [Option<&'s str>],
+    ) -> usize {
         let bytes = text.as_bytes();
         let mut position = start + 1;
         loop {
@@ -143,7 +169,13 @@ impl Plan {
         }
     }
 
-    fn visit_list<'s>(&self, step: &Step, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+    fn visit_list<'s>(
+        &self,
+        step: &Step,
+        text: &'s str,
+        start: usize,
+        slots: &mut [Option<&'s str>],
+    ) -> usize {
         let bytes = text.as_bytes();
         let mut position = start + 1;
         for index in 0.. {
@@ -151,7 +183,10 @@ impl Plan {
             if matches!(bytes.get(item), Some(b']') | None) {
                 return item + 1;
             }
-            let end = match step.indexes.binary_search_by_key(&index, |(wanted, _)| *wanted) {
+            let end = match step
+                .indexes
+                .binary_search_by_key(&index, |(wanted, _)| *wanted)
+            {
                 Ok(place) => self.visit(step.indexes[place].1, text, item, slots),
                 Err(_) => json::skip_value(bytes, item),
             };
@@ -169,9 +204,16 @@ impl Step {
     fn named(&self, key: &str) -> Option<usize> {
         let key = json::decode(key);
         if self.names.len() <= FEW_NAMES {
-            return self.names.iter().find(|(name, _)| *name == key).map(|(_, below)| *below);
+            return self
+                .names
+                .iter()
+                .find(|(name, _)| *name == key)
+                .map(|(_, below)| *below);
         }
-        let place = self.names.binary_search_by(|(name, _)| name.as_str().cmp(&key)).ok()?;
+        let place = self
+            .names
+            .binary_search_by(|(name, _)| name.as_str().cmp(&key))
+            .ok()?;
         Some(self.names[place].1)
     }
 }
@@ -184,8 +226,13 @@ mod tests {
     /// What the paths find in one pass, beside what each finds by itself.
     #[track_caller]
     fn check(document: &str, paths: &[&str], expected: &[Option<&str>]) {
-        let mut compiled: Vec<_> = paths.iter().map(|path| Compiled::parse(path).unwrap()).collect();
-        let plan = Plan::new(Root::Source, &mut |visit| compiled.iter_mut().for_each(|one| one.node.paths(visit)));
+        let mut compiled: Vec<_> = paths
+            .iter()
+            .map(|path| Compiled::parse(path).unwrap())
+            .collect();
+        let plan = Plan::new(Root::Source, &mut |visit| {
+            compiled.iter_mut().for_each(|one| one.node.paths(visit))
+        });
         let mut slots = Vec::new();
         plan.find(document, &mut slots);
         for ((compiled, path), expected) in compiled.iter_mut().zip(paths).zip(expected) {
@@ -193,7 +240,10 @@ mod tests {
                 let found = slots[path.slot.unwrap()];
                 assert_eq!(found, *expected);
                 let alone = crate::path::follow(document.trim(), &path.segments);
-                assert_eq!(alone, found.map_or(crate::Value::Undefined, crate::Value::from_json));
+                assert_eq!(
+                    alone,
+                    found.map_or(crate::Value::Undefined, crate::Value::from_json)
+                );
             });
             assert!(!path.is_empty());
         }
@@ -201,10 +251,19 @@ mod tests {
 
     #[test]
     fn finds_all_paths_in_one_pass() {
-        let document = r#" { "a" : {"b": [1, {"c": "x"}, 3 ], "d":1.10}, "e" : null , "\u0066":[] } "#;
+        let document =
+            r#" { "a" : {"b": [1, {"c": "x"}, 3 ], "d":1.10}, "e" : null , "\u0066":[] } "#;
         check(
             document,
-            &["source.a.b[1].c", "source.a.d", "source.a", "source.e", "source.f", "source.a.b[7]", "source.a.d.x"],
+            &[
+                "source.a.b[1].c",
+                "source.a.d",
+                "source.a",
+                "source.e",
+                "source.f",
+                "source.a.b[7]",
+                "source.a.d.x",
+            ],
             &[
                 Some(r#""x""#),
                 Some("1.10"),
@@ -215,31 +274,58 @@ mod tests {
                 None,
             ],
         );
-        check("[[5]]", &["source[0][0]", "source[0]", "source.a"], &[Some("5"), Some("[5]"), None]);
+        check(
+            "[[5]]",
+            &["source[0][0]", "source[0]", "source.a"],
+            &[Some("5"), Some("[5]"), None],
+        );
         check("7", &["source", "source.a"], &[Some("7"), None]);
     }
 
     #[test]
     fn the_last_of_equal_keys_counts_with_all_below_it() {
-        check(r#"{"a":{"b":1,"c":2},"a":{"c":3}}"#, &["source.a.b", "source.a.c"], &[None, Some("3")]);
+        check(
+            r#"{"a":{"b":1,"c":2},"a":{"c":3}}"#,
+            &["source.a.b", "source.a.c"],
+            &[None, Some("3")],
+        );
     }
 
     #[test]
     fn finds_many_names() {
         let names: Vec<String> = (0..40).map(|n| format!("source.n{n}")).collect();
-        let document = format!("{{{}}}", (0..40).map(|n| format!("\"n{n}\":{n}")).collect::<Vec<_>>().join(","));
+        let document = format!(
+            "{{{}}}",
+            (0..40)
+                .map(|n| format!("\"n{n}\":{n}"))
+                .collect::<Vec<_>>()
+                .join(",")
+        );
         let values: Vec<String> = (0..40).map(|n| n.to_string()).collect();
         let expected: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
-        check(&document, &names.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
+        check(
+            &document,
+            &names.iter().map(String::as_str).collect::<Vec<_>>(),
+            &expected,
+        );
     }
 
     #[test]
     fn ends_on_text_that_is_not_json() {
         let mut compiled = Compiled::parse("source.a.b | default(source.a[1])").unwrap();
         let plan = Plan::new(Root::Source, &mut |visit| compiled.node.paths(visit));
-        for document in
-            ["", "{", "{\"a\"", "{\"a\":", "{\"a\":{", "{\"a\":[", "{\"a\":[1", "{\"a\":[,", "{\"a\":}", "\"\\"]
-        {
+        for document in [
+            "",
+            "{",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":{",
+            "{\"a\":[",
+            "{\"a\":[1",
+            "{\"a\":[,",
+            "{\"a\":}",
+            "\"\\",
+        ] {
             plan.find(document, &mut Vec::new());
         }
     }

@@ -1,4 +1,5 @@
-//! What an expression names outside itself, with its place, so that a checker can say what is missing.
+//! What an expression names outside itself, with its place, so that a checker can say what is
+//! missing.
 
 use crate::ParseError;
 
@@ -7,15 +8,17 @@ use crate::ParseError;
 pub struct References {
     pub tables: Vec<Reference>,
     pub adapters: Vec<Reference>,
-    /// Each root once, in order of first use. `trigger.body` and `trigger.payload` count as `source`.
+    /// Each root once, in order of first use. `trigger.body` and `trigger.payload` count as
+    /// `source`.
     pub roots: Vec<Root>,
     pub steps: Vec<Reference>,
     /// The values of the connector instance that paths from `instance` lead to.
     pub instance_values: Vec<InstanceValue>,
-    /// The names that paths from `trigger` begin with, up to the first index; none for the trigger as a whole.
+    /// The names that paths from `trigger` begin with, up to the first index; none for the trigger
+    /// as a whole.
     pub trigger_values: Vec<Vec<String>>,
-    /// Paths whose root has a closed list of members and not the one that they name, such as `trigger.headrs`. They are
-    /// undefined in a run; a check of a definition refuses them.
+    /// Paths whose root has a closed list of members and not the one that they name, such as
+    /// `trigger.headrs`. They are undefined in a run; a check of a definition refuses them.
     pub unknown_members: Vec<ParseError>,
 }
 
@@ -57,8 +60,15 @@ pub enum Root {
 }
 
 impl Root {
-    pub const ALL: [Self; 7] =
-        [Self::Source, Self::Trigger, Self::Steps, Self::Target, Self::Instance, Self::Item, Self::State];
+    pub const ALL: [Self; 7] = [
+        Self::Source,
+        Self::Trigger,
+        Self::Steps,
+        Self::Target,
+        Self::Instance,
+        Self::Item,
+        Self::State,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,16 +96,20 @@ impl References {
 
     /// Notes what becomes of the values of the one expression that these are the references of.
     pub(crate) fn note_form(&mut self, form: ValueForm) {
-        self.instance_values.iter_mut().for_each(|value| value.form = form);
+        self.instance_values
+            .iter_mut()
+            .for_each(|value| value.form = form);
     }
 
     pub(crate) fn extend(&mut self, other: &Self) {
         self.tables.extend_from_slice(&other.tables);
         self.adapters.extend_from_slice(&other.adapters);
         self.steps.extend_from_slice(&other.steps);
-        self.instance_values.extend_from_slice(&other.instance_values);
+        self.instance_values
+            .extend_from_slice(&other.instance_values);
         self.trigger_values.extend_from_slice(&other.trigger_values);
-        self.unknown_members.extend_from_slice(&other.unknown_members);
+        self.unknown_members
+            .extend_from_slice(&other.unknown_members);
         for root in &other.roots {
             self.root(*root);
         }

@@ -1,4 +1,5 @@
-//! What an expression sees: the roots of its paths, the present instant, lookup tables and adapters.
+//! What an expression sees: the roots of its paths, the present instant, lookup tables and
+//! adapters.
 
 use std::collections::HashMap;
 
@@ -6,19 +7,21 @@ use kanat_model::Timestamp;
 use kanat_model::adapter::Kind;
 use kanat_model::message::{ErrorKind, Failure};
 
-/// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty slice makes its root
-/// undefined.
+/// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty
+/// slice makes its root undefined.
 #[derive(Clone, Copy)]
 pub struct Scope<'s> {
     /// The payload; also `trigger.body` and `trigger.payload`.
     pub source: &'s [u8],
-    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`, `received_at`.
+    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`,
+    /// `received_at`.
     pub trigger: &'s [u8],
     /// An object of `{output, status}` by step name.
     pub steps: &'s [u8],
     /// An object with `response`, after delivery.
     pub target: &'s [u8],
-    /// The config of the connector in whose place the expression stands. Its values are never shown in errors.
+    /// The config of the connector in whose place the expression stands. Its values are never shown
+    /// in errors.
     pub instance: &'s [u8],
     /// A poll's memory.
     pub state: &'s [u8],
@@ -71,7 +74,9 @@ impl Tables for HashMap<String, HashMap<String, String>> {
     fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
         match self.get(table) {
             None => Lookup::NoTable,
-            Some(entries) => entries.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
+            Some(entries) => entries
+                .get(key)
+                .map_or(Lookup::NoKey, |value| Lookup::Value(value)),
         }
     }
 }
@@ -119,7 +124,12 @@ impl From<AdapterError> for Failure {
             // What a time-out of a target is, too: to be tried again.
             AdapterError::Unavailable(message) => (ErrorKind::Timeout, message),
         };
-        Self { kind, message, field: None, expression: None }
+        Self {
+            kind,
+            message,
+            field: None,
+            expression: None,
+        }
     }
 }
 

@@ -45,7 +45,10 @@ impl Template {
     /// Parses a text of at most 1 MiB. Errors are all that could be found, at most 100.
     pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
         if text.len() > MAX_LENGTH {
-            return Err(vec![ParseError::new(0, format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()))]);
+            return Err(vec![ParseError::new(
+                0,
+                format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()),
+            )]);
         }
         let mut parser = Parser::new(text);
         let mut parts = Vec::new();
@@ -58,19 +61,29 @@ impl Template {
                     let own = std::mem::take(&mut parser.references);
                     references.extend(&own);
                     let text = text[braces + 2..end - 2].trim().to_owned();
-                    parts.push(Part::Expression(Box::new(Compiled { text, node, references: own })));
+                    parts.push(Part::Expression(Box::new(Compiled {
+                        text,
+                        node,
+                        references: own,
+                    })));
                     position = end;
                 }
                 Err(error) => {
                     let after = error.offset.max(braces + 2);
-                    position = text[after..].find("}}").map_or(text.len(), |found| after + found + 2);
+                    position = text[after..]
+                        .find("}}")
+                        .map_or(text.len(), |found| after + found + 2);
                     parser.errors.push(error);
                 }
             }
         }
         push_literal(&mut parts, &text[position..]);
         if parser.errors.is_empty() {
-            Ok(Self(Arc::new(Parts { text: text.to_owned(), parts, references })))
+            Ok(Self(Arc::new(Parts {
+                text: text.to_owned(),
+                parts,
+                references,
+            })))
         } else {
             Err(parser.into_errors())
         }
@@ -105,23 +118,29 @@ impl Template {
         self.0.render(&Environment::new(scope), escape)
     }
 
-    /// Its text as [`Template::render`] gives it without escapes, or `None` when one of its expressions renders to
-    /// nothing: a text that may not lack a part, such as a secret.
+    /// Its text as [`Template::render`] gives it without escapes, or `None` when one of its
+    /// expressions renders to nothing: a text that may not lack a part, such as a secret.
     pub fn render_complete(&self, scope: &Scope) -> Result<Option<String>, EvaluationError> {
         self.0.render_complete(&Environment::new(scope))
     }
 
-    /// Renders an endpoint or URL: before `?` values are escaped as path segments, after it as query values. A segment
-    /// that comes out empty, `.` or `..` because of its values would be another endpoint: that is an error.
+    /// Renders an endpoint or URL: before `?` values are escaped as path segments, after it as
+    /// query values. A segment that comes out empty, `.` or `..` because of its values would be
+    /// another endpoint: that is an error.
     pub fn render_endpoint(&self, scope: &Scope) -> Result<String, EvaluationError> {
         endpoint::render(&self.0.parts, &Environment::new(scope))
     }
 
-    /// The texts that its expressions give which name a value of the instance that `is_secret`, by the names that lead to it.
-    /// An expression that fails gives none.
-    pub fn secret_texts(&self, scope: &Scope, is_secret: &dyn Fn(&[String]) -> bool) -> Vec<String> {
+    /// The texts that its expressions give which name a value of the instance that `is_secret`, by
+    /// the names that lead to it. An expression that fails gives none.
+    pub fn secret_texts(
+        &self,
+        scope: &Scope,
+        is_secret: &dyn Fn(&[String]) -> bool,
+    ) -> Vec<String> {
         let mut texts = Vec::new();
-        self.0.secret_texts(&Environment::new(scope), is_secret, &mut texts);
+        self.0
+            .secret_texts(&Environment::new(scope), is_secret, &mut texts);
         texts
     }
 
@@ -131,7 +150,10 @@ impl Template {
 }
 
 impl Parts {
-    pub fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+    pub fn evaluate<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+    ) -> Result<Value<'s>, EvaluationError> {
         match self.parts.as_slice() {
             [Part::Expression(whole)] => whole.evaluate(environment),
             [Part::Literal(text)] => Ok(Value::plain(text.as_str())),
@@ -146,14 +168,30 @@ impl Parts {
         texts: &mut Vec<String>,
     ) {
         for part in &self.parts {
-            let Part::Expression(expression) = part else { continue };
-            if expression.references.instance_values.iter().any(|value| is_secret(&value.names)) {
-                texts.extend(expression.evaluate(environment).ok().map(|value| value.rendered().into_owned()));
+            let Part::Expression(expression) = part else {
+                continue;
+            };
+            if expression
+                .references
+                .instance_values
+                .iter()
+                .any(|value| is_secret(&value.names))
+            {
+                texts.extend(
+                    expression
+                        .evaluate(environment)
+                        .ok()
+                        .map(|value| value.rendered().into_owned()),
+                );
             }
         }
     }
 
-    fn render<'s>(&'s self, environment: &Environment<'s>, escape: Escape) -> Result<String, EvaluationError> {
+    fn render<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+        escape: Escape,
+    ) -> Result<String, EvaluationError> {
         let mut rendered = Growing::default();
         for part in &self.parts {
             match part {
@@ -166,7 +204,10 @@ impl Parts {
         Ok(rendered.into_text())
     }
 
-    fn render_complete<'s>(&'s self, environment: &Environment<'s>) -> Result<Option<String>, EvaluationError> {
+    fn render_complete<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+    ) -> Result<Option<String>, EvaluationError> {
         let mut rendered = Growing::default();
         for part in &self.parts {
             match part {
@@ -188,7 +229,9 @@ fn escaped(value: &Value, escape: Escape) -> String {
     let text = value.rendered();
     match escape {
         Escape::None => text.into_owned(),
-        Escape::PathSegment | Escape::QueryValue => utf8_percent_encode(&text, RESERVED).to_string(),
+        Escape::PathSegment | Escape::QueryValue => {
+            utf8_percent_encode(&text, RESERVED).to_string()
+        }
     }
 }
 

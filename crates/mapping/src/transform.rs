@@ -27,7 +27,10 @@ pub(crate) enum Transform {
     Now,
     Date(date::Format),
     Required,
-    Lookup { table: String, default: Option<Operand> },
+    Lookup {
+        table: String,
+        default: Option<Operand>,
+    },
     Default(Operand),
     String,
     Number,
@@ -38,7 +41,10 @@ pub(crate) enum Transform {
     Split(String),
     Join(String),
     Replace(String, String),
-    Substring { start: i64, length: Option<usize> },
+    Substring {
+        start: i64,
+        length: Option<usize>,
+    },
     Concat(Vec<Operand>),
     Length,
     First,
@@ -67,9 +73,14 @@ impl Transform {
             Self::Now => return Ok(Value::plain(environment.now.to_string())),
             Self::Default(operand) if value.is_missing() => return environment.operand(operand),
             Self::Required if value.is_missing() => {
-                return Err(EvaluationError::mapping(format!("a value is required, found {}", value.type_name())));
+                return Err(EvaluationError::mapping(format!(
+                    "a value is required, found {}",
+                    value.type_name()
+                )));
             }
-            Self::Lookup { table, default } => return lookup::lookup(value, table, default.as_ref(), environment),
+            Self::Lookup { table, default } => {
+                return lookup::lookup(value, table, default.as_ref(), environment);
+            }
             _ if value.is_missing() => return Ok(value.clone()),
             Self::Default(_) | Self::Required => return Ok(value.clone()),
             _ => {}
@@ -81,9 +92,15 @@ impl Transform {
         Ok(result)
     }
 
-    fn apply_to_present<'s>(&'s self, value: &Value<'s>, environment: &Environment<'s>) -> Applied<'s> {
+    fn apply_to_present<'s>(
+        &'s self,
+        value: &Value<'s>,
+        environment: &Environment<'s>,
+    ) -> Applied<'s> {
         match self {
-            Self::Now | Self::Default(_) | Self::Required | Self::Lookup { .. } => Ok(value.clone()),
+            Self::Now | Self::Default(_) | Self::Required | Self::Lookup { .. } => {
+                Ok(value.clone())
+            }
             Self::Decimal(places) => number::decimal(value, *places),
             Self::Number => number::number(value),
             Self::Integer => number::integer(value),
@@ -164,7 +181,11 @@ impl Transform {
     /// The values among its arguments.
     pub fn operands(&mut self) -> &mut [Operand] {
         match self {
-            Self::Default(operand) | Self::Lookup { default: Some(operand), .. } => std::slice::from_mut(operand),
+            Self::Default(operand)
+            | Self::Lookup {
+                default: Some(operand),
+                ..
+            } => std::slice::from_mut(operand),
             Self::Concat(operands) => operands,
             _ => &mut [],
         }

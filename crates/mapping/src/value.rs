@@ -42,10 +42,15 @@ impl<'s> Value<'s> {
     }
 
     /// A piece of `whole`: borrowed when that is.
-    pub(crate) fn from_part(whole: &Cow<'s, str>, part: impl for<'w> FnOnce(&'w str) -> Option<&'w str>) -> Self {
+    pub(crate) fn from_part(
+        whole: &Cow<'s, str>,
+        part: impl for<'w> FnOnce(&'w str) -> Option<&'w str>,
+    ) -> Self {
         match whole {
             Cow::Borrowed(whole) => part(whole).map_or(Self::Undefined, Self::from_json),
-            Cow::Owned(whole) => part(whole).map_or(Self::Undefined, |part| Self::from_owned_json(part.to_owned())),
+            Cow::Owned(whole) => part(whole).map_or(Self::Undefined, |part| {
+                Self::from_owned_json(part.to_owned())
+            }),
         }
     }
 
@@ -80,7 +85,9 @@ impl<'s> Value<'s> {
         match self {
             Self::Undefined | Self::Null => false,
             Self::Bool(value) => *value,
-            Self::Number(digits) => crate::decimal::Decimal::parse(digits).is_some_and(|number| !number.is_zero()),
+            Self::Number(digits) => {
+                crate::decimal::Decimal::parse(digits).is_some_and(|number| !number.is_zero())
+            }
             Self::String(Text::Raw(raw)) => raw.len() > 2,
             Self::String(Text::Plain(text)) => !text.is_empty(),
             Self::List(_) | Self::Object(_) => true,
@@ -113,7 +120,10 @@ impl<'s> Value<'s> {
             Self::Undefined | Self::Null => out.extend_from_slice(b"null"),
             Self::Bool(true) => out.extend_from_slice(b"true"),
             Self::Bool(false) => out.extend_from_slice(b"false"),
-            Self::Number(json) | Self::List(json) | Self::Object(json) | Self::String(Text::Raw(json)) => {
+            Self::Number(json)
+            | Self::List(json)
+            | Self::Object(json)
+            | Self::String(Text::Raw(json)) => {
                 out.extend_from_slice(json.as_bytes());
             }
             Self::String(Text::Plain(text)) => json::write_string(text, out),
@@ -124,9 +134,10 @@ impl<'s> Value<'s> {
     pub(crate) fn to_json(&self) -> Cow<'_, str> {
         match self {
             Self::Undefined => Cow::Borrowed("undefined"),
-            Self::Number(json) | Self::List(json) | Self::Object(json) | Self::String(Text::Raw(json)) => {
-                Cow::Borrowed(json)
-            }
+            Self::Number(json)
+            | Self::List(json)
+            | Self::Object(json)
+            | Self::String(Text::Raw(json)) => Cow::Borrowed(json),
             Self::Null | Self::Bool(_) | Self::String(Text::Plain(_)) => {
                 let mut out = Vec::new();
                 self.write_json(&mut out);
@@ -177,14 +188,31 @@ mod tests {
         for json in ["null", "false", r#""""#, "0", "-0", "0.00", "0e7", ""] {
             assert!(!Value::from_json(json).truthy(), "{json}");
         }
-        for json in ["true", r#"" ""#, r#""0""#, r#""false""#, "[]", "{}", "1e-400", "-1"] {
+        for json in [
+            "true",
+            r#"" ""#,
+            r#""0""#,
+            r#""false""#,
+            "[]",
+            "{}",
+            "1e-400",
+            "-1",
+        ] {
             assert!(Value::from_json(json).truthy(), "{json}");
         }
     }
 
     #[test]
     fn writes_back_what_it_read() {
-        for json in [r#""\u00e9\/""#, "1.10", "1e400", "9007199254740993", "[ 1, 2 ]", r#"{"b":1, "a":2}"#, "null"] {
+        for json in [
+            r#""\u00e9\/""#,
+            "1.10",
+            "1e400",
+            "9007199254740993",
+            "[ 1, 2 ]",
+            r#"{"b":1, "a":2}"#,
+            "null",
+        ] {
             let mut out = Vec::new();
             Value::from_json(json).write_json(&mut out);
             assert_eq!(out, json.as_bytes());

@@ -54,7 +54,8 @@ fn scope() -> Scope<'static> {
 /// The JSON that an expression gives; `undefined` when it gives none.
 #[track_caller]
 fn evaluate(expression: &str) -> Result<String, kanat_mapping::EvaluationError> {
-    let parsed = Expression::parse(expression).unwrap_or_else(|errors| panic!("{expression}: {errors:?}"));
+    let parsed =
+        Expression::parse(expression).unwrap_or_else(|errors| panic!("{expression}: {errors:?}"));
     let scope = scope();
     let value = parsed.evaluate(&scope)?;
     if value == Value::Undefined {
@@ -90,8 +91,8 @@ fn an_error_names_expression_transform_and_value() {
     assert_eq!(error.value.as_deref(), Some("\"Grüße\""));
     assert_eq!(
         error.to_string(),
-        "given \"Grüße\": expected a number or a numeric string: it is not a number, in the transform decimal of the \
-         expression `source.name | trim | decimal(2)`"
+        "given \"Grüße\": expected a number or a numeric string: it is not a number, in the \
+         transform decimal of the expression `source.name | trim | decimal(2)`"
     );
 }
 
@@ -107,7 +108,10 @@ fn an_error_shows_no_more_than_200_characters() {
 
 #[test]
 fn an_error_shows_no_secret_of_a_connector() {
-    for expression in ["instance.secret | decimal(2)", "source.name | concat(instance.secret) | number"] {
+    for expression in [
+        "instance.secret | decimal(2)",
+        "source.name | concat(instance.secret) | number",
+    ] {
         let error = evaluate(expression).unwrap_err();
         assert_eq!(error.value, None);
         assert!(!error.to_string().contains("hunter2"));
@@ -116,7 +120,10 @@ fn an_error_shows_no_secret_of_a_connector() {
 
 #[test]
 fn a_map_of_maps_serves_as_tables() {
-    let tables = HashMap::from([("t".to_owned(), HashMap::from([("k".to_owned(), "v".to_owned())]))]);
+    let tables = HashMap::from([(
+        "t".to_owned(),
+        HashMap::from([("k".to_owned(), "v".to_owned())]),
+    )]);
     assert_eq!(tables.lookup("t", "k"), Lookup::Value("v"));
     assert_eq!(tables.lookup("t", "x"), Lookup::NoKey);
     assert_eq!(tables.lookup("x", "k"), Lookup::NoTable);

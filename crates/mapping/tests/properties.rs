@@ -1,6 +1,8 @@
 //! What holds for every input: nothing panics, output is JSON, digits stay.
 
-use kanat_mapping::{Expression, FieldValue, JsonTemplate, Mapping, NoTables, Scope, Template, json};
+use kanat_mapping::{
+    Expression, FieldValue, JsonTemplate, Mapping, NoTables, Scope, Template, json,
+};
 use kanat_model::Timestamp;
 use proptest::prelude::*;
 
@@ -22,11 +24,18 @@ fn any_json() -> impl Strategy<Value = String> {
         string.clone(),
     ];
     scalar.prop_recursive(4, 40, 5, move |inner| {
-        let member = (prop_oneof![string.clone(), "[a-c]".prop_map(|key| format!("\"{key}\""))], inner.clone());
+        let member = (
+            prop_oneof![string.clone(), "[a-c]".prop_map(|key| format!("\"{key}\""))],
+            inner.clone(),
+        );
         prop_oneof![
-            prop::collection::vec(inner, 0..5).prop_map(|items| format!("[ {} ]", items.join(" , "))),
+            prop::collection::vec(inner, 0..5)
+                .prop_map(|items| format!("[ {} ]", items.join(" , "))),
             prop::collection::vec(member, 0..5).prop_map(|members| {
-                let members: Vec<_> = members.iter().map(|(key, value)| format!("{key} :\t{value}")).collect();
+                let members: Vec<_> = members
+                    .iter()
+                    .map(|(key, value)| format!("{key} :\t{value}"))
+                    .collect();
                 format!("{{{}}}", members.join(","))
             }),
         ]
@@ -35,9 +44,11 @@ fn any_json() -> impl Strategy<Value = String> {
 
 /// Expressions, most of which parse.
 fn any_expression() -> impl Strategy<Value = String> {
-    let path =
-        prop::collection::vec(prop::sample::select(vec![".a", ".b", ".c", "[0]", "[1]", "[*]", "['a b']"]), 0..4)
-            .prop_map(|steps| format!("source{}", steps.concat()));
+    let path = prop::collection::vec(
+        prop::sample::select(vec![".a", ".b", ".c", "[0]", "[1]", "[*]", "['a b']"]),
+        0..4,
+    )
+    .prop_map(|steps| format!("source{}", steps.concat()));
     let transform = prop::sample::select(vec![
         "decimal(2)",
         "decimal(0)",
@@ -84,10 +95,16 @@ fn any_expression() -> impl Strategy<Value = String> {
         "nonsense",
     ]);
     let pipe = (path, prop::collection::vec(transform, 0..4)).prop_map(|(path, transforms)| {
-        [vec![path], transforms.into_iter().map(str::to_owned).collect()].concat().join(" | ")
+        [
+            vec![path],
+            transforms.into_iter().map(str::to_owned).collect(),
+        ]
+        .concat()
+        .join(" | ")
     });
     pipe.prop_recursive(3, 12, 3, |inner| {
-        let operator = prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">=", "in", "and", "or"]);
+        let operator =
+            prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">=", "in", "and", "or"]);
         prop_oneof![
             (inner.clone(), operator, inner.clone())
                 .prop_map(|(left, sign, right)| format!("({left}) {sign} ({right})")),
@@ -98,7 +115,8 @@ fn any_expression() -> impl Strategy<Value = String> {
 }
 
 fn is_json(text: &[u8]) -> bool {
-    json::check(text, 4 * json::MAX_DEPTH).is_ok() && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+    json::check(text, 4 * json::MAX_DEPTH).is_ok()
+        && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 proptest! {

@@ -32,7 +32,8 @@ pub struct NewMessage {
     pub request: Bytes,
     /// Also the instant by which the time to live of the `dedupe` keys is counted.
     pub received_at: Timestamp,
-    /// Messages of one flow with one key are worked on one at a time, in the order of their appends.
+    /// Messages of one flow with one key are worked on one at a time, in the order of their
+    /// appends.
     pub ordering_key: Option<String>,
     /// If one of these is known to the flow already, nothing is stored.
     pub dedupe: Vec<Dedupe>,
@@ -56,13 +57,14 @@ pub struct Dedupe {
 pub enum Place {
     /// To the node that appends it, which runs it at once.
     Leased(BootId),
-    /// To the node that appends it, as [`Place::Leased`], because a caller of that node waits for it. Behind its ordering
-    /// key the message stays with that node ([`Appended::Awaited`]): no other one claims it before the lease ends or the
-    /// node gives it up.
+    /// To the node that appends it, as [`Place::Leased`], because a caller of that node waits for
+    /// it. Behind its ordering key the message stays with that node ([`Appended::Awaited`]): no
+    /// other one claims it before the lease ends or the node gives it up.
     Awaited(BootId),
     /// Into the backlog, due now, for any node to claim.
     Queued,
-    /// Into the backlog of a paused flow: shown as `held`, claimed by nobody until someone claims for that flow.
+    /// Into the backlog of a paused flow: shown as `held`, claimed by nobody until someone claims
+    /// for that flow.
     Held,
 }
 
@@ -73,18 +75,26 @@ pub enum Appended {
     Leased(Lease),
     /// A claim will find it: it was queued or held, or stands behind its ordering key.
     Waiting,
-    /// It stands behind its ordering key, and only the node that appended it may claim it ([`crate::Claim::awaited`]), or
-    /// give it up under this lease by [`crate::Outcome::Yield`] or as discarded.
+    /// It stands behind its ordering key, and only the node that appended it may claim it
+    /// ([`crate::Claim::awaited`]), or give it up under this lease by [`crate::Outcome::Yield`] or
+    /// as discarded.
     Awaited(Lease),
     /// A message with one of its keys is there already; nothing was stored.
     Duplicate(MessageId),
 }
 
 impl NewMessage {
-    /// Returns the lease of the first holder. Its token is the first event of the message, which is its place in the log.
+    /// Returns the lease of the first holder. Its token is the first event of the message, which is
+    /// its place in the log.
     pub(crate) fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
         let ordered = self.ordering_key.is_some();
-        Lease { message_id: self.id.clone(), seq, owner: owner.clone(), token: seq, ordered }
+        Lease {
+            message_id: self.id.clone(),
+            seq,
+            owner: owner.clone(),
+            token: seq,
+            ordered,
+        }
     }
 
     /// Returns when it is due by the clock of waits, which is at once: with the age that it has.

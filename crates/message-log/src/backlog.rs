@@ -10,8 +10,8 @@ pub struct Backlog {
     pub messages: u64,
     /// Sum of [`crate::NewMessage::stored_bytes`] of these messages.
     pub bytes: u64,
-    /// Instant since which the oldest message waits whose first attempt has not ended, by the clock of
-    /// waits: it became due then, or a node took it up. Messages that are held, are retried, are due
-    /// later or stand behind an ordering key are left out.
+    /// Instant since which the oldest message waits whose first attempt has not ended, by the clock
+    /// of waits: it became due then, or a node took it up. Messages that are held, are retried, are
+    /// due later or stand behind an ordering key are left out.
     pub oldest: Option<Timestamp>,
 }

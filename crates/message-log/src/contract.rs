@@ -1,5 +1,5 @@
-//! What every message log promises, as a suite that each implementation is put through: `message_log_contract!` with a
-//! [`Harness`] makes one test of every promise.
+//! What every message log promises, as a suite that each implementation is put through:
+//! `message_log_contract!` with a [`Harness`] makes one test of every promise.
 
 mod append;
 mod backlog;

@@ -20,10 +20,16 @@ pub enum Error {
     #[error("{0}")]
     State(kanat_model::Error),
     /// The file was written by a newer build.
-    #[error("the message log has schema version {found}, this build knows up to {known}: start a newer build")]
+    #[error(
+        "the message log has schema version {found}, this build knows up to {known}: start a \
+         newer build"
+    )]
     NewerSchema { found: i64, known: i64 },
     /// The journal beside the file was written by another build.
-    #[error("{0} was written by another build, which alone can read it: start that build, and stop it again")]
+    #[error(
+        "{0} was written by another build, which alone can read it: start that build, and stop it \
+         again"
+    )]
     UnknownJournal(String),
     /// Something that does not pass by waiting.
     #[error("the message log failed: {0}")]
@@ -33,8 +39,12 @@ pub enum Error {
 impl From<Error> for kanat_model::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Full | Error::Disk(_) => Self::unavailable("the message log is full, try again later"),
-            Error::Unavailable(_) => Self::unavailable("the message log is not available, try again later"),
+            Error::Full | Error::Disk(_) => {
+                Self::unavailable("the message log is full, try again later")
+            }
+            Error::Unavailable(_) => {
+                Self::unavailable("the message log is not available, try again later")
+            }
             Error::NotFound(id) => Self::not_found("message", id),
             Error::State(error) => error,
             Error::NewerSchema { .. } | Error::UnknownJournal(_) | Error::Other(_) => {

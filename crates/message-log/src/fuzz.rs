@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets to what reads files that may be damaged. Each panics where a promise does
-//! not hold, and at nothing else.
+//! Doors for the fuzz targets to what reads files that may be damaged. Each panics where a promise
+//! does not hold, and at nothing else.
 
 use crate::sqlite::fuzz;
 
@@ -9,8 +9,8 @@ pub fn journal_record(input: &[u8]) {
     fuzz::record(input);
 }
 
-/// Reads what stands in the file of a journal, behind a header that is whole. Lines of the input are
-/// written as records before it, and are found again.
+/// Reads what stands in the file of a journal, behind a header that is whole. Lines of the input
+/// are written as records before it, and are found again.
 pub fn journal_file(input: &[u8]) {
     fuzz::file(input);
 }

@@ -20,44 +20,68 @@ const MAX_BYTES: usize = 256;
 /// The key that a flow's `idempotency_key` gave.
 pub fn idempotency(key: String) -> Dedupe {
     // Flows and senders choose their keys apart from each other, so these must not meet.
-    Dedupe { key: format!("key:{}", bounded(key)), ttl: IDEMPOTENCY_WINDOW }
+    Dedupe {
+        key: format!("key:{}", bounded(key)),
+        ttl: IDEMPOTENCY_WINDOW,
+    }
 }
 
 /// The id under which a sender delivers, remembered for `window`.
 pub fn delivery(id: String, window: Duration) -> Dedupe {
-    Dedupe { key: format!("delivery:{}", bounded(id)), ttl: window }
+    Dedupe {
+        key: format!("delivery:{}", bounded(id)),
+        ttl: window,
+    }
 }
 
 /// What a consumer of a published API knows a call by.
 pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
     // The length keeps a name that an issuer gave from running into the key behind it.
     let key = bounded(format!("{}:{consumer}:{key}", consumer.len()));
-    Dedupe { key: format!("call:{api}:{key}"), ttl: IDEMPOTENCY_WINDOW }
+    Dedupe {
+        key: format!("call:{api}:{key}"),
+        ttl: IDEMPOTENCY_WINDOW,
+    }
 }
 
 /// The key of a call of the management API that came with an idempotency key.
 pub fn management(call: &str) -> Dedupe {
-    Dedupe { key: format!("management:{call}"), ttl: IDEMPOTENCY_WINDOW }
+    Dedupe {
+        key: format!("management:{call}"),
+        ttl: IDEMPOTENCY_WINDOW,
+    }
 }
 
 /// A due time of a schedule, remembered for `window`.
 pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
-    Dedupe { key: format!("schedule:{id}:{}", due.as_millis()), ttl: window }
+    Dedupe {
+        key: format!("schedule:{id}:{}", due.as_millis()),
+        ttl: window,
+    }
 }
 
 /// A record of a batch job by its place, remembered for `window`.
 pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe {
-    Dedupe { key: format!("batch:{job}:{position}"), ttl: window }
+    Dedupe {
+        key: format!("batch:{job}:{position}"),
+        ttl: window,
+    }
 }
 
 /// What a record holds when a poll takes it in for the n-th time, until it is noted as seen.
 pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
-    Dedupe { key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())), ttl: POLL_WINDOW }
+    Dedupe {
+        key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())),
+        ttl: POLL_WINDOW,
+    }
 }
 
 /// A record by its place in a cycle of a poll, until the page is done.
 pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> Dedupe {
-    Dedupe { key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()), ttl: POLL_WINDOW }
+    Dedupe {
+        key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()),
+        ttl: POLL_WINDOW,
+    }
 }
 
 /// The key that a flow's `ordering_key` gave.
@@ -66,7 +90,11 @@ pub fn ordering(key: String) -> String {
 }
 
 fn bounded(key: String) -> String {
-    if key.len() <= MAX_BYTES { key } else { format!("sha256:{}", hex::encode(Sha256::digest(key.as_bytes()))) }
+    if key.len() <= MAX_BYTES {
+        key
+    } else {
+        format!("sha256:{}", hex::encode(Sha256::digest(key.as_bytes())))
+    }
 }
 
 #[cfg(test)]
@@ -75,15 +103,24 @@ mod tests {
 
     #[test]
     fn keys_of_flows_and_senders_never_meet_and_none_is_long() {
-        assert_ne!(idempotency("a".to_owned()).key, delivery("a".to_owned(), Duration::ZERO).key);
+        assert_ne!(
+            idempotency("a".to_owned()).key,
+            delivery("a".to_owned(), Duration::ZERO).key
+        );
         let long = ordering("x".repeat(10_000));
-        assert!(long.len() < 100 && long != ordering("x".repeat(10_001)), "{long}");
+        assert!(
+            long.len() < 100 && long != ordering("x".repeat(10_001)),
+            "{long}"
+        );
         assert_eq!(ordering("customer-7".to_owned()), "customer-7");
     }
 
     #[test]
     fn calls_of_two_consumers_never_meet() {
-        assert_ne!(call("orders", "shop", "eu:7").key, call("orders", "shop:eu", "7").key);
+        assert_ne!(
+            call("orders", "shop", "eu:7").key,
+            call("orders", "shop:eu", "7").key
+        );
         assert!(call("orders", &"x".repeat(10_000), "7").key.len() < 100);
     }
 }

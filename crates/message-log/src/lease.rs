@@ -5,8 +5,9 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Trigger;
 
-/// The right to work on one message. It ends when the message is settled, or when another node claims the message
-/// because the owner's lease ran out; what is written under it after that is refused.
+/// The right to work on one message. It ends when the message is settled, or when another node
+/// claims the message because the owner's lease ran out; what is written under it after that is
+/// refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub message_id: MessageId,
@@ -27,10 +28,12 @@ pub struct NodeLease {
     pub(crate) known: Known,
 }
 
-/// What the owner of a lease wrote into it last. A log that says less is an earlier copy of the one that was written.
+/// What the owner of a lease wrote into it last. A log that says less is an earlier copy of the one
+/// that was written.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// The epoch of the log when the lease was opened; `None` in a log that cannot change its past while it is open.
+    /// The epoch of the log when the lease was opened; `None` in a log that cannot change its past
+    /// while it is open.
     pub epoch: Option<EpochId>,
     /// Which incarnation of the database it was; empty where the database does not tell.
     pub incarnation: String,
@@ -58,7 +61,8 @@ pub enum Renewed {
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub owner: BootId,
-    /// How many messages of which flows; others are left alone. A flow that is paused or busy is simply not named.
+    /// How many messages of which flows; others are left alone. A flow that is paused or busy is
+    /// simply not named.
     pub rooms: Vec<Room>,
     /// Messages that this owner awaits. Those whose turn has come are taken before all others.
     pub awaited: Vec<Awaited>,

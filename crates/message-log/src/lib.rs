@@ -1,14 +1,16 @@
-//! The message log: what was accepted, what became of it, and who may work on it now. A trait, its implementations
-//! on SQLite and PostgreSQL, and the suite that both pass. It knows nothing of flows beyond their ids.
+//! The message log: what was accepted, what became of it, and who may work on it now. A trait, its
+//! implementations on SQLite and PostgreSQL, and the suite that both pass. It knows nothing of
+//! flows beyond their ids.
 //!
-//! The happy path is two grouped writes and no read: [`MessageLog::append`] inserts the message already leased to the
-//! node that received it, [`MessageLog::settle`] writes what became of it. Everything else (retries that are due,
-//! messages of a node that died, messages behind an ordering key or a paused flow) is found with
-//! [`MessageLog::waiting`] and taken with [`MessageLog::claim`]. What was over before it could be stored comes in by
+//! The happy path is two grouped writes and no read: [`MessageLog::append`] inserts the message
+//! already leased to the node that received it, [`MessageLog::settle`] writes what became of it.
+//! Everything else (retries that are due, messages of a node that died, messages behind an ordering
+//! key or a paused flow) is found with [`MessageLog::waiting`] and taken with
+//! [`MessageLog::claim`]. What was over before it could be stored comes in by
 //! [`MessageLog::append_tried`], many messages in one write.
 //!
-//! Operations that have not been answered yet have no order among each other, except that appends with one ordering key,
-//! or with one key of repeats, keep theirs.
+//! Operations that have not been answered yet have no order among each other, except that appends
+//! with one ordering key, or with one key of repeats, keep theirs.
 
 pub mod append;
 pub mod backlog;

@@ -18,7 +18,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Received before it.
     pub until: Option<Timestamp>,
-    /// Plain text in payload, id or error, in any case of letters; in a payload as people see it, without JSON's escapes.
+    /// Plain text in payload, id or error, in any case of letters; in a payload as people see it,
+    /// without JSON's escapes.
     pub search: Option<String>,
     /// Only these, when any are given; at most [`Filter::MAX_IDS`].
     pub ids: Vec<MessageId>,
@@ -29,7 +30,15 @@ impl Filter {
 
     /// All messages of a flow.
     pub fn flow(tenant: Tenant, flow_id: FlowId) -> Self {
-        Self { tenant, flow_id, statuses: Vec::new(), since: None, until: None, search: None, ids: Vec::new() }
+        Self {
+            tenant,
+            flow_id,
+            statuses: Vec::new(),
+            since: None,
+            until: None,
+            search: None,
+            ids: Vec::new(),
+        }
     }
 }
 
@@ -54,7 +63,15 @@ pub struct EnvironmentFilter {
 impl EnvironmentFilter {
     /// All messages of an environment.
     pub fn all(tenant: Tenant) -> Self {
-        Self { tenant, flow_id: None, statuses: Vec::new(), paused: Vec::new(), since: None, until: None, search: None }
+        Self {
+            tenant,
+            flow_id: None,
+            statuses: Vec::new(),
+            paused: Vec::new(),
+            since: None,
+            until: None,
+            search: None,
+        }
     }
 
     /// Whether it finds dead letters and retries only, which have an index of their own.
@@ -69,7 +86,8 @@ impl EnvironmentFilter {
 pub enum Position {
     /// So many from so far on, newest first.
     Page(Page),
-    /// What follows the last message of the page before; messages that arrive meanwhile do not shift it.
+    /// What follows the last message of the page before; messages that arrive meanwhile do not
+    /// shift it.
     After { cursor: Cursor, limit: u32 },
 }
 
@@ -93,18 +111,19 @@ pub struct MessagePage {
 }
 
 impl MessagePage {
-    /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after one message at least, and
-    /// says where the next begins.
+    /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after
+    /// one message at least, and says where the next begins.
     pub const BYTES: u64 = 32 << 20;
 
-    /// How many of the messages that have so many bytes, in their order, go on one page of at most `limit`.
+    /// How many of the messages that have so many bytes, in their order, go on one page of at most
+    /// `limit`.
     pub(crate) fn fitting(sizes: &[u64], limit: u32) -> u32 {
         fitting(sizes.iter().copied(), Self::BYTES, limit)
     }
 }
 
-/// Returns how many of the things that have so many bytes, in their order, have `room` together: one at least, and at most
-/// `limit`.
+/// Returns how many of the things that have so many bytes, in their order, have `room` together:
+/// one at least, and at most `limit`.
 pub(crate) fn fitting(sizes: impl Iterator<Item = u64>, mut room: u64, limit: u32) -> u32 {
     let fits = |size: &u64| {
         let fits = *size <= room;
@@ -118,7 +137,10 @@ pub(crate) fn fitting(sizes: impl Iterator<Item = u64>, mut room: u64, limit: u3
 impl Cursor {
     /// The messages of the log before that of `seq`.
     pub(crate) fn below(seq: i64) -> Self {
-        Self { received_at: Timestamp::from_millis(0), seq }
+        Self {
+            received_at: Timestamp::from_millis(0),
+            seq,
+        }
     }
 
     /// As text without special characters.
@@ -131,13 +153,17 @@ impl Cursor {
         let (received_at, seq) = text.split_once('-')?;
         let received_at = i64::from_str_radix(received_at, 16).ok()?;
         let seq = i64::from_str_radix(seq, 16).ok()?;
-        Some(Self { received_at: Timestamp::from_millis(received_at), seq })
+        Some(Self {
+            received_at: Timestamp::from_millis(received_at),
+            seq,
+        })
     }
 }
 
 /// Refuses a search text that is longer than one may be.
 pub(crate) fn check_search(text: Option<&str>) -> Result<(), Error> {
-    text.map_or(Ok(()), kanat_model::search::check).map_err(Error::State)
+    text.map_or(Ok(()), kanat_model::search::check)
+        .map_err(Error::State)
 }
 
 #[cfg(test)]
@@ -162,7 +188,10 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back() {
-        let cursor = Cursor { received_at: Timestamp::from_millis(1_769_847_300_123), seq: 77 };
+        let cursor = Cursor {
+            received_at: Timestamp::from_millis(1_769_847_300_123),
+            seq: 77,
+        };
         assert_eq!(Cursor::parse(&cursor.to_text()), Some(cursor));
         assert_eq!(Cursor::parse("x"), None);
         assert_eq!(Cursor::parse("1-"), None);

@@ -10,9 +10,10 @@ use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd,
-    Message, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed,
-    SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery,
+    Filter, FlowEnd, Message, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
+    PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement,
+    StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -23,27 +24,32 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// Keeps a message. [`Error::Full`] at once, without waiting, when the queue is full.
     async fn append(&self, message: NewMessage) -> Result<Appended, Error>;
 
-    /// Keeps messages together with their first attempts, all or none of them. Waits for room in the queue.
+    /// Keeps messages together with their first attempts, all or none of them. Waits for room in
+    /// the queue.
     async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error>;
 
-    /// Writes the end of an attempt, unless the lease is no longer good. Waits for room in the queue.
+    /// Writes the end of an attempt, unless the lease is no longer good. Waits for room in the
+    /// queue.
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error>;
 
-    /// Keeps the output of a step with its message, unless the lease is no longer good; the same name replaces.
+    /// Keeps the output of a step with its message, unless the lease is no longer good; the same
+    /// name replaces.
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error>;
 
-    /// Takes what waits, within the room of each flow: what is due, oldest first, and what a dead node left behind.
+    /// Takes what waits, within the room of each flow: what is due, oldest first, and what a dead
+    /// node left behind.
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, Error>;
 
-    /// The flows that have something for [`Self::claim`] now or at a later instant, in the order of their ids.
+    /// The flows that have something for [`Self::claim`] now or at a later instant, in the order of
+    /// their ids.
     async fn waiting(&self) -> Result<Vec<Waiting>, Error>;
 
-    /// Returns the backlog of every flow that has one, in the order of their ids. Takes time that grows
-    /// with the number of unfinished messages.
+    /// Returns the backlog of every flow that has one, in the order of their ids. Takes time that
+    /// grows with the number of unfinished messages.
     async fn backlog(&self) -> Result<Vec<Backlog>, Error>;
 
-    /// Woken when an event was written or something may have become claimable. What becomes claimable by the passing
-    /// of time alone (a due instant, the end of a lease) wakes nobody.
+    /// Woken when an event was written or something may have become claimable. What becomes
+    /// claimable by the passing of time alone (a due instant, the end of a lease) wakes nobody.
     fn changed(&self) -> watch::Receiver<u64>;
 
     /// Woken when something may have become claimable; [`Self::changed`] may be woken more often.
@@ -51,11 +57,18 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
         self.changed()
     }
 
-    /// Begins a lease: what `owner` holds is safe from others until it ends. Earlier boots of the same node are dead
-    /// at once, and what they held can be claimed: the caller vouches that no other process runs as this node.
-    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease, Error>;
+    /// Begins a lease: what `owner` holds is safe from others until it ends. Earlier boots of the
+    /// same node are dead at once, and what they held can be claimed: the caller vouches that no
+    /// other process runs as this node.
+    async fn open_lease(
+        &self,
+        owner: &BootId,
+        node: &NodeId,
+        ttl: Duration,
+    ) -> Result<NodeLease, Error>;
 
-    /// Begins the time of the lease anew, unless it has ended or the log has another past than when it was opened.
+    /// Begins the time of the lease anew, unless it has ended or the log has another past than when
+    /// it was opened.
     async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error>;
 
     /// Ends a lease: what `owner` still holds can be claimed by others at once.
@@ -74,7 +87,11 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error>;
 
     /// Those of these records that a flow has seen.
-    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error>;
+    async fn seen_records(
+        &self,
+        flow_id: &FlowId,
+        ids: &[String],
+    ) -> Result<Vec<SeenRecord>, Error>;
 
     /// Notes that a flow has seen these records; of one id the last counts.
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error>;
@@ -88,15 +105,20 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// The flows that were ever polled and not forgotten, in the order of their ids.
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error>;
 
-    /// Forgets some of what a flow has seen or, when nothing is left of that, its poll. `true` when there is more to do.
+    /// Forgets some of what a flow has seen or, when nothing is left of that, its poll. `true` when
+    /// there is more to do.
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error>;
 
     /// Messages of one flow, newest first.
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error>;
 
-    /// Messages of an environment, the last of the log first. A call looks at a bounded part of the log: a page may have fewer
-    /// messages than asked for, or none, and say where the next begins.
-    async fn list_environment(&self, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, Error>;
+    /// Messages of an environment, the last of the log first. A call looks at a bounded part of the
+    /// log: a page may have fewer messages than asked for, or none, and say where the next begins.
+    async fn list_environment(
+        &self,
+        filter: &EnvironmentFilter,
+        position: Position,
+    ) -> Result<MessagePage, Error>;
 
     /// One message.
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error>;
@@ -107,16 +129,22 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// All that happened to a message, from its arrival on; empty when there is no such message.
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error>;
 
-    /// A dead letter goes back into the backlog, with as many attempts as it had at first, under `flow_version` when
-    /// one is given. With an ordering key it waits for the message of that key that is being worked on, then goes
-    /// before the later ones that wait.
-    async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error>;
+    /// A dead letter goes back into the backlog, with as many attempts as it had at first, under
+    /// `flow_version` when one is given. With an ordering key it waits for the message of that key
+    /// that is being worked on, then goes before the later ones that wait.
+    async fn retry(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+        flow_version: Option<u32>,
+    ) -> Result<(), Error>;
 
     /// A dead letter, or a message that waits, needs no delivery any more.
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error>;
 
-    /// Ends the messages of a flow that wait (`received`, `retrying`, `held`) as discarded with `failure`, as many as fit
-    /// into one transaction. Messages that a node holds are left to that node.
+    /// Ends the messages of a flow that wait (`received`, `retrying`, `held`) as discarded with
+    /// `failure`, as many as fit into one transaction. Messages that a node holds are left to that
+    /// node.
     async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error>;
 
     /// Events in their order. Reads a bounded stretch of the log at a time.
@@ -125,8 +153,9 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// The last event written; a stream that wants only news begins after it.
     async fn last_event(&self) -> Result<i64, Error>;
 
-    /// Drops what was received and finished before `older_than`, gives the room back to the disk, and drops plans
-    /// that nothing needs any more. Says how many messages went. Unfinished messages stay, however old.
+    /// Drops what was received and finished before `older_than`, gives the room back to the disk,
+    /// and drops plans that nothing needs any more. Says how many messages went. Unfinished
+    /// messages stay, however old.
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error>;
 
     /// Returns whether the log has no message.

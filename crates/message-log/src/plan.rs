@@ -15,9 +15,14 @@ impl SavedPlan {
     /// The version under which the end of a flow is saved. It is greater than that of any plan.
     pub const END: u32 = u32::MAX;
 
-    /// The mark of a flow that is deleted: its messages are not to be run under any plan. `deletion` says by which change.
+    /// The mark of a flow that is deleted: its messages are not to be run under any plan.
+    /// `deletion` says by which change.
     pub fn end(flow_id: FlowId, deletion: Bytes) -> Self {
-        Self { flow_id, version: Self::END, body: deletion }
+        Self {
+            flow_id,
+            version: Self::END,
+            body: deletion,
+        }
     }
 }
 

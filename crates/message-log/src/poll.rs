@@ -1,5 +1,5 @@
-//! What nodes know together of a flow that polls: who polls it now, when it is due, what its last poll left behind, and
-//! which records it has seen. What the state says is the nodes' own affair.
+//! What nodes know together of a flow that polls: who polls it now, when it is due, what its last
+//! poll left behind, and which records it has seen. What the state says is the nodes' own affair.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;

@@ -1,5 +1,6 @@
-//! What all nodes together know of the limits of consumer keys and of connectors: how much of a key's bucket each of them
-//! holds, how much of a day's limit is spent, and how often the key was used. How the limits hold is in [`ledger`].
+//! What all nodes together know of the limits of consumer keys and of connectors: how much of a
+//! key's bucket each of them holds, how much of a day's limit is spent, and how often the key was
+//! used. How the limits hold is in [`ledger`].
 
 mod key;
 pub mod ledger;
@@ -18,10 +19,12 @@ pub use rate::{Period, Rate};
 /// Tokens are counted in millionths.
 pub const TOKEN: u64 = 1_000_000;
 
-/// A share of a bucket is its holder's for so long after it was asked for; a holder that is silent loses it.
+/// A share of a bucket is its holder's for so long after it was asked for; a holder that is silent
+/// loses it.
 pub const LEASE: Duration = Duration::from_secs(3);
 
-/// A connector that nobody called for so long has a full bucket, whatever its rate, and need not be remembered.
+/// A connector that nobody called for so long has a full bucket, whatever its rate, and need not be
+/// remembered.
 pub(crate) const CONNECTORS_KEPT: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// Most keys of one exchange: it is one transaction, and messages are not to wait for a long one.
@@ -33,8 +36,9 @@ pub trait Quotas: Send + Sync {
     /// Whether other processes may use the same log. One that is alone need not ask it.
     fn is_shared(&self) -> bool;
 
-    /// Takes back what a node no longer needs, gives what it asks for as far as it is there, and adds up what was used:
-    /// all of it or nothing. One without asks only tells how many nodes there are.
+    /// Takes back what a node no longer needs, gives what it asks for as far as it is there, and
+    /// adds up what was used: all of it or nothing. One without asks only tells how many nodes
+    /// there are.
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error>;
 
     /// How often these consumer keys were used; those that never were are left out.
@@ -49,7 +53,8 @@ pub struct Exchange {
     pub owner: BootId,
     /// How long ago the boot began: by then every earlier one had ended.
     pub boot_age: Duration,
-    /// Grows with every exchange of the owner. One whose outcome is not known is sent again under the same number.
+    /// Grows with every exchange of the owner. One whose outcome is not known is sent again under
+    /// the same number.
     pub turn: i64,
     /// At most [`MOST_ASKS`], each of another key.
     pub asks: Vec<Ask>,
@@ -66,13 +71,15 @@ pub struct Ask {
     /// Calls that wait to be let in, and how many of them bring a token of the node's own.
     pub calls: u32,
     pub own: u32,
-    /// The share of the bucket that the node still holds, and the tokens that it gives back with the rest, in millionths.
+    /// The share of the bucket that the node still holds, and the tokens that it gives back with
+    /// the rest, in millionths.
     pub held: u32,
     pub tokens_back: u64,
-    /// The share that the node would like when others are there; alone it is given all. `None` gives up what it holds.
+    /// The share that the node would like when others are there; alone it is given all. `None`
+    /// gives up what it holds.
     pub wanted: Option<u32>,
-    /// The day of the allowance, counted from 1970, of which `day_back` calls are given back and `day_owed` were let in
-    /// beyond it, while the store was away.
+    /// The day of the allowance, counted from 1970, of which `day_back` calls are given back and
+    /// `day_owed` were let in beyond it, while the store was away.
     pub day: i64,
     pub day_back: u64,
     pub day_owed: u64,
@@ -116,7 +123,8 @@ pub enum Exchanged {
         /// One for each ask, in the same order.
         gains: Vec<Gain>,
     },
-    /// It had taken effect before; what it gave is not known any more, and returns when its lease has run out.
+    /// It had taken effect before; what it gave is not known any more, and returns when its lease
+    /// has run out.
     Repeated,
 }
 
@@ -125,7 +133,8 @@ pub enum Exchanged {
 pub struct Gain {
     /// Of the calls that wait, so many may go.
     pub admitted: u32,
-    /// The share that the node holds now, and the tokens that came with what was added, in millionths.
+    /// The share that the node holds now, and the tokens that came with what was added, in
+    /// millionths.
     pub share: u32,
     pub tokens: u64,
     /// What it should hold; when that is less, it is to give the rest back.
@@ -136,7 +145,8 @@ pub struct Gain {
     pub allowance: u64,
     /// Calls of that day that are left to all.
     pub day_left: u64,
-    /// Tokens that are left to all, in millionths, and when there will be a whole one; `None` when none will come.
+    /// Tokens that are left to all, in millionths, and when there will be a whole one; `None` when
+    /// none will come.
     pub pool: u64,
     pub next_token: Option<Duration>,
 }

@@ -37,7 +37,8 @@ pub enum Outcome {
     },
     /// Given back undone to wait for its turn in its ordering key, for any node to claim then.
     Yield,
-    /// Given back undone, and held for the reason in `failure`: the holder cannot run it, and another node may.
+    /// Given back undone, and held for the reason in `failure`: the holder cannot run it, and
+    /// another node may.
     Hold {
         due: Timestamp,
     },
@@ -48,7 +49,8 @@ pub enum Outcome {
 #[must_use]
 pub enum Settled {
     Done,
-    /// The lease was no longer good: someone else holds or has settled the message. Nothing was written.
+    /// The lease was no longer good: someone else holds or has settled the message. Nothing was
+    /// written.
     Fenced,
 }
 

@@ -70,13 +70,14 @@ use self::writer::{Room, Writer};
 use crate::lease::Known;
 use crate::tried::Row;
 use crate::{
-    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged,
-    Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
-    PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant,
-    TraceRecord, Tried, Waiting,
+    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery,
+    Exchange, Exchanged, Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage,
+    NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed, SavedPlan,
+    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
-/// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
+/// A message log in one file. One process at a time may have it open; it is for the caller to see
+/// to that.
 pub struct SqliteLog {
     queue: Queue,
     reader: SqlitePool,
@@ -88,7 +89,8 @@ pub struct SqliteLog {
 }
 
 impl SqliteLog {
-    /// Opens the file, which is made when it is missing and brought up to this build's schema when it is older.
+    /// Opens the file, which is made when it is missing and brought up to this build's schema when
+    /// it is older.
     ///
     /// Errors when a newer build wrote it, or when it cannot be opened.
     pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
@@ -96,22 +98,46 @@ impl SqliteLog {
     }
 
     async fn start(path: &Path, options: Options, syncs: Syncs) -> Result<Self, Error> {
-        let (file, write) = (path.to_owned(), options.clone());
+        let file = path.to_owned();
+        let write = options.clone();
         let opened = tokio::task::spawn_blocking(move || connect(&file, &write, syncs)).await;
-        let Opened { conn, checkpoints, mover, intake, files, reserve, last_seq } =
-            opened.map_err(|error| Error::Other(error.to_string()))??;
+        let Opened {
+            conn,
+            checkpoints,
+            mover,
+            intake,
+            files,
+            reserve,
+            last_seq,
+        } = opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
         let reader = options.reading(path).await?;
         let inbox = Arc::new(Inbox::default());
-        let room = Room { watch: Watch::new(files.clone()), reserve };
-        let writer =
-            Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, room, options.durability);
+        let room = Room {
+            watch: Watch::new(files.clone()),
+            reserve,
+        };
+        let writer = Writer::new(
+            checkpoints,
+            Arc::clone(&inbox),
+            Arc::clone(&shared),
+            intake,
+            room,
+            options.durability,
+        );
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || mover.run());
         tasks.close();
         let queue = Queue::new(inbox, options.queue, options.queue_bytes);
-        Ok(Self { queue, reader, shared, files, claims: Mutex::new(()), tasks })
+        Ok(Self {
+            queue,
+            reader,
+            shared,
+            files,
+            claims: Mutex::new(()),
+            tasks,
+        })
     }
 
     /// The tables, with everything in them that was answered before.
@@ -157,7 +183,15 @@ fn connect(path: &Path, options: &Options, syncs: Syncs) -> Result<Opened, Error
     let (checkpoints, mover) = checkpoint::start(&conn, path, options, syncs)?;
     let files = Files::open(&[path.to_owned(), intake::beside(path), ahead_of(path)]);
     let reserve = Reserve::open(path);
-    Ok(Opened { conn, checkpoints, mover, intake, files, reserve, last_seq })
+    Ok(Opened {
+        conn,
+        checkpoints,
+        mover,
+        intake,
+        files,
+        reserve,
+        last_seq,
+    })
 }
 
 /// The write-ahead log of a file.
@@ -178,7 +212,11 @@ impl Quotas for SqliteLog {
         if exchange.asks.is_empty() {
             return quota::look(&self.reader).await;
         }
-        match self.queue.submit(Work::Exchange(Box::new(exchange.clone()))).await? {
+        match self
+            .queue
+            .submit(Work::Exchange(Box::new(exchange.clone())))
+            .await?
+        {
             Effect::Exchanged(exchanged) => Ok(exchanged),
             other => Err(unexpected(&other)),
         }
@@ -192,7 +230,11 @@ impl Quotas for SqliteLog {
 #[async_trait::async_trait]
 impl MessageLog for SqliteLog {
     async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
-        match self.queue.try_submit(Work::Append(Box::new(message))).await? {
+        match self
+            .queue
+            .try_submit(Work::Append(Box::new(message)))
+            .await?
+        {
             Effect::Appended(appended) => Ok(appended),
             other => Err(unexpected(&other)),
         }
@@ -207,7 +249,8 @@ impl MessageLog for SqliteLog {
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        self.settled(Work::Settle(Box::new(settle::change(settlement)?))).await
+        self.settled(Work::Settle(Box::new(settle::change(settlement)?)))
+            .await
     }
 
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error> {
@@ -235,10 +278,24 @@ impl MessageLog for SqliteLog {
         self.shared.claimable()
     }
 
-    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease, Error> {
+    async fn open_lease(
+        &self,
+        owner: &BootId,
+        node: &NodeId,
+        ttl: Duration,
+    ) -> Result<NodeLease, Error> {
         let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        self.done(Work::OpenLease { owner: owner.clone(), node: node.clone(), ttl_ms }).await?;
-        Ok(NodeLease { owner: owner.clone(), node: node.clone(), known: Known::default() })
+        self.done(Work::OpenLease {
+            owner: owner.clone(),
+            node: node.clone(),
+            ttl_ms,
+        })
+        .await?;
+        Ok(NodeLease {
+            owner: owner.clone(),
+            node: node.clone(),
+            known: Known::default(),
+        })
     }
 
     /// No other process can put another file in the place of the one that is open.
@@ -262,7 +319,11 @@ impl MessageLog for SqliteLog {
     }
 
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
-        match self.queue.submit(Work::ClaimPoll(Box::new(claim.clone()))).await? {
+        match self
+            .queue
+            .submit(Work::ClaimPoll(Box::new(claim.clone())))
+            .await?
+        {
             Effect::Polled(claimed) => Ok(claimed),
             other => Err(unexpected(&other)),
         }
@@ -272,16 +333,28 @@ impl MessageLog for SqliteLog {
         self.settled(Work::KeepPoll(Box::new(poll.clone()))).await
     }
 
-    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
+    async fn seen_records(
+        &self,
+        flow_id: &FlowId,
+        ids: &[String],
+    ) -> Result<Vec<SeenRecord>, Error> {
         poll::seen(&self.reader, flow_id, ids).await
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.done(Work::NoteRecords { flow_id: flow_id.clone(), records }).await
+        self.done(Work::NoteRecords {
+            flow_id: flow_id.clone(),
+            records,
+        })
+        .await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.done(Work::ForgetRecords { flow_id: flow_id.clone(), before }).await
+        self.done(Work::ForgetRecords {
+            flow_id: flow_id.clone(),
+            before,
+        })
+        .await
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
@@ -303,7 +376,11 @@ impl MessageLog for SqliteLog {
         list::list(self.tables().await?, filter, position).await
     }
 
-    async fn list_environment(&self, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, Error> {
+    async fn list_environment(
+        &self,
+        filter: &EnvironmentFilter,
+        position: Position,
+    ) -> Result<MessagePage, Error> {
         list_environment::list(self.tables().await?, filter, position).await
     }
 
@@ -319,16 +396,33 @@ impl MessageLog for SqliteLog {
         read::trace(self.tables().await?, tenant, id).await
     }
 
-    async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
-        self.done(Work::Retry { tenant: tenant.clone(), id: id.clone(), flow_version }).await
+    async fn retry(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+        flow_version: Option<u32>,
+    ) -> Result<(), Error> {
+        self.done(Work::Retry {
+            tenant: tenant.clone(),
+            id: id.clone(),
+            flow_version,
+        })
+        .await
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        self.done(Work::Discard { tenant: tenant.clone(), id: id.clone() }).await
+        self.done(Work::Discard {
+            tenant: tenant.clone(),
+            id: id.clone(),
+        })
+        .await
     }
 
     async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
-        let work = Work::EndFlow { flow_id: flow_id.clone(), failure: failure.clone() };
+        let work = Work::EndFlow {
+            flow_id: flow_id.clone(),
+            failure: failure.clone(),
+        };
         let ended = match self.queue.submit(work).await? {
             Effect::Count(ended) => ended,
             other => return Err(unexpected(&other)),
@@ -349,7 +443,8 @@ impl MessageLog for SqliteLog {
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
-        // Where the disk is full the tables may not take what was answered: to drop what is old makes room for it.
+        // Where the disk is full the tables may not take what was answered: to drop what is old
+        // makes room for it.
         if let Err(error) = self.tables().await {
             tracing::warn!(%error, "retention begins without what was acknowledged last");
         }

@@ -5,7 +5,8 @@ use kanat_model::trace::TraceRecord;
 
 use crate::Error;
 
-/// Returns the record of the end of a message that needs no delivery; `name` says by whose decision.
+/// Returns the record of the end of a message that needs no delivery; `name` says by whose
+/// decision.
 pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> TraceRecord {
     TraceRecord {
         at,
@@ -26,5 +27,6 @@ pub(crate) fn text(records: &[TraceRecord]) -> Result<Option<String>, Error> {
         return Ok(None);
     }
     let text = serde_json::to_string(records);
-    text.map(Some).map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))
+    text.map(Some)
+        .map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))
 }

@@ -8,8 +8,8 @@ use kanat_model::message::{Failure, Status};
 
 use crate::{Error, NewMessage, Outcome, TraceRecord, trace};
 
-/// A message and its first attempt. It has neither a key of order nor keys of repeats, and its place says nothing: who
-/// tried it holds it no longer.
+/// A message and its first attempt. It has neither a key of order nor keys of repeats, and its
+/// place says nothing: who tried it holds it no longer.
 #[derive(Debug, Clone)]
 pub struct Tried {
     pub message: NewMessage,
@@ -45,7 +45,10 @@ impl Row {
     }
 
     pub fn attempts(&self) -> u32 {
-        u32::from(!matches!(self.tried.outcome, Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. }))
+        u32::from(!matches!(
+            self.tried.outcome,
+            Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. }
+        ))
     }
 
     pub fn at(&self) -> i64 {
@@ -54,8 +57,14 @@ impl Row {
 
     pub fn due_at(&self) -> Option<i64> {
         match self.tried.outcome {
-            Outcome::Retry { due } | Outcome::Release { due } | Outcome::Hold { due } => Some(due.as_millis().max(0)),
-            Outcome::Delivered | Outcome::Filtered | Outcome::DeadLetter | Outcome::Discarded | Outcome::Yield => None,
+            Outcome::Retry { due } | Outcome::Release { due } | Outcome::Hold { due } => {
+                Some(due.as_millis().max(0))
+            }
+            Outcome::Delivered
+            | Outcome::Filtered
+            | Outcome::DeadLetter
+            | Outcome::Discarded
+            | Outcome::Yield => None,
         }
     }
 
@@ -64,8 +73,13 @@ impl Row {
     }
 
     pub fn failure(&self) -> Option<&Failure> {
-        let Tried { outcome, failure, .. } = self.tried.as_ref();
-        let shows_it = matches!(outcome, Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded);
+        let Tried {
+            outcome, failure, ..
+        } = self.tried.as_ref();
+        let shows_it = matches!(
+            outcome,
+            Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded
+        );
         failure.as_ref().filter(|_| shows_it)
     }
 
@@ -75,6 +89,8 @@ impl Row {
 
     /// The bytes that the log has to keep, about.
     pub fn size_bytes(&self) -> usize {
-        self.message().size_bytes() + self.output().map_or(0, <[u8]>::len) + self.trace.as_ref().map_or(0, String::len)
+        self.message().size_bytes()
+            + self.output().map_or(0, <[u8]>::len)
+            + self.trace.as_ref().map_or(0, String::len)
     }
 }

@@ -13,12 +13,14 @@ pub(crate) const MAX_TOTAL: usize = 10_000;
 /// A walk that has not found enough by then ends behind the stretch that it is in.
 const BUDGET: Duration = Duration::from_millis(30);
 
-/// Messages in the first stretch, and in the longest: who finds enough at once need not look further.
+/// Messages in the first stretch, and in the longest: who finds enough at once need not look
+/// further.
 const FIRST_STRETCH: i64 = 500;
 const LONGEST_STRETCH: i64 = 16_000;
 
-/// A message is in the log this long after it was received, at the latest. A whole stretch that was received longer than that
-/// before an instant has nothing before it that was received after the instant.
+/// A message is in the log this long after it was received, at the latest. A whole stretch that was
+/// received longer than that before an instant has nothing before it that was received after the
+/// instant.
 const ON_ITS_WAY: Duration = Duration::from_secs(3_600);
 
 /// A walk from a place in the log to older messages.
@@ -49,7 +51,13 @@ impl Walk {
 
     /// Walks for the number of all.
     pub fn for_total() -> Self {
-        Self::new(i64::MAX, 0, u32::try_from(MAX_TOTAL).unwrap_or(u32::MAX).saturating_add(1))
+        Self::new(
+            i64::MAX,
+            0,
+            u32::try_from(MAX_TOTAL)
+                .unwrap_or(u32::MAX)
+                .saturating_add(1),
+        )
     }
 
     fn new(before: i64, skipped: u32, limit: u32) -> Self {
@@ -65,9 +73,12 @@ impl Walk {
         }
     }
 
-    /// How many messages the next stretch has at most, and how many of them are wanted; `None` when the walk is over.
+    /// How many messages the next stretch has at most, and how many of them are wanted; `None` when
+    /// the walk is over.
     pub fn next(&mut self, filter: &EnvironmentFilter) -> Option<(i64, i64)> {
-        let late = self.begun.elapsed() >= BUDGET && self.found.len() >= self.skipped && self.before < i64::MAX;
+        let late = self.begun.elapsed() >= BUDGET
+            && self.found.len() >= self.skipped
+            && self.before < i64::MAX;
         if self.ended || late || self.found.len() >= self.wanted {
             return None;
         }
@@ -76,7 +87,10 @@ impl Walk {
         if filter.search.is_none() {
             self.stretch = (stretch * 8).min(LONGEST_STRETCH);
         }
-        Some((stretch, i64::try_from(self.wanted - self.found.len()).unwrap_or(i64::MAX)))
+        Some((
+            stretch,
+            i64::try_from(self.wanted - self.found.len()).unwrap_or(i64::MAX),
+        ))
     }
 
     /// Takes what a stretch down to `from` has.
@@ -85,10 +99,17 @@ impl Walk {
         self.before = from;
     }
 
-    /// The numbers of the page, without the one that only says that there are more, and where the next page begins.
+    /// The numbers of the page, without the one that only says that there are more, and where the
+    /// next page begins.
     pub fn page(&self) -> (Vec<i64>, Option<i64>) {
         let limit = self.wanted - self.skipped - 1;
-        let page: Vec<i64> = self.found.iter().copied().skip(self.skipped).take(limit).collect();
+        let page: Vec<i64> = self
+            .found
+            .iter()
+            .copied()
+            .skip(self.skipped)
+            .take(limit)
+            .collect();
         let next = match page.last() {
             Some(last) if self.found.len() >= self.wanted => Some(*last),
             _ => (!self.ended).then_some(self.before),
@@ -99,7 +120,10 @@ impl Walk {
     /// How many were found, and whether there may be more.
     pub fn total(&self) -> (u64, bool) {
         let least = !self.ended || self.found.len() > MAX_TOTAL;
-        (u64::try_from(self.found.len().min(MAX_TOTAL)).unwrap_or(u64::MAX), least)
+        (
+            u64::try_from(self.found.len().min(MAX_TOTAL)).unwrap_or(u64::MAX),
+            least,
+        )
     }
 }
 
@@ -117,18 +141,27 @@ mod tests {
     use crate::Tenant;
 
     fn all() -> EnvironmentFilter {
-        EnvironmentFilter::all(Tenant { account_id: AccountId::new("a"), environment_id: EnvironmentId::new("e") })
+        EnvironmentFilter::all(Tenant {
+            account_id: AccountId::new("a"),
+            environment_id: EnvironmentId::new("e"),
+        })
     }
 
     #[test]
     fn a_page_says_where_the_next_begins_unless_the_log_has_ended() {
-        let mut walk = Walk::for_page(Position::Page(Page { limit: 2, offset: 1 }));
+        let mut walk = Walk::for_page(Position::Page(Page {
+            limit: 2,
+            offset: 1,
+        }));
         assert_eq!(walk.next(&all()), Some((500, 4)));
         walk.take(5, vec![9, 8, 7, 6]);
         assert_eq!(walk.next(&all()), None);
         assert_eq!(walk.page(), (vec![8, 7], Some(7)));
 
-        let mut walk = Walk::for_page(Position::Page(Page { limit: 2, offset: 0 }));
+        let mut walk = Walk::for_page(Position::Page(Page {
+            limit: 2,
+            offset: 0,
+        }));
         walk.take(5, vec![9]);
         assert_eq!(walk.next(&all()), Some((500, 2)));
         assert_eq!(walk.page(), (vec![9], Some(5)));

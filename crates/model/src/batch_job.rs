@@ -17,8 +17,13 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: &'static [Self] =
-        &[Self::Queued, Self::Running, Self::Completed, Self::CompletedWithErrors, Self::Cancelled];
+    pub const ALL: &'static [Self] = &[
+        Self::Queued,
+        Self::Running,
+        Self::Completed,
+        Self::CompletedWithErrors,
+        Self::Cancelled,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +36,10 @@ impl Status {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|status| status.as_str() == text)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|status| status.as_str() == text)
     }
 
     /// A person cancels it: only while records are still to begin.
@@ -39,14 +47,21 @@ impl Status {
         match self {
             Self::Queued | Self::Running => Ok(Self::Cancelled),
             Self::Completed | Self::CompletedWithErrors | Self::Cancelled => {
-                Err(Error::precondition(format!("a batch job that is {} cannot be cancelled", self.as_str())))
+                Err(Error::precondition(format!(
+                    "a batch job that is {} cannot be cancelled",
+                    self.as_str()
+                )))
             }
         }
     }
 
     /// All records have ended.
     pub fn finish(failed: u32) -> Self {
-        if failed == 0 { Self::Completed } else { Self::CompletedWithErrors }
+        if failed == 0 {
+            Self::Completed
+        } else {
+            Self::CompletedWithErrors
+        }
     }
 }
 
@@ -58,7 +73,10 @@ mod tests {
     fn texts_read_back_and_only_what_goes_on_can_be_cancelled() {
         for status in Status::ALL {
             assert_eq!(Status::parse(status.as_str()), Some(*status));
-            assert_eq!(status.cancel().is_ok(), matches!(status, Status::Queued | Status::Running));
+            assert_eq!(
+                status.cancel().is_ok(),
+                matches!(status, Status::Queued | Status::Running)
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The clock of waits: it goes on evenly where the wall clock is set.
 //!
-//! What waits for a distance in time (a retry, a poll, a lease) is due by this clock, so that a wall clock that jumps makes it
-//! neither late nor early while the process runs. What is told to people, and what is due at a time of day, goes by the wall
-//! clock. Both read the same while the wall clock does not jump. A new process begins with the wall clock as it then is.
+//! What waits for a distance in time (a retry, a poll, a lease) is due by this clock, so that a
+//! wall clock that jumps makes it neither late nor early while the process runs. What is told to
+//! people, and what is due at a time of day, goes by the wall clock. Both read the same while the
+//! wall clock does not jump. A new process begins with the wall clock as it then is.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -42,13 +43,14 @@ pub struct Jump {
 }
 
 impl Timestamp {
-    /// Returns the present instant by the clock of waits. It is never behind the wall clock but for jumps, so that what is due
-    /// by the one is due by the other.
+    /// Returns the present instant by the clock of waits. It is never behind the wall clock but for
+    /// jumps, so that what is due by the one is due by the other.
     pub fn steady() -> Self {
         clock().at(Instant::now())
     }
 
-    /// Converts an instant of the wall clock to the clock of waits, as far as the jumps of the wall clock are known.
+    /// Converts an instant of the wall clock to the clock of waits, as far as the jumps of the wall
+    /// clock are known.
     #[must_use]
     pub fn to_steady(self) -> Self {
         self.minus(clock().ahead_us.load(Ordering::Relaxed))
@@ -65,8 +67,8 @@ impl Timestamp {
     }
 }
 
-/// Compares the clocks, and returns the jump of the wall clock since the last call. To be called every second or so: steps of
-/// up to 5 s between two calls are followed.
+/// Compares the clocks, and returns the jump of the wall clock since the last call. To be called
+/// every second or so: steps of up to 5 s between two calls are followed.
 pub fn check() -> Option<Jump> {
     clock().compare(micros(Timestamp::now()), Instant::now())
 }
@@ -86,19 +88,26 @@ impl Clock {
     }
 
     fn at_us(&self, now: Instant) -> i64 {
-        let passed = i64::try_from(now.saturating_duration_since(self.origin).as_micros()).unwrap_or(i64::MAX);
+        let passed = i64::try_from(now.saturating_duration_since(self.origin).as_micros())
+            .unwrap_or(i64::MAX);
         self.base_us.load(Ordering::Relaxed).saturating_add(passed)
     }
 
     fn compare(&self, wall_us: i64, now: Instant) -> Option<Jump> {
         let ahead = self.ahead_us.load(Ordering::Relaxed);
-        let step = wall_us.saturating_add(1_000).saturating_sub(self.at_us(now)).saturating_sub(ahead);
+        let step = wall_us
+            .saturating_add(1_000)
+            .saturating_sub(self.at_us(now))
+            .saturating_sub(ahead);
         if step.abs() <= MAX_STEP_US {
             self.base_us.fetch_add(step, Ordering::Relaxed);
             return None;
         }
         self.ahead_us.fetch_add(step, Ordering::Relaxed);
-        Some(Jump { is_forward: step > 0, by: Duration::from_secs((step.unsigned_abs() + 500_000) / 1_000_000) })
+        Some(Jump {
+            is_forward: step > 0,
+            by: Duration::from_secs((step.unsigned_abs() + 500_000) / 1_000_000),
+        })
     }
 }
 
@@ -120,12 +129,27 @@ mod tests {
         let begun = millis(&clock, Duration::ZERO);
         let back = NOON_US + 1_000_000 - 2 * HOUR_US;
         let jump = clock.compare(back, clock.origin + second);
-        assert_eq!(jump, Some(Jump { is_forward: false, by: Duration::from_secs(7_200) }));
+        assert_eq!(
+            jump,
+            Some(Jump {
+                is_forward: false,
+                by: Duration::from_secs(7_200)
+            })
+        );
         assert_eq!(millis(&clock, second) - begun, 1_000);
-        assert_eq!(clock.compare(back + 1_000_000, clock.origin + 2 * second), None);
+        assert_eq!(
+            clock.compare(back + 1_000_000, clock.origin + 2 * second),
+            None
+        );
         assert_eq!(millis(&clock, 2 * second) - begun, 2_000);
         let jump = clock.compare(NOON_US + 3_000_000, clock.origin + 3 * second);
-        assert_eq!(jump, Some(Jump { is_forward: true, by: Duration::from_secs(7_200) }));
+        assert_eq!(
+            jump,
+            Some(Jump {
+                is_forward: true,
+                by: Duration::from_secs(7_200)
+            })
+        );
         assert_eq!(clock.ahead_us.load(Ordering::Relaxed), 0);
     }
 

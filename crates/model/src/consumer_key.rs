@@ -20,7 +20,9 @@ impl Status {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Inactive].into_iter().find(|status| status.as_str() == text)
+        [Self::Active, Self::Inactive]
+            .into_iter()
+            .find(|status| status.as_str() == text)
     }
 }
 
@@ -37,7 +39,11 @@ pub struct Standing {
 
 impl Standing {
     pub fn status(&self, now: Timestamp) -> Status {
-        if self.suspended || self.has_ended(now) { Status::Inactive } else { Status::Active }
+        if self.suspended || self.has_ended(now) {
+            Status::Inactive
+        } else {
+            Status::Active
+        }
     }
 
     /// Whether it is refused for good.
@@ -45,30 +51,45 @@ impl Standing {
         self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// The key makes room for another one when the grace period ends. Errors when it is inactive, or did so before.
+    /// The key makes room for another one when the grace period ends. Errors when it is inactive,
+    /// or did so before.
     pub fn rotate(self, now: Timestamp, grace: Duration) -> Result<Self, Error> {
         match (self.status(now), self.expires_at) {
-            (Status::Active, None) => Ok(Self { expires_at: Some(now.after(grace)), ..self }),
+            (Status::Active, None) => Ok(Self {
+                expires_at: Some(now.after(grace)),
+                ..self
+            }),
             (Status::Active, Some(at)) => Err(Error::precondition(format!(
                 "the key was rotated already, and ends at {at}: rotate the key that took its place"
             ))),
-            (Status::Inactive, _) => Err(Error::precondition("a key that is inactive cannot be rotated")),
+            (Status::Inactive, _) => Err(Error::precondition(
+                "a key that is inactive cannot be rotated",
+            )),
         }
     }
 
     /// Errors when the key has ended.
     pub fn suspend(self, now: Timestamp) -> Result<Self, Error> {
-        self.living(now, "suspended").map(|living| Self { suspended: true, ..living })
+        self.living(now, "suspended").map(|living| Self {
+            suspended: true,
+            ..living
+        })
     }
 
     /// Errors when the key has ended.
     pub fn resume(self, now: Timestamp) -> Result<Self, Error> {
-        self.living(now, "activated").map(|living| Self { suspended: false, ..living })
+        self.living(now, "activated").map(|living| Self {
+            suspended: false,
+            ..living
+        })
     }
 
     /// A key that was revoked before stays as it is.
     pub fn revoke(self, now: Timestamp) -> Self {
-        Self { revoked_at: self.revoked_at.or(Some(now)), ..self }
+        Self {
+            revoked_at: self.revoked_at.or(Some(now)),
+            ..self
+        }
     }
 
     fn living(self, now: Timestamp, what: &str) -> Result<Self, Error> {
@@ -88,7 +109,8 @@ pub fn check_consumer(label: &str) -> Result<(), String> {
     let is_one_line = label.trim() == label && !label.chars().any(char::is_control);
     if label.is_empty() || label.chars().count() > MAX_LABEL_CHARS || !is_one_line {
         return Err(format!(
-            "{label:?} is no label of a consumer: 1 to {MAX_LABEL_CHARS} characters of one line, with no space at either end"
+            "{label:?} is no label of a consumer: 1 to {MAX_LABEL_CHARS} characters of one line, \
+             with no space at either end"
         ));
     }
     Ok(())
@@ -109,10 +131,16 @@ mod tests {
         let rotated = new.rotate(NOW, Duration::ZERO).unwrap();
         assert_eq!(rotated.status(NOW), Status::Inactive);
         let graced = new.rotate(NOW, Duration::from_secs(60)).unwrap();
-        assert_eq!(graced.status(Timestamp::from_millis(1_059_999)), Status::Active);
+        assert_eq!(
+            graced.status(Timestamp::from_millis(1_059_999)),
+            Status::Active
+        );
         assert_eq!(graced.status(LATER), Status::Inactive);
         assert_eq!(new.suspend(NOW).unwrap().status(NOW), Status::Inactive);
-        assert_eq!(new.suspend(NOW).unwrap().resume(NOW).unwrap().status(NOW), Status::Active);
+        assert_eq!(
+            new.suspend(NOW).unwrap().resume(NOW).unwrap().status(NOW),
+            Status::Active
+        );
         assert_eq!(new.revoke(NOW).status(NOW), Status::Inactive);
         assert_eq!(new.revoke(NOW).revoke(LATER), new.revoke(NOW));
     }
@@ -136,7 +164,14 @@ mod tests {
 
     #[test]
     fn labels_are_names_of_one_line() {
-        for good in ["acme", "Acme-2", "a", "mobile_app.ios", "Müller & Söhne", &"ä".repeat(64)] {
+        for good in [
+            "acme",
+            "Acme-2",
+            "a",
+            "mobile_app.ios",
+            "Müller & Söhne",
+            &"ä".repeat(64),
+        ] {
             assert_eq!(check_consumer(good), Ok(()), "{good}");
         }
         for wrong in ["", " ", " a", "a ", "a\nb", "a\u{7f}", &"x".repeat(65)] {

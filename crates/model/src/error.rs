@@ -1,4 +1,5 @@
-//! An error as a caller sees it: a code, a sentence, and the fields at fault. Causes stay in the log.
+//! An error as a caller sees it: a code, a sentence, and the fields at fault. Causes stay in the
+//! log.
 
 use std::borrow::Cow;
 
@@ -24,7 +25,8 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// Returns a text of an error at a length that a caller can read: what was sent may be quoted in it whole.
+/// Returns a text of an error at a length that a caller can read: what was sent may be quoted in it
+/// whole.
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
@@ -34,35 +36,57 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
 
 impl FieldError {
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
     }
 }
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            details: Vec::new(),
+        }
     }
 
     /// The request is wrong in one named field.
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         let detail = FieldError::new(field, message);
         let message = format!("{}: {}", detail.field, detail.message);
-        Self { code: Code::InvalidArgument, message, details: vec![detail] }
+        Self {
+            code: Code::InvalidArgument,
+            message,
+            details: vec![detail],
+        }
     }
 
     /// The request is wrong as `message` says, in the fields of `details`.
     pub fn invalid(message: impl Into<String>, details: Vec<FieldError>) -> Self {
-        Self { code: Code::InvalidArgument, message: message.into(), details }
+        Self {
+            code: Code::InvalidArgument,
+            message: message.into(),
+            details,
+        }
     }
 
     /// `kind` is the noun, as in `flow`; the message reads `flow "flw_1" does not exist`.
     pub fn not_found(kind: &str, key: impl AsRef<str>) -> Self {
-        Self::new(Code::NotFound, format!("{kind} {:?} does not exist", key.as_ref()))
+        Self::new(
+            Code::NotFound,
+            format!("{kind} {:?} does not exist", key.as_ref()),
+        )
     }
 
-    /// `kind` is the noun, as in `lookup table`; the message reads `lookup table "eu" already exists`.
+    /// `kind` is the noun, as in `lookup table`; the message reads
+    /// `lookup table "eu" already exists`.
     pub fn already_exists(kind: &str, name: impl AsRef<str>) -> Self {
-        Self::new(Code::AlreadyExists, format!("{kind} {:?} already exists", name.as_ref()))
+        Self::new(
+            Code::AlreadyExists,
+            format!("{kind} {:?} already exists", name.as_ref()),
+        )
     }
 
     /// The resource is not in a state that allows the call.

@@ -23,7 +23,9 @@ impl Status {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Draft, Self::Active, Self::Paused].into_iter().find(|s| s.as_str() == text)
+        [Self::Draft, Self::Active, Self::Paused]
+            .into_iter()
+            .find(|s| s.as_str() == text)
     }
 
     /// Every state may be deployed.
@@ -35,9 +37,10 @@ impl Status {
     pub fn pause(self) -> Result<Self, Error> {
         match self {
             Self::Active => Ok(Self::Paused),
-            Self::Draft | Self::Paused => {
-                Err(Error::precondition(format!("a flow that is {} cannot be paused", self.as_str())))
-            }
+            Self::Draft | Self::Paused => Err(Error::precondition(format!(
+                "a flow that is {} cannot be paused",
+                self.as_str()
+            ))),
         }
     }
 
@@ -45,9 +48,10 @@ impl Status {
     pub fn resume(self) -> Result<Self, Error> {
         match self {
             Self::Paused => Ok(Self::Active),
-            Self::Draft | Self::Active => {
-                Err(Error::precondition(format!("a flow that is {} cannot be resumed", self.as_str())))
-            }
+            Self::Draft | Self::Active => Err(Error::precondition(format!(
+                "a flow that is {} cannot be resumed",
+                self.as_str()
+            ))),
         }
     }
 }

@@ -44,7 +44,11 @@ impl Observation {
     pub fn is_telling(self) -> bool {
         match self {
             Self::Traffic { calls, .. } => calls >= FEWEST_CALLS,
-            Self::Passed | Self::Failed | Self::TokensGranted | Self::TokensLate | Self::TokensRefused => true,
+            Self::Passed
+            | Self::Failed
+            | Self::TokensGranted
+            | Self::TokensLate
+            | Self::TokensRefused => true,
         }
     }
 }
@@ -60,8 +64,12 @@ impl Health {
                 Self::Failing => Self::Failing,
             },
             Observation::Traffic { .. } if !observation.is_telling() => self,
-            Observation::Traffic { calls, failures } if failures.saturating_mul(2) >= calls => Self::Failing,
-            Observation::Traffic { calls, failures } if failures.saturating_mul(10) >= calls => Self::Degraded,
+            Observation::Traffic { calls, failures } if failures.saturating_mul(2) >= calls => {
+                Self::Failing
+            }
+            Observation::Traffic { calls, failures } if failures.saturating_mul(10) >= calls => {
+                Self::Degraded
+            }
             Observation::Traffic { .. } => Self::Healthy,
         }
     }
@@ -77,7 +85,9 @@ impl Health {
 
     /// Reads what [`Health::as_str`] wrote.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Unknown, Self::Healthy, Self::Degraded, Self::Failing].into_iter().find(|health| health.as_str() == text)
+        [Self::Unknown, Self::Healthy, Self::Degraded, Self::Failing]
+            .into_iter()
+            .find(|health| health.as_str() == text)
     }
 }
 
@@ -103,13 +113,62 @@ mod tests {
             (Failing, TokensGranted, Healthy),
             (Healthy, TokensLate, Degraded),
             (Failing, TokensLate, Failing),
-            (Healthy, Traffic { calls: 4, failures: 4 }, Healthy),
-            (Healthy, Traffic { calls: 5, failures: 5 }, Failing),
-            (Healthy, Traffic { calls: 100, failures: 50 }, Failing),
-            (Failing, Traffic { calls: 100, failures: 49 }, Degraded),
-            (Healthy, Traffic { calls: 100, failures: 10 }, Degraded),
-            (Degraded, Traffic { calls: 100, failures: 9 }, Healthy),
-            (Unknown, Traffic { calls: 0, failures: 0 }, Unknown),
+            (
+                Healthy,
+                Traffic {
+                    calls: 4,
+                    failures: 4,
+                },
+                Healthy,
+            ),
+            (
+                Healthy,
+                Traffic {
+                    calls: 5,
+                    failures: 5,
+                },
+                Failing,
+            ),
+            (
+                Healthy,
+                Traffic {
+                    calls: 100,
+                    failures: 50,
+                },
+                Failing,
+            ),
+            (
+                Failing,
+                Traffic {
+                    calls: 100,
+                    failures: 49,
+                },
+                Degraded,
+            ),
+            (
+                Healthy,
+                Traffic {
+                    calls: 100,
+                    failures: 10,
+                },
+                Degraded,
+            ),
+            (
+                Degraded,
+                Traffic {
+                    calls: 100,
+                    failures: 9,
+                },
+                Healthy,
+            ),
+            (
+                Unknown,
+                Traffic {
+                    calls: 0,
+                    failures: 0,
+                },
+                Unknown,
+            ),
         ];
         for (before, observation, after) in cases {
             assert_eq!(before.after(observation), after, "{before} {observation:?}");
@@ -118,7 +177,12 @@ mod tests {
 
     #[test]
     fn states_are_read_as_they_are_written() {
-        for health in [Health::Unknown, Health::Healthy, Health::Degraded, Health::Failing] {
+        for health in [
+            Health::Unknown,
+            Health::Healthy,
+            Health::Degraded,
+            Health::Failing,
+        ] {
             assert_eq!(Health::parse(health.as_str()), Some(health));
         }
         assert_eq!(Health::parse("splendid"), None);

@@ -18,7 +18,8 @@ macro_rules! ids {
                 Self(format!(concat!($prefix, "_{}"), uuid::Uuid::now_v7().simple()))
             }
 
-            /// Takes an id as it stands in a request or a row; any text is taken, what does not exist is not found.
+            /// Takes an id as it stands in a request or a row; any text is taken, what does not
+            /// exist is not found.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
@@ -76,7 +77,8 @@ ids! {
     ConsumerKeyId = "ck";
     /// A data-plane node, kept in its data folder.
     NodeId = "node";
-    /// One start of a node; leases belong to it, so that a restarted node cannot be taken for its former self.
+    /// One start of a node; leases belong to it, so that a restarted node cannot be taken for its
+    /// former self.
     BootId = "boot";
     /// The past of a database: one that was restored or replaced has another.
     EpochId = "epoch";
@@ -84,14 +86,18 @@ ids! {
 }
 
 impl EpochId {
-    /// Makes an epoch that is greater than this one, whatever the clock says: of two epochs the greater
-    /// one is later. It is this epoch with its last parts replaced by a new one, as many as can be, so
-    /// that epochs do not grow with their number.
+    /// Makes an epoch that is greater than this one, whatever the clock says: of two epochs the
+    /// greater one is later. It is this epoch with its last parts replaced by a new one, as many as
+    /// can be, so that epochs do not grow with their number.
     #[must_use]
     pub fn successor(&self) -> Self {
         let next = Self::generate();
-        let (text, tail) = (self.as_str(), next.as_str().trim_start_matches(|c: char| c != '_'));
-        let ends = text.match_indices('_').map(|(end, _)| end).chain([text.len()]);
+        let text = self.as_str();
+        let tail = next.as_str().trim_start_matches(|c: char| c != '_');
+        let ends = text
+            .match_indices('_')
+            .map(|(end, _)| end)
+            .chain([text.len()]);
         let mut later = ends.map(|end| Self::new(format!("{}{tail}", &text[..end])));
         later.find(|epoch| epoch > self).unwrap_or(next)
     }
@@ -114,8 +120,15 @@ mod tests {
         for _ in 0..10 {
             epochs.extend(epochs.last().map(EpochId::successor));
         }
-        assert!(epochs.is_sorted_by(|former, next| former < next), "{epochs:?}");
-        assert_eq!(epochs[10].as_str().len(), epochs[1].as_str().len(), "{epochs:?}");
+        assert!(
+            epochs.is_sorted_by(|former, next| former < next),
+            "{epochs:?}"
+        );
+        assert_eq!(
+            epochs[10].as_str().len(),
+            epochs[1].as_str().len(),
+            "{epochs:?}"
+        );
     }
 
     #[test]

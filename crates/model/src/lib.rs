@@ -1,4 +1,5 @@
-//! The nouns that every part of Kanat shares: ids, states, error codes, pages, time. No I/O but the wall clock.
+//! The nouns that every part of Kanat shares: ids, states, error codes, pages, time. No I/O but the
+//! wall clock.
 
 pub mod adapter;
 pub mod batch_job;

@@ -61,11 +61,15 @@ impl Status {
     /// Statuses of a message that waits for a node to begin it.
     pub const WAITING: [Self; 3] = [Self::Received, Self::Retrying, Self::Held];
 
-    /// Returns the status that a message of a paused flow has: one that waits is held until the flow goes on, whatever
-    /// it waited for.
+    /// Returns the status that a message of a paused flow has: one that waits is held until the
+    /// flow goes on, whatever it waited for.
     #[must_use]
     pub fn while_paused(self) -> Self {
-        if Self::WAITING.contains(&self) { Self::Held } else { self }
+        if Self::WAITING.contains(&self) {
+            Self::Held
+        } else {
+            self
+        }
     }
 
     /// A person retries it: only from `dead_letter`.
@@ -73,14 +77,18 @@ impl Status {
         match self {
             Self::DeadLetter => Ok(Self::Received),
             Self::Retrying => Err(Error::precondition(
-                "a message that is retrying is tried again at its nextAttemptAt (a replay sends it now, as a new message beside it)",
+                "a message that is retrying is tried again at its nextAttemptAt (a replay sends \
+                 it now, as a new message beside it)",
             )),
-            Self::Received | Self::Processing | Self::Held | Self::Delivered | Self::Filtered | Self::Discarded => {
-                Err(Error::precondition(format!(
-                    "a message that is {} cannot be retried: only a dead_letter can",
-                    self.as_str()
-                )))
-            }
+            Self::Received
+            | Self::Processing
+            | Self::Held
+            | Self::Delivered
+            | Self::Filtered
+            | Self::Discarded => Err(Error::precondition(format!(
+                "a message that is {} cannot be retried: only a dead_letter can",
+                self.as_str()
+            ))),
         }
     }
 
@@ -89,7 +97,10 @@ impl Status {
         match self {
             Self::DeadLetter | Self::Received | Self::Retrying | Self::Held => Ok(Self::Discarded),
             Self::Processing | Self::Delivered | Self::Filtered | Self::Discarded => {
-                Err(Error::precondition(format!("a message that is {} cannot be discarded", self.as_str())))
+                Err(Error::precondition(format!(
+                    "a message that is {} cannot be discarded",
+                    self.as_str()
+                )))
             }
         }
     }
@@ -177,7 +188,12 @@ impl Failure {
     /// The end of a message whose flow was deleted while it waited.
     pub fn flow_deleted() -> Self {
         let message = Self::FLOW_DELETED.to_owned();
-        Self { kind: ErrorKind::FlowDeleted, message, field: None, expression: None }
+        Self {
+            kind: ErrorKind::FlowDeleted,
+            message,
+            field: None,
+            expression: None,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The name that was probably meant.
 
-/// Returns the known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
+/// Returns the known name nearest to `name`, when it is near enough to be a slip: at most a third
+/// of its letters differ.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     nearest_within(usize::MAX, name, known)
 }
@@ -11,7 +12,11 @@ pub fn nearest_within<'k, K>(edits: usize, name: &str, known: K) -> Option<&'k s
 where
     K: IntoIterator<Item = &'k str>,
 {
-    let name: Vec<char> = name.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
+    let name: Vec<char> = name
+        .chars()
+        .take(MAX_CHARACTERS)
+        .flat_map(char::to_lowercase)
+        .collect();
     let allowed = (name.len() / 3).max(1).min(edits);
     known
         .into_iter()
@@ -23,7 +28,9 @@ where
 
 /// Returns `; did you mean "x"` for the nearest known name, or an empty text.
 pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    nearest(name, known).map(|near| format!("; did you mean {near:?}")).unwrap_or_default()
+    nearest(name, known)
+        .map(|near| format!("; did you mean {near:?}"))
+        .unwrap_or_default()
 }
 
 /// Longer names are not compared beyond this: the work grows with the square.
@@ -31,13 +38,19 @@ const MAX_CHARACTERS: usize = 64;
 
 /// Edits, adjacent swaps among them, that lead from one to the other.
 fn distance(a: &[char], b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
+    let b: Vec<char> = b
+        .chars()
+        .take(MAX_CHARACTERS)
+        .flat_map(char::to_lowercase)
+        .collect();
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut next = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let mut best = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
+            let mut best = (row[j] + usize::from(x != y))
+                .min(row[j + 1] + 1)
+                .min(next[j] + 1);
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
                 best = best.min(before[j - 1] + 1);
             }
@@ -54,7 +67,15 @@ mod tests {
 
     #[test]
     fn finds_slips_and_nothing_else() {
-        let known = ["mapping", "on_error", "ordering_key", "source", "steps", "target", "when"];
+        let known = [
+            "mapping",
+            "on_error",
+            "ordering_key",
+            "source",
+            "steps",
+            "target",
+            "when",
+        ];
         for (name, expect) in [
             ("maping", Some("mapping")),
             ("on_eror", Some("on_error")),
@@ -73,7 +94,10 @@ mod tests {
         let known = ["database_url"];
         assert_eq!(nearest("database_host", known), Some("database_url"));
         assert_eq!(nearest_within(2, "database_host", known), None);
-        assert_eq!(nearest_within(2, "databse_uri", known), Some("database_url"));
+        assert_eq!(
+            nearest_within(2, "databse_uri", known),
+            Some("database_url")
+        );
         assert_eq!(nearest_within(2, "ulr", ["url"]), Some("url"));
         assert_eq!(nearest_within(2, "key", ["url"]), None);
     }

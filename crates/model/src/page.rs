@@ -14,8 +14,13 @@ impl Page {
 
     /// What is missing gets the default, what is too much is taken as the most.
     pub fn new(limit: Option<u32>, offset: Option<u32>) -> Self {
-        let limit = limit.unwrap_or(Self::DEFAULT_LIMIT).clamp(1, Self::MAX_LIMIT);
-        Self { limit, offset: offset.unwrap_or(0) }
+        let limit = limit
+            .unwrap_or(Self::DEFAULT_LIMIT)
+            .clamp(1, Self::MAX_LIMIT);
+        Self {
+            limit,
+            offset: offset.unwrap_or(0),
+        }
     }
 }
 

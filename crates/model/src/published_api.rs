@@ -29,7 +29,10 @@ impl Method {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|method| method.as_str() == text)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|method| method.as_str() == text)
     }
 
     /// Whether the input of a call is its body; of the others it is query and path.
@@ -155,14 +158,19 @@ impl VersionStatus {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|status| status.as_str() == text)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|status| status.as_str() == text)
     }
 
     /// A deprecated version may be given another sunset date. Errors when it is retired.
     pub fn deprecate(self) -> Result<Self, Error> {
         match self {
             Self::Active | Self::Deprecated => Ok(Self::Deprecated),
-            Self::Retired => Err(Error::precondition("a version that is retired cannot be deprecated")),
+            Self::Retired => Err(Error::precondition(
+                "a version that is retired cannot be deprecated",
+            )),
         }
     }
 
@@ -177,7 +185,8 @@ impl VersionStatus {
             }
             (Self::Deprecated, _) => Ok(Self::Retired),
             (Self::Active, _) => Err(Error::precondition(
-                "a version that is active cannot be retired: deprecate it first, or retire it with force",
+                "a version that is active cannot be retired: deprecate it first, or retire it \
+                 with force",
             )),
             (Self::Retired, _) => self.retire_at_once(),
         }
@@ -236,7 +245,8 @@ mod tests {
     #[test]
     fn versions_follow_the_table_of_the_spec() {
         use VersionStatus::{Active, Deprecated, Retired};
-        let (sunset, before) = (Timestamp::from_millis(1000), Timestamp::from_millis(999));
+        let sunset = Timestamp::from_millis(1000);
+        let before = Timestamp::from_millis(999);
         assert_eq!(Active.deprecate(), Ok(Deprecated));
         assert_eq!(Deprecated.deprecate(), Ok(Deprecated));
         assert_eq!(Deprecated.retire(Some(sunset), sunset), Ok(Retired));
@@ -259,7 +269,9 @@ mod tests {
     fn a_label_is_v_and_a_number() {
         assert_eq!(version_number("v1"), Some(1));
         assert_eq!(version_number(&version_label(9999)), Some(9999));
-        for wrong in ["", "v", "1", "v0", "v01", "V1", "v1.0", "v+1", "v10000", "v 1", "vv1"] {
+        for wrong in [
+            "", "v", "1", "v0", "v01", "V1", "v1.0", "v+1", "v10000", "v 1", "vv1",
+        ] {
             assert_eq!(version_number(wrong), None, "{wrong}");
         }
     }

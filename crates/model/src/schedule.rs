@@ -20,10 +20,13 @@ impl RunStatus {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Running, Self::Success, Self::Failed].into_iter().find(|status| status.as_str() == text)
+        [Self::Running, Self::Success, Self::Failed]
+            .into_iter()
+            .find(|status| status.as_str() == text)
     }
 
-    /// What the message of a run says of the run. A flow whose condition was false did what it was asked to.
+    /// What the message of a run says of the run. A flow whose condition was false did what it was
+    /// asked to.
     pub fn of(message: message::Status) -> Self {
         match message {
             message::Status::Received
@@ -43,7 +46,12 @@ mod tests {
     #[test]
     fn a_run_goes_on_until_its_message_has_ended() {
         for status in message::Status::ALL {
-            assert_eq!(RunStatus::of(*status) == RunStatus::Running, !status.is_final(), "{}", status.as_str());
+            assert_eq!(
+                RunStatus::of(*status) == RunStatus::Running,
+                !status.is_final(),
+                "{}",
+                status.as_str()
+            );
         }
         for status in [RunStatus::Running, RunStatus::Success, RunStatus::Failed] {
             assert_eq!(RunStatus::parse(status.as_str()), Some(status));

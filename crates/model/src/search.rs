@@ -1,4 +1,5 @@
-//! A caller's search text: its bound, what counts as the same letter, and the patterns in which databases look for it.
+//! A caller's search text: its bound, what counts as the same letter, and the patterns in which
+//! databases look for it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,7 +10,8 @@ use crate::Error;
 /// Longest search text, in characters.
 pub const MAX_CHARS: usize = 500;
 
-/// Letters that differ only in case, by their folded form, for all that fold to more than themselves.
+/// Letters that differ only in case, by their folded form, for all that fold to more than
+/// themselves.
 static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
     let mut cases: HashMap<char, Vec<char>> = HashMap::new();
     for c in ('\0'..=char::MAX).filter(|c| c.is_alphabetic() || !c.is_ascii()) {
@@ -28,7 +30,10 @@ static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
 /// Names the field `search`.
 pub fn check(text: &str) -> Result<(), Error> {
     if text.chars().nth(MAX_CHARS).is_some() {
-        return Err(Error::field("search", format!("has more than {MAX_CHARS} characters")));
+        return Err(Error::field(
+            "search",
+            format!("has more than {MAX_CHARS} characters"),
+        ));
     }
     Ok(())
 }
@@ -48,8 +53,8 @@ pub fn glob(text: &str) -> String {
     pattern
 }
 
-/// Patterns of SQLite's `GLOB`, one of which finds `text` in every document whose text people see has it: JSON writes
-/// quotes and backslashes, and may write every character, as an escape.
+/// Patterns of SQLite's `GLOB`, one of which finds `text` in every document whose text people see
+/// has it: JSON writes quotes and backslashes, and may write every character, as an escape.
 pub fn globs_in_json(text: &str) -> Vec<String> {
     let mut patterns = vec![glob(text)];
     for ascii in [false, true] {
@@ -73,12 +78,16 @@ pub fn globs_in_json(text: &str) -> Vec<String> {
 pub fn regex(text: &str) -> String {
     let mut pattern = String::new();
     for c in text.chars() {
-        push_alternatives(&mut pattern, cases(c).into_iter().map(String::from).collect());
+        push_alternatives(
+            &mut pattern,
+            cases(c).into_iter().map(String::from).collect(),
+        );
     }
     pattern
 }
 
-/// Regular expression of PostgreSQL that finds `text` as people see it in JSON that `encode(..., 'escape')` has made text.
+/// Regular expression of PostgreSQL that finds `text` as people see it in JSON that
+/// `encode(..., 'escape')` has made text.
 pub fn regex_in_encoded_json(text: &str) -> String {
     let mut pattern = String::new();
     for c in text.chars() {
@@ -92,7 +101,10 @@ pub fn regex_in_encoded_json(text: &str) -> String {
             }
         }
         forms.dedup();
-        push_alternatives(&mut pattern, forms.iter().map(|form| encoded(form)).collect());
+        push_alternatives(
+            &mut pattern,
+            forms.iter().map(|form| encoded(form)).collect(),
+        );
     }
     pattern
 }
@@ -133,10 +145,14 @@ fn push_class(pattern: &mut String, class: &[char]) {
     }
 }
 
-/// `c` as JSON has it in ASCII, its hexadecimal digits in any case. Where the cases of a letter differ in one digit, that
-/// digit is any of theirs; letters whose cases differ in more are found as they were written.
+/// `c` as JSON has it in ASCII, its hexadecimal digits in any case. Where the cases of a letter
+/// differ in one digit, that digit is any of theirs; letters whose cases differ in more are found
+/// as they were written.
 fn push_hexadecimal(pattern: &mut String, c: char) {
-    let forms: Vec<Vec<char>> = cases(c).into_iter().map(|c| hexadecimal(c, false).chars().collect()).collect();
+    let forms: Vec<Vec<char>> = cases(c)
+        .into_iter()
+        .map(|c| hexadecimal(c, false).chars().collect())
+        .collect();
     let written: Vec<char> = hexadecimal(c, false).chars().collect();
     let differs = |at: usize| forms.iter().any(|form| form.get(at) != written.get(at));
     let alike = forms.iter().all(|form| form.len() == written.len());
@@ -175,7 +191,11 @@ fn hexadecimal(c: char, upper: bool) -> String {
     let mut text = String::new();
     for unit in c.encode_utf16(&mut [0; 2]) {
         // Writing to a string cannot fail.
-        let _ = if upper { write!(text, "\\u{unit:04X}") } else { write!(text, "\\u{unit:04x}") };
+        let _ = if upper {
+            write!(text, "\\u{unit:04X}")
+        } else {
+            write!(text, "\\u{unit:04x}")
+        };
     }
     text
 }
@@ -233,7 +253,10 @@ mod tests {
     fn json_is_searched_as_people_see_it() {
         assert_eq!(globs_in_json("1 \"2"), ["*1 \"2*", "*1 \\\"2*"]);
         assert_eq!(globs_in_json("ü")[1..], ["*\\u00[DFdf][Cc]*"]);
-        assert_eq!(regex_in_encoded_json("\""), "(?:\\\"|\\\\\\\\\\\"|\\\\\\\\u0022)");
+        assert_eq!(
+            regex_in_encoded_json("\""),
+            "(?:\\\"|\\\\\\\\\\\"|\\\\\\\\u0022)"
+        );
     }
 
     #[test]
@@ -246,6 +269,9 @@ mod tests {
     #[test]
     fn a_search_has_at_most_five_hundred_characters() {
         assert!(check(&"ä".repeat(500)).is_ok());
-        assert_eq!(check(&"x".repeat(501)).unwrap_err().details[0].field, "search");
+        assert_eq!(
+            check(&"x".repeat(501)).unwrap_err().details[0].field,
+            "search"
+        );
     }
 }

@@ -1,16 +1,22 @@
-//! Instants as milliseconds since 1970 in UTC, and their ISO 8601 text. The one place that reads the wall clock.
+//! Instants as milliseconds since 1970 in UTC, and their ISO 8601 text. The one place that reads
+//! the wall clock.
 
 use std::fmt;
 use std::time::Duration;
 
 /// An instant in milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
     /// The present instant by the wall clock.
-    #[expect(clippy::disallowed_methods, reason = "the one reader of the wall clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one reader of the wall clock"
+    )]
     pub fn now() -> Self {
         Self(jiff::Timestamp::now().as_millisecond())
     }
@@ -25,17 +31,25 @@ impl Timestamp {
 
     /// Reads ISO 8601 with an offset; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
-        text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_millisecond()))
+        text.parse::<jiff::Timestamp>()
+            .ok()
+            .map(|t| Self(t.as_millisecond()))
     }
 
     /// The instant `duration` later; the last representable one when that is too far.
     pub fn after(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// The instant `duration` earlier.
     pub fn before(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// The time from `earlier` to this instant; zero when that is later.
@@ -60,8 +74,14 @@ mod tests {
 
     #[test]
     fn prints_milliseconds_and_utc() {
-        assert_eq!(Timestamp::from_millis(1_769_847_300_120).to_string(), "2026-01-31T08:15:00.120Z");
-        assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(
+            Timestamp::from_millis(1_769_847_300_120).to_string(),
+            "2026-01-31T08:15:00.120Z"
+        );
+        assert_eq!(
+            Timestamp::from_millis(0).to_string(),
+            "1970-01-01T00:00:00.000Z"
+        );
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TraceRecord {
     pub at: Timestamp,
-    /// `received`, `validated`, `adapted`, `mapped`, `step`, `delivery`, `retry_scheduled`, `dead_lettered`, ...
+    /// `received`, `validated`, `adapted`, `mapped`, `step`, `delivery`, `retry_scheduled`,
+    /// `dead_lettered`, ...
     pub stage: String,
     /// A step's name, a field, a target.
     pub name: String,

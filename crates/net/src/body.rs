@@ -12,15 +12,17 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of every answer that a listener gives.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The cause of a body that its sender let wait: once the first 5 s are over, at least 1 KiB/s has to come. The answer to
-/// it is 408.
+/// The cause of a body that its sender let wait: once the first 5 s are over, at least 1 KiB/s has
+/// to come. The answer to it is 408.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body does not come at 1 KiB/s")]
 pub struct TooSlow;
 
 /// A body of these bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 /// A body of no bytes.
@@ -41,8 +43,8 @@ pub enum ReadError {
     Broken(String),
 }
 
-/// Reads a whole body of at most `limit` bytes; a declared length over the limit is refused unread, a chunked body as
-/// soon as it grows past it.
+/// Reads a whole body of at most `limit` bytes; a declared length over the limit is refused unread,
+/// a chunked body as soon as it grows past it.
 pub async fn read_limited<B>(body: B, limit: usize) -> Result<Bytes, ReadError>
 where
     B: http_body::Body<Data = Bytes>,

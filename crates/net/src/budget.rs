@@ -25,21 +25,34 @@ pub struct NoRoom;
 impl Budget {
     /// Returns a budget of which nothing is taken.
     pub fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self { all: bytes, left: AtomicUsize::new(bytes) })
+        Arc::new(Self {
+            all: bytes,
+            left: AtomicUsize::new(bytes),
+        })
     }
 
     /// `None` when fewer than `bytes` are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
-        self.subtract(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
+        self.subtract(bytes).then(|| Reservation {
+            budget: Arc::clone(self),
+            bytes,
+        })
     }
 
     /// Returns a reservation of nothing, which can be made larger.
     pub fn open(self: &Arc<Self>) -> Reservation {
-        Reservation { budget: Arc::clone(self), bytes: 0 }
+        Reservation {
+            budget: Arc::clone(self),
+            bytes: 0,
+        }
     }
 
     fn subtract(&self, bytes: usize) -> bool {
-        self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
+        self.left
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+                left.checked_sub(bytes)
+            })
+            .is_ok()
     }
 
     /// Bytes that nothing holds.
@@ -54,9 +67,12 @@ impl Budget {
 }
 
 impl Reservation {
-    /// Makes the reservation one of `bytes` at least; `false`, and as it was, when so many are not left.
+    /// Makes the reservation one of `bytes` at least; `false`, and as it was, when so many are not
+    /// left.
     pub fn grow(&mut self, bytes: usize) -> bool {
-        let Some(more) = bytes.checked_sub(self.bytes) else { return true };
+        let Some(more) = bytes.checked_sub(self.bytes) else {
+            return true;
+        };
         let taken = self.budget.subtract(more);
         self.bytes += if taken { more } else { 0 };
         taken
@@ -70,7 +86,11 @@ impl Reservation {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
         self.budget.left.fetch_add(less, Ordering::AcqRel);
-        if self.grow(bytes) { Ok(()) } else { Err(NoRoom) }
+        if self.grow(bytes) {
+            Ok(())
+        } else {
+            Err(NoRoom)
+        }
     }
 }
 
@@ -96,7 +116,10 @@ mod tests {
         let mut third = budget.take(1).unwrap();
         assert!(third.grow(7) && third.grow(2) && !third.grow(8));
         assert_eq!(budget.left(), 0);
-        assert_eq!([third.hold(3), third.hold(8), third.hold(5)], [Ok(()), Err(NoRoom), Ok(())]);
+        assert_eq!(
+            [third.hold(3), third.hold(8), third.hold(5)],
+            [Ok(()), Err(NoRoom), Ok(())]
+        );
         assert_eq!(budget.left(), 2);
         drop(third);
         drop(second);

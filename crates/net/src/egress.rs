@@ -9,8 +9,8 @@ use url::Url;
 
 pub use own::OwnListeners;
 
-/// Services of clouds that hand credentials to whoever asks from inside: AWS, Azure, Google Cloud and others by the first,
-/// AWS and Google Cloud by IPv6, Azure's agent, and Alibaba Cloud.
+/// Services of clouds that hand credentials to whoever asks from inside: AWS, Azure, Google Cloud
+/// and others by the first, AWS and Google Cloud by IPv6, Azure's agent, and Alibaba Cloud.
 const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)),
@@ -19,8 +19,8 @@ const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
 ];
 
-/// What may be reached: every public address, and what is allowed by name. Metadata services and the listeners of this
-/// process are out of reach whatever is allowed.
+/// What may be reached: every public address, and what is allowed by name. Metadata services and
+/// the listeners of this process are out of reach whatever is allowed.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allow: Vec<IpNet>,
@@ -40,17 +40,29 @@ pub enum LocalTargets {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("the egress guard refuses {address}: it is {reason}; KANAT_EGRESS_ALLOW can allow it")]
-    Special { address: IpAddr, reason: &'static str },
-    #[error("the egress guard refuses {0}: it is a cloud's metadata service, which no setting allows")]
+    Special {
+        address: IpAddr,
+        reason: &'static str,
+    },
+    #[error(
+        "the egress guard refuses {0}: it is a cloud's metadata service, which no setting allows"
+    )]
     Metadata(IpAddr),
-    #[error("the egress guard refuses {0}: this service listens there, and is called by its public URL alone")]
+    #[error(
+        "the egress guard refuses {0}: this service listens there, and is called by its public \
+         URL alone"
+    )]
     OwnListener(IpAddr),
 }
 
 impl Policy {
     /// `allow` lists networks that may be reached whatever they are, but for metadata services.
     pub fn new(allow: Vec<IpNet>, loopback_and_private: LocalTargets) -> Self {
-        Self { allow, loopback_and_private, own: OwnListeners::default() }
+        Self {
+            allow,
+            loopback_and_private,
+            own: OwnListeners::default(),
+        }
     }
 
     /// Returns the policy of a process that listens itself.
@@ -59,7 +71,8 @@ impl Policy {
         Self { own, ..self }
     }
 
-    /// Returns whether calls to `url` must not end at this machine, where this process listens on its port.
+    /// Returns whether calls to `url` must not end at this machine, where this process listens on
+    /// its port.
     pub fn concerns_own_listeners(&self, url: &Url) -> bool {
         self.own.are_called_by(url)
     }
@@ -73,10 +86,22 @@ impl Policy {
         if METADATA.contains(&effective) {
             return Err(Refused::Metadata(address));
         }
-        let Some(class) = classify(effective) else { return Ok(()) };
-        let allowed = self.allow.iter().any(|net| net.contains(&address) || net.contains(&effective));
+        let Some(class) = classify(effective) else {
+            return Ok(());
+        };
+        let allowed = self
+            .allow
+            .iter()
+            .any(|net| net.contains(&address) || net.contains(&effective));
         let local = class.local && self.loopback_and_private == LocalTargets::Allowed;
-        if allowed || local { Ok(()) } else { Err(Refused::Special { address, reason: class.reason }) }
+        if allowed || local {
+            Ok(())
+        } else {
+            Err(Refused::Special {
+                address,
+                reason: class.reason,
+            })
+        }
     }
 
     /// Checks the address of a call that concerns the listeners of this process.
@@ -85,7 +110,11 @@ impl Policy {
     /// Fails as `check` does, and when `address` is one of this machine.
     pub fn check_apart_from_own_listeners(&self, address: IpAddr) -> Result<(), Refused> {
         self.check(address)?;
-        if own::is_of_this_machine(embedded(address)) { Err(Refused::OwnListener(address)) } else { Ok(()) }
+        if own::is_of_this_machine(embedded(address)) {
+            Err(Refused::OwnListener(address))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -95,16 +124,25 @@ struct Class {
 }
 
 const fn special(reason: &'static str) -> Option<Class> {
-    Some(Class { reason, local: false })
+    Some(Class {
+        reason,
+        local: false,
+    })
 }
 
 const fn local(reason: &'static str) -> Option<Class> {
-    Some(Class { reason, local: true })
+    Some(Class {
+        reason,
+        local: true,
+    })
 }
 
-/// The address that packets end up at: IPv4 inside IPv6 (mapped, translated, compatible, NAT64, 6to4, Teredo) is taken out.
+/// The address that packets end up at: IPv4 inside IPv6 (mapped, translated, compatible, NAT64,
+/// 6to4, Teredo) is taken out.
 fn embedded(address: IpAddr) -> IpAddr {
-    let IpAddr::V6(v6) = address else { return address };
+    let IpAddr::V6(v6) = address else {
+        return address;
+    };
     let v4 = |hi: u16, lo: u16| {
         let [a, b] = hi.to_be_bytes();
         let [c, d] = lo.to_be_bytes();
@@ -113,7 +151,8 @@ fn embedded(address: IpAddr) -> IpAddr {
     match v6.segments() {
         [0, 0, 0, 0, 0, 0xffff, hi, lo] | [0, 0, 0, 0, 0xffff, 0, hi, lo] => v4(hi, lo),
         [0, 0, 0, 0, 0, 0, hi, lo] if (hi, lo) != (0, 0) && (hi, lo) != (0, 1) => v4(hi, lo),
-        // Local translators may read other bits of 64:ff9b:1::/48 as the address, where those are not zero.
+        // Local translators may read other bits of 64:ff9b:1::/48 as the address, where those are
+        // not zero.
         [0x64, 0xff9b, 0 | 1, 0, 0, 0, hi, lo] => v4(hi, lo),
         [0x2002, hi, lo, ..] => v4(hi, lo),
         [0x2001, 0, .., hi, lo] => v4(!hi, !lo),
@@ -136,9 +175,11 @@ fn classify_v4(address: Ipv4Addr) -> Option<Class> {
         [169, 254, ..] => special("a link-local address"),
         [0, ..] => special("an unspecified address"),
         [100, b, ..] if (64..128).contains(&b) => special("a carrier's shared address"),
-        [192, 0, 0, _] | [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] => {
-            special("a reserved address")
-        }
+        [192, 0, 0, _]
+        | [192, 0, 2, _]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        | [192, 88, 99, _] => special("a reserved address"),
         [198, 18 | 19, ..] => special("a benchmarking address"),
         [a, ..] if a >= 240 => special("a reserved address"),
         [a, ..] if a >= 224 => special("a multicast address"),
@@ -220,9 +261,14 @@ mod tests {
     #[test]
     fn lets_public_addresses_through() {
         let policy = Policy::default();
-        for address in
-            ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:0:808:808"]
-        {
+        for address in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+            "::ffff:0:808:808",
+        ] {
             assert!(check(&policy, address), "{address}");
         }
     }
@@ -268,10 +314,22 @@ mod tests {
         assert!(!policy.concerns_own_listeners(&"http://localhost:9091/".parse().unwrap()));
         for address in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             let refused = policy.check_apart_from_own_listeners(address.parse().unwrap());
-            assert!(matches!(refused, Err(Refused::OwnListener(_))), "{address}: {refused:?}");
+            assert!(
+                matches!(refused, Err(Refused::OwnListener(_))),
+                "{address}: {refused:?}"
+            );
         }
-        assert!(policy.check_apart_from_own_listeners("192.0.2.1".parse().unwrap()).is_err(), "it is reserved");
-        assert!(policy.check_apart_from_own_listeners("1.1.1.1".parse().unwrap()).is_ok());
+        assert!(
+            policy
+                .check_apart_from_own_listeners("192.0.2.1".parse().unwrap())
+                .is_err(),
+            "it is reserved"
+        );
+        assert!(
+            policy
+                .check_apart_from_own_listeners("1.1.1.1".parse().unwrap())
+                .is_ok()
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The body of an inbound request. Who answers before it was read need not read it: a client that is still sending reads
-//! no answer and loses it when the connection is cut on it, so a bounded part of the rest is taken and dropped meanwhile.
-//! A sender that is too slow gets the error [`TooSlow`](crate::body::TooSlow), which is answered 408.
+//! The body of an inbound request. Who answers before it was read need not read it: a client that
+//! is still sending reads no answer and loses it when the connection is cut on it, so a bounded
+//! part of the rest is taken and dropped meanwhile. A sender that is too slow gets the error
+//! [`TooSlow`](crate::body::TooSlow), which is answered 408.
 
 mod pace;
 
@@ -37,10 +38,16 @@ pub struct Inbound {
 
 impl Inbound {
     pub(crate) fn new(body: Incoming, headers: &HeaderMap, drains: TaskTracker) -> Self {
-        Self { body: Some(body), asks_first: headers.contains_key(EXPECT), pace: Some(Pace::new()), drains }
+        Self {
+            body: Some(body),
+            asks_first: headers.contains_key(EXPECT),
+            pace: Some(Pace::new()),
+            drains,
+        }
     }
 
-    /// Takes the body at any pace: it is a stream whose sender is silent while it has nothing to say.
+    /// Takes the body at any pace: it is a stream whose sender is silent while it has nothing to
+    /// say.
     pub fn at_any_pace(mut self) -> Self {
         self.pace = None;
         self
@@ -51,10 +58,15 @@ impl http_body::Body for Inbound {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         this.asks_first = false;
-        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
         match Pin::new(body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(pace) = &mut this.pace {
@@ -75,13 +87,18 @@ impl http_body::Body for Inbound {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(SizeHint::default, Incoming::size_hint)
+        self.body
+            .as_ref()
+            .map_or_else(SizeHint::default, Incoming::size_hint)
     }
 }
 
 impl Drop for Inbound {
     fn drop(&mut self) {
-        let unread = self.body.take().filter(|body| !body.is_end_stream() && !self.asks_first);
+        let unread = self
+            .body
+            .take()
+            .filter(|body| !body.is_end_stream() && !self.asks_first);
         if let (Some(body), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) {
             self.drains.spawn_on(rest(body), &runtime);
         }

@@ -1,5 +1,5 @@
-//! What touches the network: listeners with limits and drain, and the one outbound client, behind the egress guard.
-//! What is said over the network is not known here.
+//! What touches the network: listeners with limits and drain, and the one outbound client, behind
+//! the egress guard. What is said over the network is not known here.
 
 pub mod body;
 pub mod budget;

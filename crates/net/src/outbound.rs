@@ -1,5 +1,6 @@
-//! The one client for calls that users direct. Every address is checked by the egress guard after its name was resolved;
-//! redirects are not followed, so no answer can lead elsewhere; every call has a deadline and a bounded answer.
+//! The one client for calls that users direct. Every address is checked by the egress guard after
+//! its name was resolved; redirects are not followed, so no answer can lead elsewhere; every call
+//! has a deadline and a bounded answer.
 
 mod fault;
 mod stream;
@@ -33,7 +34,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_response: 1 << 20, connect_timeout: Duration::from_secs(10), idle_per_host: 128 }
+        Self {
+            max_response: 1 << 20,
+            connect_timeout: Duration::from_secs(10),
+            idle_per_host: 128,
+        }
     }
 }
 
@@ -41,7 +46,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    /// For calls to a port that this process listens on: names resolve to addresses of other machines only.
+    /// For calls to a port that this process listens on: names resolve to addresses of other
+    /// machines only.
     elsewhere: reqwest::Client,
     policy: Arc<Policy>,
     max_response: usize,
@@ -87,16 +93,36 @@ pub enum Error {
 impl Client {
     /// Errors when the system offers no TLS roots.
     pub fn new(policy: Arc<Policy>, options: &Options) -> Result<Self, Error> {
-        let http = pool(GuardedResolver { policy: Arc::clone(&policy), check: Policy::check }, options)?;
+        let http = pool(
+            GuardedResolver {
+                policy: Arc::clone(&policy),
+                check: Policy::check,
+            },
+            options,
+        )?;
         let check = Policy::check_apart_from_own_listeners;
-        let elsewhere = pool(GuardedResolver { policy: Arc::clone(&policy), check }, options)?;
-        Ok(Self { http, elsewhere, policy, max_response: options.max_response })
+        let elsewhere = pool(
+            GuardedResolver {
+                policy: Arc::clone(&policy),
+                check,
+            },
+            options,
+        )?;
+        Ok(Self {
+            http,
+            elsewhere,
+            policy,
+            max_response: options.max_response,
+        })
     }
 
     /// The same pool of connections, with another bound for the answers.
     #[must_use]
     pub fn with_max_response(&self, max_response: usize) -> Self {
-        Self { max_response, ..self.clone() }
+        Self {
+            max_response,
+            ..self.clone()
+        }
     }
 
     /// Bytes of an answer's body that are kept.
@@ -104,15 +130,18 @@ impl Client {
         self.max_response
     }
 
-    /// Makes the call once, and gives the answer while its body comes. Bytes of it are not bounded here. The time that the
-    /// call may take does not run while nobody asks for more.
+    /// Makes the call once, and gives the answer while its body comes. Bytes of it are not bounded
+    /// here. The time that the call may take does not run while nobody asks for more.
     pub async fn open(&self, request: Request) -> Result<Stream, Error> {
-        let (timeout, begun) = (request.timeout, tokio::time::Instant::now());
+        let timeout = request.timeout;
+        let begun = tokio::time::Instant::now();
         let execute = async {
             self.check_literal(&request.url)?;
             self.execute(request).await
         };
-        let outcome = tokio::time::timeout(timeout, execute).await.unwrap_or(Err(Error::Timeout(timeout)));
+        let outcome = tokio::time::timeout(timeout, execute)
+            .await
+            .unwrap_or(Err(Error::Timeout(timeout)));
         if matches!(outcome, Err(Error::Egress(_))) {
             kanat_telemetry::metrics().egress_refused.inc();
         }
@@ -126,7 +155,9 @@ impl Client {
             self.check_literal(&request.url)?;
             self.exchange(request).await
         };
-        let outcome = tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(Error::Timeout(timeout)));
+        let outcome = tokio::time::timeout(timeout, exchange)
+            .await
+            .unwrap_or(Err(Error::Timeout(timeout)));
         if matches!(outcome, Err(Error::Egress(_))) {
             kanat_telemetry::metrics().egress_refused.inc();
         }
@@ -138,34 +169,57 @@ impl Client {
         let status = answer.status().as_u16();
         let headers = std::mem::take(answer.headers_mut());
         let (body, truncated) = self.read(answer).await?;
-        Ok(Response { status, headers, body, truncated })
+        Ok(Response {
+            status,
+            headers,
+            body,
+            truncated,
+        })
     }
 
     async fn execute(&self, request: Request) -> Result<reqwest::Response, Error> {
         let mut call = reqwest::Request::new(request.method, request.url);
         *call.headers_mut() = request.headers;
         *call.body_mut() = Some(request.body.into());
-        let http = if self.policy.concerns_own_listeners(call.url()) { &self.elsewhere } else { &self.http };
+        let http = if self.policy.concerns_own_listeners(call.url()) {
+            &self.elsewhere
+        } else {
+            &self.http
+        };
         http.execute(call).await.map_err(|error| match error.url() {
             Some(url) => classify(&error, url),
             None => Error::Network(error.to_string()),
         })
     }
 
-    /// A long answer is in memory once: its buffer is as large as it may get from its second chunk on, and pages that
-    /// nothing is written to cost nothing.
+    /// A long answer is in memory once: its buffer is as large as it may get from its second chunk
+    /// on, and pages that nothing is written to cost nothing.
     async fn read(&self, mut answer: reqwest::Response) -> Result<(Bytes, bool), Error> {
-        let announced = answer.content_length().and_then(|length| usize::try_from(length).ok());
-        let Some(first) = answer.chunk().await.map_err(|error| classify(&error, answer.url()))? else {
+        let announced = answer
+            .content_length()
+            .and_then(|length| usize::try_from(length).ok());
+        let Some(first) = answer
+            .chunk()
+            .await
+            .map_err(|error| classify(&error, answer.url()))?
+        else {
             return Ok((Bytes::new(), false));
         };
         if first.len() > self.max_response {
             return Ok((first.slice(..self.max_response), true));
         }
-        let Some(second) = answer.chunk().await.map_err(|error| classify(&error, answer.url()))? else {
+        let Some(second) = answer
+            .chunk()
+            .await
+            .map_err(|error| classify(&error, answer.url()))?
+        else {
             return Ok((first, false));
         };
-        let mut body = BytesMut::with_capacity(announced.unwrap_or(first.len() + second.len()).min(self.max_response));
+        let mut body = BytesMut::with_capacity(
+            announced
+                .unwrap_or(first.len() + second.len())
+                .min(self.max_response),
+        );
         body.extend_from_slice(&first);
         drop(first);
         let mut next = Some(second);
@@ -179,7 +233,10 @@ impl Client {
                 return Ok((body.freeze(), true));
             }
             body.extend_from_slice(&chunk);
-            next = answer.chunk().await.map_err(|error| classify(&error, answer.url()))?;
+            next = answer
+                .chunk()
+                .await
+                .map_err(|error| classify(&error, answer.url()))?;
         }
         Ok((body.freeze(), false))
     }
@@ -201,7 +258,10 @@ impl Client {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the place that the ban points at")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the place that the ban points at"
+)]
 fn pool(resolver: GuardedResolver, options: &Options) -> Result<reqwest::Client, Error> {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -227,7 +287,9 @@ impl Resolve for GuardedResolver {
         let policy = Arc::clone(&self.policy);
         let check = self.check;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved::from)?;
+            let found = tokio::net::lookup_host((name.as_str(), 0))
+                .await
+                .map_err(Unresolved::from)?;
             let mut allowed: Vec<SocketAddr> = Vec::new();
             let mut refused: Option<Refused> = None;
             for address in found {
@@ -237,7 +299,9 @@ impl Resolve for GuardedResolver {
                 }
             }
             match refused {
-                Some(why) if allowed.is_empty() => Err(Box::new(why) as Box<dyn StdError + Send + Sync>),
+                Some(why) if allowed.is_empty() => {
+                    Err(Box::new(why) as Box<dyn StdError + Send + Sync>)
+                }
                 Some(_) | None => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
@@ -252,7 +316,10 @@ mod tests {
     use tokio::net::TcpListener;
 
     fn client(local: LocalTargets) -> Client {
-        let options = Options { max_response: 1024, ..Options::default() };
+        let options = Options {
+            max_response: 1024,
+            ..Options::default()
+        };
         Client::new(Arc::new(Policy::new(Vec::new(), local)), &options).unwrap()
     }
 
@@ -283,7 +350,12 @@ mod tests {
     #[tokio::test]
     async fn refuses_a_literal_address_and_a_name_that_resolves_to_one() {
         let client = client(LocalTargets::Refused);
-        for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://169.254.169.254/meta"] {
+        for url in [
+            "http://127.0.0.1:9/",
+            "http://[::1]:9/",
+            "http://localhost:9/",
+            "http://169.254.169.254/meta",
+        ] {
             let error = client.send(get(url)).await.unwrap_err();
             assert!(matches!(error, Error::Egress(_)), "{url}: {error}");
         }
@@ -291,16 +363,27 @@ mod tests {
 
     #[tokio::test]
     async fn gives_status_and_body() {
-        let (address, _tasks) = answering(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok".to_vec()).await;
-        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
-        assert_eq!((response.status, response.body.as_ref(), response.truncated), (201, b"ok".as_slice(), false));
+        let (address, _tasks) =
+            answering(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok".to_vec()).await;
+        let response = client(LocalTargets::Allowed)
+            .send(get(&format!("http://{address}/")))
+            .await
+            .unwrap();
+        assert_eq!(response.status, 201);
+        assert_eq!(response.body.as_ref(), b"ok".as_slice());
+        assert!(!response.truncated);
     }
 
     #[tokio::test]
     async fn does_not_follow_a_redirect() {
-        let answer = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_vec();
+        let answer =
+            b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
+                .to_vec();
         let (address, _tasks) = answering(answer).await;
-        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
+        let response = client(LocalTargets::Allowed)
+            .send(get(&format!("http://{address}/")))
+            .await
+            .unwrap();
         assert_eq!(response.status, 302);
     }
 
@@ -309,42 +392,80 @@ mod tests {
         let mut answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n".to_vec();
         answer.extend(vec![b'x'; 100_000]);
         let (address, _tasks) = answering(answer).await;
-        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
-        assert_eq!((response.body.len(), response.truncated), (1024, true));
+        let response = client(LocalTargets::Allowed)
+            .send(get(&format!("http://{address}/")))
+            .await
+            .unwrap();
+        assert_eq!(response.body.len(), 1024);
+        assert!(response.truncated);
     }
 
     #[tokio::test]
     async fn a_long_answer_of_unknown_length_is_read_to_its_end_or_bound() {
         let body: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
         for (most, read) in [(1 << 20, 300_000), (300_000, 300_000), (200_000, 200_000)] {
-            let answer = [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), body.clone()].concat();
+            let answer = [
+                b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(),
+                body.clone(),
+            ]
+            .concat();
             let (address, _tasks) = answering(answer).await;
             let client = client(LocalTargets::Allowed).with_max_response(most);
-            let response = client.send(get(&format!("http://{address}/"))).await.unwrap();
-            assert_eq!((response.body.len(), response.truncated), (read, read < body.len()));
+            let response = client
+                .send(get(&format!("http://{address}/")))
+                .await
+                .unwrap();
+            assert_eq!(response.body.len(), read);
+            assert_eq!(response.truncated, read < body.len());
             assert!(response.body == body[..read]);
         }
     }
 
     #[tokio::test]
     async fn a_body_that_breaks_off_is_a_network_failure() {
-        let (address, _tasks) = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort".to_vec()).await;
-        let error = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap_err();
-        assert_eq!(error, Error::Network(format!("{address} broke off its answer")));
+        let (address, _tasks) =
+            answering(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort".to_vec()).await;
+        let error = client(LocalTargets::Allowed)
+            .send(get(&format!("http://{address}/")))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error,
+            Error::Network(format!("{address} broke off its answer"))
+        );
     }
 
     #[tokio::test]
     async fn a_fault_is_told_in_words_with_host_and_port() {
         let client = client(LocalTargets::Allowed);
         let (address, _tasks) = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
-        let plain = client.send(get(&format!("https://{address}/?key=s3cret"))).await.unwrap_err();
+        let plain = client
+            .send(get(&format!("https://{address}/?key=s3cret")))
+            .await
+            .unwrap_err();
         assert_eq!(plain, Error::Tls(format!("{address} does not speak TLS")));
         let (address, _tasks) = answering(Vec::new()).await;
-        let closed = client.send(get(&format!("http://{address}/"))).await.unwrap_err();
-        assert_eq!(closed, Error::Network(format!("{address} closed the connection before it answered")));
-        let unknown = client.send(get("http://no-such-host.invalid:8080/")).await.unwrap_err();
-        let Error::Network(told) = &unknown else { panic!("{unknown}") };
-        assert!(told.starts_with("cannot resolve no-such-host.invalid:8080: "), "{told}");
+        let closed = client
+            .send(get(&format!("http://{address}/")))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            closed,
+            Error::Network(format!(
+                "{address} closed the connection before it answered"
+            ))
+        );
+        let unknown = client
+            .send(get("http://no-such-host.invalid:8080/"))
+            .await
+            .unwrap_err();
+        let Error::Network(told) = &unknown else {
+            panic!("{unknown}")
+        };
+        assert!(
+            told.starts_with("cannot resolve no-such-host.invalid:8080: "),
+            "{told}"
+        );
     }
 
     #[tokio::test]
@@ -352,8 +473,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let error =
-            client(LocalTargets::Allowed).send(get(&format!("http://{address}/?key=s3cret"))).await.unwrap_err();
-        assert_eq!(error, Error::Network(format!("connection refused by {address}")));
+        let error = client(LocalTargets::Allowed)
+            .send(get(&format!("http://{address}/?key=s3cret")))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error,
+            Error::Network(format!("connection refused by {address}"))
+        );
     }
 }

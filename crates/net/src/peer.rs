@@ -55,8 +55,14 @@ pub(crate) struct Origin {
 impl Origin {
     /// `is_encrypted` says whether the socket speaks TLS.
     pub fn new(socket: IpAddr, is_encrypted: bool, proxies: &TrustedProxies) -> Self {
-        let socket = Peer { address: socket.to_canonical(), is_encrypted };
-        Self { socket, proxies: proxies.contains(socket.address).then(|| proxies.clone()) }
+        let socket = Peer {
+            address: socket.to_canonical(),
+            is_encrypted,
+        };
+        Self {
+            socket,
+            proxies: proxies.contains(socket.address).then(|| proxies.clone()),
+        }
     }
 
     /// Returns whether the socket's peer is a trusted proxy.
@@ -83,7 +89,9 @@ fn client(socket: IpAddr, headers: &HeaderMap, proxies: &TrustedProxies) -> IpAd
     let mut client = socket;
     for value in headers.get_all(FORWARDED_FOR).iter().rev() {
         for text in value.as_bytes().rsplit(|byte| *byte == b',') {
-            let Some(address) = address(text) else { return client };
+            let Some(address) = address(text) else {
+                return client;
+            };
             client = address;
             if !proxies.contains(client) {
                 return client;
@@ -96,9 +104,19 @@ fn client(socket: IpAddr, headers: &HeaderMap, proxies: &TrustedProxies) -> IpAd
 /// Reads an address with or without a port, and with or without brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim();
-    let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    let bare = || {
+        text.strip_prefix('[')?
+            .strip_suffix(']')?
+            .parse::<Ipv6Addr>()
+            .ok()
+            .map(IpAddr::V6)
+    };
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
-    text.parse::<IpAddr>().ok().or_else(with_port).or_else(bare).map(|address| address.to_canonical())
+    text.parse::<IpAddr>()
+        .ok()
+        .or_else(with_port)
+        .or_else(bare)
+        .map(|address| address.to_canonical())
 }
 
 /// Returns whether the nearest proxy says that its client speaks TLS.
@@ -111,7 +129,9 @@ fn says_https(headers: &HeaderMap) -> bool {
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+        }
     }
 }
 
@@ -121,9 +141,16 @@ mod tests {
     use http::HeaderValue;
 
     fn peer(socket: &str, forwarded: &[&'static str]) -> String {
-        let proxies = ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"].map(|network| network.parse().unwrap());
-        let origin = Origin::new(socket.parse().unwrap(), false, &TrustedProxies::new(proxies.to_vec()));
-        let said = forwarded.iter().map(|value| (FORWARDED_FOR, HeaderValue::from_static(value)));
+        let proxies =
+            ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"].map(|network| network.parse().unwrap());
+        let origin = Origin::new(
+            socket.parse().unwrap(),
+            false,
+            &TrustedProxies::new(proxies.to_vec()),
+        );
+        let said = forwarded
+            .iter()
+            .map(|value| (FORWARDED_FOR, HeaderValue::from_static(value)));
         origin.peer(&said.collect()).address.to_string()
     }
 
@@ -138,10 +165,24 @@ mod tests {
     #[test]
     fn forwarded_addresses_are_counted_from_the_right() {
         assert_eq!(peer("10.0.0.1", &["1.1.1.1, 198.51.100.1"]), "198.51.100.1");
-        assert_eq!(peer("10.0.0.1", &["1.1.1.1, 198.51.100.1, 192.0.2.7"]), "198.51.100.1");
-        assert_eq!(peer("10.0.0.1", &["1.1.1.1, 198.51.100.1", "10.0.0.2"]), "198.51.100.1");
-        assert_eq!(peer("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3", "all are proxies");
-        assert_eq!(peer("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]), "10.0.0.2", "nothing beyond is believed");
+        assert_eq!(
+            peer("10.0.0.1", &["1.1.1.1, 198.51.100.1, 192.0.2.7"]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            peer("10.0.0.1", &["1.1.1.1, 198.51.100.1", "10.0.0.2"]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            peer("10.0.0.1", &["10.0.0.3, 10.0.0.2"]),
+            "10.0.0.3",
+            "all are proxies"
+        );
+        assert_eq!(
+            peer("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]),
+            "10.0.0.2",
+            "nothing beyond is believed"
+        );
     }
 
     #[test]
@@ -157,7 +198,12 @@ mod tests {
         let trusted = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
         let is_encrypted = |socket: &str, tls, said: &'static str| {
             let origin = Origin::new(socket.parse().unwrap(), tls, &trusted);
-            origin.peer(&HeaderMap::from_iter([(FORWARDED_PROTO, HeaderValue::from_static(said))])).is_encrypted
+            origin
+                .peer(&HeaderMap::from_iter([(
+                    FORWARDED_PROTO,
+                    HeaderValue::from_static(said),
+                )]))
+                .is_encrypted
         };
         assert!(is_encrypted("10.0.0.1", false, "https"));
         assert!(is_encrypted("10.0.0.1", false, "http, HTTPS"));

@@ -37,7 +37,9 @@ impl Peers {
     pub fn of(&self, address: IpAddr) -> Arc<Holdings> {
         let mut networks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if networks.holdings.len() >= networks.prune_at {
-            networks.holdings.retain(|_, holdings| Arc::strong_count(holdings) > 1);
+            networks
+                .holdings
+                .retain(|_, holdings| Arc::strong_count(holdings) > 1);
             networks.prune_at = FIRST_PRUNE.max(2 * networks.holdings.len());
         }
         Arc::clone(networks.holdings.entry(network(address)).or_default())
@@ -48,7 +50,9 @@ impl Holdings {
     /// Counts one connection more; none when there are `most` already.
     pub fn connect(self: &Arc<Self>, most: usize) -> Option<Connection> {
         let more = |connections| (connections < most).then_some(connections + 1);
-        self.connections.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        self.connections
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()?;
         Some(Connection(Arc::clone(self)))
     }
 }
@@ -67,7 +71,11 @@ mod tests {
     fn counts_the_connections_of_each_network() {
         let peers = Peers::default();
         let connect = |address: &str| peers.of(address.parse().unwrap()).connect(2);
-        let held = [connect("198.51.100.1"), connect("198.51.100.1"), connect("198.51.100.2")];
+        let held = [
+            connect("198.51.100.1"),
+            connect("198.51.100.1"),
+            connect("198.51.100.2"),
+        ];
         assert!(held.iter().all(Option::is_some));
         assert!(connect("198.51.100.1").is_none());
         drop(held);

@@ -16,7 +16,8 @@ pub fn of(headers: &HeaderMap) -> HeaderValue {
         (1..=MAX_LENGTH).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
     });
     given.cloned().unwrap_or_else(|| {
-        HeaderValue::from_str(RequestId::generate().as_str()).unwrap_or(HeaderValue::from_static("req_0"))
+        HeaderValue::from_str(RequestId::generate().as_str())
+            .unwrap_or(HeaderValue::from_static("req_0"))
     })
 }
 
@@ -28,7 +29,10 @@ mod tests {
     fn takes_a_sound_id_and_makes_one_otherwise() {
         let of = |value: &str| {
             let value = HeaderValue::from_str(value).unwrap();
-            of(&HeaderMap::from_iter([(HEADER, value)])).to_str().unwrap().to_owned()
+            of(&HeaderMap::from_iter([(HEADER, value)]))
+                .to_str()
+                .unwrap()
+                .to_owned()
         };
         assert_eq!(of("abc-1"), "abc-1");
         for unsound in ["", "a b", &"x".repeat(129)] {

@@ -1,4 +1,5 @@
-//! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold open, and a drain.
+//! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold
+//! open, and a drain.
 
 pub mod answer;
 mod door;
@@ -71,11 +72,18 @@ impl Default for Options {
     }
 }
 
-/// Serves until `shutdown`, then lets open requests finish and returns when the last connection is closed. Who wants a
-/// deadline for that puts one around the call.
-pub async fn serve<S>(listener: TcpListener, service: S, options: Options, shutdown: CancellationToken)
-where
-    S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+/// Serves until `shutdown`, then lets open requests finish and returns when the last connection is
+/// closed. Who wants a deadline for that puts one around the call.
+pub async fn serve<S>(
+    listener: TcpListener,
+    service: S,
+    options: Options,
+    shutdown: CancellationToken,
+) where
+    S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     let connections = TaskTracker::new();
@@ -83,11 +91,21 @@ where
     let answers = Answers::new(options.answers);
     let mut door = Door::new(listener, Arc::clone(&options));
     while let Some((stream, address, place)) = door.next(&shutdown).await {
-        let (service, shutdown) = (service.clone(), shutdown.clone());
-        let origin = Origin::new(address.ip(), options.tls.is_some(), &options.trusted_proxies);
+        let service = service.clone();
+        let shutdown = shutdown.clone();
+        let origin = Origin::new(
+            address.ip(),
+            options.tls.is_some(),
+            &options.trusted_proxies,
+        );
         let line = Line::new(&answers, place.holdings.clone());
-        let connection =
-            Connection { origin, line, options: Arc::clone(&options), drains: connections.clone(), certificate: None };
+        let connection = Connection {
+            origin,
+            line,
+            options: Arc::clone(&options),
+            drains: connections.clone(),
+            certificate: None,
+        };
         connections.spawn(async move {
             let _place = place;
             let first_byte = connection.options.header_timeout;
@@ -98,7 +116,12 @@ where
                 return connection.serve(stream, service, shutdown).await;
             };
             if let Some((stream, certificate)) = tls.accept(stream, first_byte).await {
-                Connection { certificate, ..connection }.serve(stream, service, shutdown).await;
+                Connection {
+                    certificate,
+                    ..connection
+                }
+                .serve(stream, service, shutdown)
+                .await;
             }
         });
     }
@@ -150,7 +173,10 @@ impl Connection {
     async fn serve<I, S>(self, stream: I, service: S, shutdown: CancellationToken)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+        S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
         S::Future: Send + 'static,
     {
         let unread_timeout = self.options.unread_timeout;
@@ -168,7 +194,10 @@ impl Connection {
             }
             let account = Account {
                 line: Arc::clone(&self.line),
-                client: self.origin.is_proxy().then(|| self.options.places.peers.of(peer.address)),
+                client: self
+                    .origin
+                    .is_proxy()
+                    .then(|| self.options.places.peers.of(peer.address)),
                 stream: (parts.version == Version::HTTP_2).then(|| streams.begin()),
             };
             let answer = match names_one_host(&parts) {
@@ -213,8 +242,8 @@ fn tell_unread() {
     tracing::debug!("a connection was closed: its peer takes nothing of an answer");
 }
 
-/// Returns whether a request says for which host it is, and of one alone: others on the way may have taken it for another's. Probes of
-/// HTTP/1.0 need not.
+/// Returns whether a request says for which host it is, and of one alone: others on the way may
+/// have taken it for another's. Probes of HTTP/1.0 need not.
 fn names_one_host(parts: &Parts) -> bool {
     if parts.version != Version::HTTP_11 && parts.version != Version::HTTP_10 {
         return true;
@@ -231,22 +260,29 @@ fn is_probe(parts: &Parts) -> bool {
 }
 
 fn hostless() -> Response<Body> {
-    let text = r#"{"error":"a request has one Host header","code":"INVALID_ARGUMENT","details":[]}"#;
+    let text =
+        r#"{"error":"a request has one Host header","code":"INVALID_ARGUMENT","details":[]}"#;
     refusal(StatusCode::BAD_REQUEST, text)
 }
 
 /// The answer while too much waits for its readers.
 fn overfull() -> Response<Body> {
-    let text = r#"{"error":"too many answers wait for their readers","code":"UNAVAILABLE","details":[]}"#;
+    let text =
+        r#"{"error":"too many answers wait for their readers","code":"UNAVAILABLE","details":[]}"#;
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, text);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(body::full(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -279,11 +315,14 @@ mod tests {
     async fn a_shutdown_lets_an_open_request_finish() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let begun = Arc::new(Notify::new());
+        let go_on = Arc::new(Notify::new());
         let service = {
-            let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+            let begun = Arc::clone(&begun);
+            let go_on = Arc::clone(&go_on);
             tower::service_fn(move |_: Request<Inbound>| {
-                let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+                let begun = Arc::clone(&begun);
+                let go_on = Arc::clone(&go_on);
                 async move {
                     begun.notify_one();
                     go_on.notified().await;
@@ -293,15 +332,25 @@ mod tests {
         };
         let shutdown = CancellationToken::new();
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(serve(listener, service, Options::default(), shutdown.clone()));
+        tasks.spawn(serve(
+            listener,
+            service,
+            Options::default(),
+            shutdown.clone(),
+        ));
         let mut peer = TcpStream::connect(address).await.unwrap();
-        peer.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        peer.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
         begun.notified().await;
         shutdown.cancel();
         go_on.notify_one();
         let mut answer = String::new();
         peer.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"),
+            "{answer}"
+        );
         tasks.join_next().await.unwrap().unwrap();
     }
 
@@ -315,15 +364,25 @@ mod tests {
             Ok::<_, Infallible>(response)
         });
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(serve(listener, service, Options::default(), CancellationToken::new()));
+        tasks.spawn(serve(
+            listener,
+            service,
+            Options::default(),
+            CancellationToken::new(),
+        ));
         let mut peer = TcpStream::connect(address).await.unwrap();
-        peer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 8000000\r\n\r\n")
-            .await
-            .unwrap();
+        peer.write_all(
+            b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 8000000\r\n\r\n",
+        )
+        .await
+        .unwrap();
         peer.write_all(&vec![b'x'; 8_000_000]).await.unwrap();
         let mut answer = String::new();
         peer.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with("too large"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 413") && answer.ends_with("too large"),
+            "{answer}"
+        );
     }
 
     #[tokio::test]
@@ -336,9 +395,16 @@ mod tests {
             Ok::<_, Infallible>(Response::new(body::full(body)))
         });
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(serve(listener, service, Options::default(), CancellationToken::new()));
+        tasks.spawn(serve(
+            listener,
+            service,
+            Options::default(),
+            CancellationToken::new(),
+        ));
         let mut peer = TcpStream::connect(address).await.unwrap();
-        peer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+        peer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi")
+            .await
+            .unwrap();
         peer.shutdown().await.unwrap();
         let mut answer = String::new();
         peer.read_to_string(&mut answer).await.unwrap();
@@ -349,9 +415,13 @@ mod tests {
     async fn a_silent_connection_is_closed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let service =
-            tower::service_fn(|_: Request<Inbound>| async { Ok::<_, Infallible>(Response::new(body::empty())) });
-        let options = Options { header_timeout: Duration::from_millis(20), ..Options::default() };
+        let service = tower::service_fn(|_: Request<Inbound>| async {
+            Ok::<_, Infallible>(Response::new(body::empty()))
+        });
+        let options = Options {
+            header_timeout: Duration::from_millis(20),
+            ..Options::default()
+        };
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(serve(listener, service, options, CancellationToken::new()));
         let mut peer = TcpStream::connect(address).await.unwrap();

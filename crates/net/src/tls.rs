@@ -1,4 +1,5 @@
-//! TLS of listeners: certificate and key from PEM files, and the authority that vouches for clients, when there is one.
+//! TLS of listeners: certificate and key from PEM files, and the authority that vouches for
+//! clients, when there is one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,10 +31,13 @@ pub struct ClientCertificate {
 impl ClientCertificate {
     /// Takes the names of a certificate.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        Self { names: names.into_iter().collect() }
+        Self {
+            names: names.into_iter().collect(),
+        }
     }
 
-    /// Returns whether it is of this DNS name. A wildcard is the name that it is written as, and no other.
+    /// Returns whether it is of this DNS name. A wildcard is the name that it is written as, and no
+    /// other.
     pub fn is_of(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
@@ -52,7 +56,10 @@ pub enum Error {
     #[error("{0} holds no certificate")]
     NoCertificate(PathBuf),
     #[error("{path} holds a certificate that cannot vouch for others: {source}")]
-    Authority { path: PathBuf, source: rustls::Error },
+    Authority {
+        path: PathBuf,
+        source: rustls::Error,
+    },
     #[error("the authority for clients cannot be used: {0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
     #[error("certificate and key cannot be used: {0}")]
@@ -60,25 +67,35 @@ pub enum Error {
 }
 
 impl ServerTls {
-    /// Reads the certificate (with its chain), its key, and the certificates of `client_authority`: clients may then show
-    /// one of its certificates, and those who show another are refused.
-    pub fn read(certificate: &Path, key: &Path, client_authority: Option<&Path>) -> Result<Self, Error> {
+    /// Reads the certificate (with its chain), its key, and the certificates of `client_authority`:
+    /// clients may then show one of its certificates, and those who show another are refused.
+    pub fn read(
+        certificate: &Path,
+        key: &Path,
+        client_authority: Option<&Path>,
+    ) -> Result<Self, Error> {
         let chain = certificates(certificate)?;
-        let of_key = |source| Error::File { path: key.to_owned(), source };
+        let of_key = |source| Error::File {
+            path: key.to_owned(),
+            source,
+        };
         let key = PrivateKeyDer::from_pem_file(key).map_err(of_key)?;
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder =
-            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
         let builder = match client_authority {
             None => builder.with_no_client_auth(),
             Some(path) => builder.with_client_cert_verifier(verifier(path, provider)?),
         };
         let mut config = builder.with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)) })
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+        })
     }
 
-    /// `None` when the client does not come to an end with its part of the handshake within `timeout`, or fails it.
+    /// `None` when the client does not come to an end with its part of the handshake within
+    /// `timeout`, or fails it.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -86,7 +103,11 @@ impl ServerTls {
     ) -> Option<(TlsStream<TcpStream>, Option<ClientCertificate>)> {
         match tokio::time::timeout(timeout, self.acceptor.accept(stream)).await {
             Ok(Ok(stream)) => {
-                let shown = stream.get_ref().1.peer_certificates().and_then(ClientCertificate::of_chain);
+                let shown = stream
+                    .get_ref()
+                    .1
+                    .peer_certificates()
+                    .and_then(ClientCertificate::of_chain);
                 Some((stream, shown))
             }
             Ok(Err(error)) => {
@@ -106,16 +127,36 @@ impl std::fmt::Debug for ServerTls {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let failed = |source| Error::File { path: path.to_owned(), source };
-    let found = CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    if found.is_empty() { Err(Error::NoCertificate(path.to_owned())) } else { Ok(found) }
+    let failed = |source| Error::File {
+        path: path.to_owned(),
+        source,
+    };
+    let found = CertificateDer::pem_file_iter(path)
+        .map_err(failed)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    if found.is_empty() {
+        Err(Error::NoCertificate(path.to_owned()))
+    } else {
+        Ok(found)
+    }
 }
 
-fn verifier(path: &Path, provider: Arc<rustls::crypto::CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+fn verifier(
+    path: &Path,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|source| Error::Authority { path: path.to_owned(), source })?;
+        roots.add(certificate).map_err(|source| Error::Authority {
+            path: path.to_owned(),
+            source,
+        })?;
     }
     // Callers of the public API have none; who must have one is decided by path.
-    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated().build()?)
+    Ok(
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()?,
+    )
 }

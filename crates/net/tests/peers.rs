@@ -67,7 +67,12 @@ async fn listener(options: Options) -> (SocketAddr, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut tasks = JoinSet::new();
-    tasks.spawn(server::serve(listener, tower::service_fn(answer), options, CancellationToken::new()));
+    tasks.spawn(server::serve(
+        listener,
+        tower::service_fn(answer),
+        options,
+        CancellationToken::new(),
+    ));
     (address, tasks)
 }
 
@@ -90,7 +95,9 @@ async fn get(peer: &mut TcpStream, path: &str, headers: &str) {
 
 /// Fails what a listener without bounds would let wait for ever.
 async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(1000), what).await.expect("it comes to an end")
+    tokio::time::timeout(Duration::from_secs(1000), what)
+        .await
+        .expect("it comes to an end")
 }
 
 /// All that comes until the connection ends, or is reset.
@@ -119,7 +126,11 @@ async fn answer_to(from: [u8; 4], to: SocketAddr, path: &str, headers: &str) -> 
 #[tokio::test(start_paused = true)]
 async fn requests_tell_their_peer() {
     let trusted_proxies = TrustedProxies::new(vec!["127.0.0.2/32".parse().unwrap()]);
-    let (address, _tasks) = listener(Options { trusted_proxies, ..Options::default() }).await;
+    let (address, _tasks) = listener(Options {
+        trusted_proxies,
+        ..Options::default()
+    })
+    .await;
     let forwarded = "x-forwarded-for: 192.0.2.1, 198.51.100.7\r\nx-forwarded-proto: https\r\n";
     let direct = answer_to(ONE, address, "/peer", forwarded).await;
     assert!(direct.ends_with("\r\n\r\n127.0.0.1 false"), "{direct}");
@@ -132,7 +143,9 @@ async fn a_body_that_does_not_come_is_given_up() {
     let (address, _tasks) = listener(Options::default()).await;
     let begun = Instant::now();
     let mut peer = connect(ONE, address).await;
-    peer.write_all(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n").await.unwrap();
+    peer.write_all(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
+        .await
+        .unwrap();
     assert_eq!(status(&mut peer).await, "HTTP/1.1 408");
     assert_eq!(begun.elapsed().as_secs(), 5);
 }
@@ -141,7 +154,9 @@ async fn a_body_that_does_not_come_is_given_up() {
 async fn a_body_that_drips_is_given_up() {
     let (address, _tasks) = listener(Options::default()).await;
     let mut peer = connect(ONE, address).await;
-    peer.write_all(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 60\r\n\r\n").await.unwrap();
+    peer.write_all(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 60\r\n\r\n")
+        .await
+        .unwrap();
     for _ in 0..30 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if peer.write_all(b"x").await.is_err() {
@@ -171,13 +186,15 @@ async fn a_reader_that_takes_its_time_gets_all_of_its_answer() {
     let mut piece = vec![0; MIB];
     for wanted in [16 * MIB, 32 * MIB, 48 * MIB, usize::MAX] {
         tokio::time::sleep(Duration::from_secs(20)).await;
-        // More than the kernel holds, so that the listener has gone on. Whoever is busy does not let
-        // the clock go on.
+        // More than the kernel holds, so that the listener has gone on. Whoever is busy does not
+        // let the clock go on.
         while got < wanted {
             match peer.try_read(&mut piece) {
                 Ok(0) => break,
                 Ok(length) => got += length,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => tokio::task::yield_now().await,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    tokio::task::yield_now().await
+                }
                 Err(error) => panic!("{error} after {got} bytes"),
             }
         }
@@ -205,7 +222,9 @@ impl Http2 {
         let mut peer = connect(from, to).await;
         // INITIAL_WINDOW_SIZE is 0.
         let settings = [0, 0, 6, SETTINGS, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
-        peer.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &settings].concat()).await.unwrap();
+        peer.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &settings].concat())
+            .await
+            .unwrap();
         Self(peer)
     }
 
@@ -213,14 +232,35 @@ impl Http2 {
     async fn get(&mut self, stream: u8, path: &str) {
         // GET and http from the static table; path and authority as they are.
         let length = u8::try_from(path.len()).unwrap();
-        let block = [&[0x82, 0x86, 0x04, length], path.as_bytes(), &[0x01, 1, b'x']].concat();
-        let head = [0, 0, u8::try_from(block.len()).unwrap(), HEADERS, 0x5, 0, 0, 0, stream];
-        self.0.write_all(&[head.as_slice(), &block].concat()).await.unwrap();
+        let block = [
+            &[0x82, 0x86, 0x04, length],
+            path.as_bytes(),
+            &[0x01, 1, b'x'],
+        ]
+        .concat();
+        let head = [
+            0,
+            0,
+            u8::try_from(block.len()).unwrap(),
+            HEADERS,
+            0x5,
+            0,
+            0,
+            0,
+            stream,
+        ];
+        self.0
+            .write_all(&[head.as_slice(), &block].concat())
+            .await
+            .unwrap();
     }
 
     async fn open(&mut self, stream: u8, window: u16) {
         let [high, low] = window.to_be_bytes();
-        self.0.write_all(&[0, 0, 4, WINDOW_UPDATE, 0, 0, 0, 0, stream, 0, 0, high, low]).await.unwrap();
+        self.0
+            .write_all(&[0, 0, 4, WINDOW_UPDATE, 0, 0, 0, 0, stream, 0, 0, high, low])
+            .await
+            .unwrap();
     }
 
     /// Reads a frame and answers pings; none when the connection has ended.
@@ -230,9 +270,15 @@ impl Http2 {
         let mut rest = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
         self.0.read_exact(&mut rest).await.ok()?;
         if head[3] == PING && head[4] == 0 {
-            let _ = self.0.write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0], rest.as_slice()].concat()).await;
+            let _ = self
+                .0
+                .write_all(&[&[0, 0, 8, PING, 1, 0, 0, 0, 0], rest.as_slice()].concat())
+                .await;
         }
-        Some((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]])))
+        Some((
+            head[3],
+            u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
+        ))
     }
 
     /// Reads up to a frame.
@@ -262,7 +308,11 @@ async fn an_http_2_connection_that_takes_nothing_of_its_answers_is_closed() {
     peer.until((HEADERS, 1)).await;
     let begun = Instant::now();
     let frames = peer.rest().await;
-    assert!((30..=40).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!(
+        (30..=40).contains(&begun.elapsed().as_secs()),
+        "{:?}",
+        begun.elapsed()
+    );
     assert!(frames.contains(&(RST_STREAM, 1)), "{frames:?}");
     assert!(frames.contains(&(RST_STREAM, 3)), "{frames:?}");
     assert!(frames.contains(&(GO_AWAY, 0)), "{frames:?}");
@@ -277,7 +327,11 @@ async fn a_last_byte_that_is_not_taken_does_not_keep_an_http_2_connection() {
     peer.until((DATA, 1)).await;
     let begun = Instant::now();
     peer.rest().await;
-    assert!((30..=75).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!(
+        (30..=75).contains(&begun.elapsed().as_secs()),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,8 +348,15 @@ async fn a_stream_that_is_not_read_does_not_take_others_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_that_wait_for_their_readers_are_bounded_for_each_peer_and_for_all() {
-    let answers = Bounds { all: 4 * MIB, of_a_peer: MIB };
-    let (address, _tasks) = listener(Options { answers, ..Options::default() }).await;
+    let answers = Bounds {
+        all: 4 * MIB,
+        of_a_peer: MIB,
+    };
+    let (address, _tasks) = listener(Options {
+        answers,
+        ..Options::default()
+    })
+    .await;
     let mut greedy = Http2::connect(ONE, address).await;
     for stream in [1, 3] {
         greedy.get(stream, "/some").await;
@@ -303,7 +364,10 @@ async fn answers_that_wait_for_their_readers_are_bounded_for_each_peer_and_for_a
     }
     let refused = answer_to(ONE, address, "/peer", "").await;
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
-    assert!(refused.contains("retry-after: 1") && refused.contains("\"code\":\"UNAVAILABLE\""), "{refused}");
+    assert!(
+        refused.contains("retry-after: 1") && refused.contains("\"code\":\"UNAVAILABLE\""),
+        "{refused}"
+    );
     let probe = answer_to(ONE, address, "/health", "").await;
     assert!(probe.starts_with("HTTP/1.1 200"), "{probe}");
     let served = answer_to(OTHER, address, "/peer", "").await;
@@ -322,13 +386,23 @@ async fn answers_that_wait_for_their_readers_are_bounded_for_each_peer_and_for_a
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
     drop((greedy, others));
     // They are gone once the listener has seen it.
-    while !answer_to(ONE, address, "/peer", "").await.starts_with("HTTP/1.1 200") {}
+    while !answer_to(ONE, address, "/peer", "")
+        .await
+        .starts_with("HTTP/1.1 200")
+    {}
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_large_answer_is_refused_when_others_came_before_it() {
-    let answers = Bounds { all: MIB, of_a_peer: MIB };
-    let (address, _tasks) = listener(Options { answers, ..Options::default() }).await;
+    let answers = Bounds {
+        all: MIB,
+        of_a_peer: MIB,
+    };
+    let (address, _tasks) = listener(Options {
+        answers,
+        ..Options::default()
+    })
+    .await;
     let mut peer = Http2::connect(ONE, address).await;
     for stream in [1, 3, 5, 7] {
         peer.get(stream, "/some").await;
@@ -346,11 +420,17 @@ async fn a_large_answer_is_refused_when_others_came_before_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_has_a_bounded_number_of_connections() {
-    let (address, _tasks) = listener(Options { places: Places::new(8, 2), ..Options::default() }).await;
+    let (address, _tasks) = listener(Options {
+        places: Places::new(8, 2),
+        ..Options::default()
+    })
+    .await;
     let held = [connect(ONE, address).await, connect(ONE, address).await];
     let mut third = connect(ONE, address).await;
     // It may be closed before it has written.
-    let _ = third.write_all(b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let _ = third
+        .write_all(b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await;
     assert_eq!(rest(&mut third).await, "");
     let other = answer_to(OTHER, address, "/peer", "").await;
     assert!(other.starts_with("HTTP/1.1 200"), "{other}");
@@ -359,7 +439,9 @@ async fn a_peer_has_a_bounded_number_of_connections() {
     loop {
         let mut again = connect(ONE, address).await;
         let request = b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-        if again.write_all(request).await.is_ok() && rest(&mut again).await.starts_with("HTTP/1.1 200") {
+        if again.write_all(request).await.is_ok()
+            && rest(&mut again).await.starts_with("HTTP/1.1 200")
+        {
             break;
         }
     }
@@ -368,7 +450,11 @@ async fn a_peer_has_a_bounded_number_of_connections() {
 #[tokio::test(start_paused = true)]
 async fn trusted_proxies_have_no_bound_of_their_own() {
     let trusted_proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()]);
-    let options = Options { places: Places::new(8, 2), trusted_proxies, ..Options::default() };
+    let options = Options {
+        places: Places::new(8, 2),
+        trusted_proxies,
+        ..Options::default()
+    };
     let (address, _tasks) = listener(options).await;
     let mut held = Vec::new();
     for _ in 0..5 {

@@ -1,7 +1,7 @@
-//! What both ends of the plan stream agree on: how resources are named and hashed, how a set of them is compared, and
-//! how a snapshot is cut and put together again, how a lookup table changes by its entries and how a large one is
-//! in parts, what of a plan is kept with
-//! messages, and which builds can run it. No I/O.
+//! What both ends of the plan stream agree on: how resources are named and hashed, how a set of
+//! them is compared, and how a snapshot is cut and put together again, how a lookup table changes
+//! by its entries and how a large one is in parts, what of a plan is kept with messages, and which
+//! builds can run it. No I/O.
 
 #![warn(missing_docs)]
 
@@ -33,5 +33,6 @@ pub const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Silence after which the other end is taken for gone: three heartbeats.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
-/// The largest gRPC message of the stream in bytes: a delta that would be longer goes out as a snapshot.
+/// The largest gRPC message of the stream in bytes: a delta that would be longer goes out as a
+/// snapshot.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;

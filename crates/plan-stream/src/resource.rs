@@ -57,7 +57,8 @@ impl Kind {
         format!("{}/{id}", self.as_str())
     }
 
-    /// Takes a resource id apart; `None` when it is of no known kind, as those of a newer build may be.
+    /// Takes a resource id apart; `None` when it is of no known kind, as those of a newer build may
+    /// be.
     pub fn parse(resource_id: &str) -> Option<(Self, &str)> {
         let (kind, id) = resource_id.split_once('/')?;
         let kind = Self::ALL.iter().copied().find(|k| k.as_str() == kind)?;
@@ -131,7 +132,10 @@ mod tests {
     #[test]
     fn a_hash_has_32_bytes() {
         let hash = Hash::of(b"abc");
-        assert_eq!(hash.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            hash.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(Hash::from_slice(hash.as_bytes()), Some(hash));
         assert_eq!(Hash::from_slice(&hash.as_bytes()[1..]), None);
     }

@@ -1,5 +1,6 @@
-//! What is kept of a flow's version in the message log, by either plane: enough to run the messages that were accepted
-//! under it, and nothing that only the ingress needs. A plan with secrets of its own is sealed there.
+//! What is kept of a flow's version in the message log, by either plane: enough to run the messages
+//! that were accepted under it, and nothing that only the ingress needs. A plan with secrets of its
+//! own is sealed there.
 
 use bytes::Bytes;
 use kanat_auth::Sealer;
@@ -7,11 +8,16 @@ use kanat_proto::plan::v1::trigger::Kind as Trigger;
 use kanat_proto::plan::v1::{FlowPlan, Webhook};
 use prost::Message;
 
-/// The plan without its webhook tokens, without the secrets that senders prove themselves with, and not paused.
+/// The plan without its webhook tokens, without the secrets that senders prove themselves with, and
+/// not paused.
 pub fn body(plan: &FlowPlan) -> Bytes {
     let mut plan = plan.clone();
     plan.paused = false;
-    if let Some(Trigger::Webhook(webhook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
+    if let Some(Trigger::Webhook(webhook)) = plan
+        .trigger
+        .as_mut()
+        .and_then(|trigger| trigger.kind.as_mut())
+    {
         *webhook = Webhook::default();
     }
     plan.encode_to_vec().into()
@@ -34,13 +40,19 @@ pub enum Error {
     NoKey,
 }
 
-/// Returns what the message log is given of a plan: its body, sealed under the key of its environment if it has secrets.
+/// Returns what the message log is given of a plan: its body, sealed under the key of its
+/// environment if it has secrets.
 pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
     let body = body(plan);
     match sealer.filter(|_| !plan.literal_secrets.is_empty()) {
-        Some(sealer) => {
-            [&[SEALED][..], sealer.seal(&body, &context(&plan.flow_id, plan.version)).as_slice()].concat().into()
-        }
+        Some(sealer) => [
+            &[SEALED][..],
+            sealer
+                .seal(&body, &context(&plan.flow_id, plan.version))
+                .as_slice(),
+        ]
+        .concat()
+        .into(),
         None => body,
     }
 }
@@ -49,10 +61,17 @@ pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
 ///
 /// # Errors
 /// It is no plan, or is sealed under another key than this.
-pub fn read(flow_id: &str, version: u32, kept: Bytes, sealer: Option<&Sealer>) -> Result<FlowPlan, Error> {
+pub fn read(
+    flow_id: &str,
+    version: u32,
+    kept: Bytes,
+    sealer: Option<&Sealer>,
+) -> Result<FlowPlan, Error> {
     match kept.split_first() {
         Some((&SEALED, sealed)) => {
-            let body = sealer.ok_or(Error::NoKey)?.open(sealed, &context(flow_id, version))?;
+            let body = sealer
+                .ok_or(Error::NoKey)?
+                .open(sealed, &context(flow_id, version))?;
             Ok(FlowPlan::decode(body.as_slice())?)
         }
         Some(_) | None => Ok(FlowPlan::decode(kept)?),
@@ -71,27 +90,62 @@ mod tests {
 
     #[test]
     fn neither_tokens_nor_secrets_are_kept() {
-        let token = WebhookToken { sha256: vec![7; 32], expires_at: 0 };
-        let verify = Verify { secrets: vec!["hunter2".to_owned()], ..Verify::default() };
-        let webhook = |webhook| Some(Wrapper { kind: Some(Trigger::Webhook(webhook)) });
-        let plan = FlowPlan { flow_id: "flw_1".to_owned(), version: 3, when: "true".to_owned(), ..FlowPlan::default() };
-        let full = Webhook { tokens: vec![token], verify: Some(verify) };
-        let deployed = FlowPlan { trigger: webhook(full), paused: true, ..plan.clone() };
-        let kept = FlowPlan { trigger: webhook(Webhook::default()), ..plan };
+        let token = WebhookToken {
+            sha256: vec![7; 32],
+            expires_at: 0,
+        };
+        let verify = Verify {
+            secrets: vec!["hunter2".to_owned()],
+            ..Verify::default()
+        };
+        let webhook = |webhook| {
+            Some(Wrapper {
+                kind: Some(Trigger::Webhook(webhook)),
+            })
+        };
+        let plan = FlowPlan {
+            flow_id: "flw_1".to_owned(),
+            version: 3,
+            when: "true".to_owned(),
+            ..FlowPlan::default()
+        };
+        let full = Webhook {
+            tokens: vec![token],
+            verify: Some(verify),
+        };
+        let deployed = FlowPlan {
+            trigger: webhook(full),
+            paused: true,
+            ..plan.clone()
+        };
+        let kept = FlowPlan {
+            trigger: webhook(Webhook::default()),
+            ..plan
+        };
         assert_eq!(FlowPlan::decode(body(&deployed)).unwrap(), kept);
     }
 
     #[test]
     fn a_plan_with_secrets_is_sealed_for_its_place() {
         let sealer = Sealer::from_keys(&[[7; 32]]).unwrap();
-        let plain =
-            FlowPlan { flow_id: "flw_1".to_owned(), version: 3, when: "hush-hush".to_owned(), ..FlowPlan::default() };
-        let secret = FlowPlan { literal_secrets: vec!["hush-hush".to_owned()], ..plain.clone() };
+        let plain = FlowPlan {
+            flow_id: "flw_1".to_owned(),
+            version: 3,
+            when: "hush-hush".to_owned(),
+            ..FlowPlan::default()
+        };
+        let secret = FlowPlan {
+            literal_secrets: vec!["hush-hush".to_owned()],
+            ..plain.clone()
+        };
         let open = kept(&plain, Some(&sealer));
         let sealed = kept(&secret, Some(&sealer));
         assert_eq!(read("flw_1", 3, open.clone(), None).unwrap(), plain);
         assert!(!sealed.windows(9).any(|window| window == b"hush-hush"));
-        assert_eq!(read("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(), secret);
+        assert_eq!(
+            read("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(),
+            secret
+        );
         let other = Sealer::from_keys(&[[8; 32]]).unwrap();
         for refused in [
             read("flw_1", 3, sealed.clone(), None),

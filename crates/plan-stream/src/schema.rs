@@ -1,5 +1,5 @@
-//! Builds next to each other work together: which plans a build can run is told by numbers, and a plan that takes more is
-//! withheld from it.
+//! Builds next to each other work together: which plans a build can run is told by numbers, and a
+//! plan that takes more is withheld from it.
 
 use kanat_proto::plan::v1::Head;
 use prost::Message;
@@ -16,7 +16,10 @@ pub struct Schemas {
 }
 
 /// Those of this build.
-pub const OWN: Schemas = Schemas { min: MIN_PLAN_SCHEMA, max: PLAN_SCHEMA };
+pub const OWN: Schemas = Schemas {
+    min: MIN_PLAN_SCHEMA,
+    max: PLAN_SCHEMA,
+};
 
 impl Schemas {
     /// Whether there is a schema that both can run.
@@ -29,14 +32,19 @@ impl Schemas {
         if (self.min..=self.max).contains(&schema) {
             return Ok(());
         }
-        Err(format!("it takes plan schema {schema}, and the build of the node runs {} to {}", self.min, self.max))
+        Err(format!(
+            "it takes plan schema {schema}, and the build of the node runs {} to {}",
+            self.min, self.max
+        ))
     }
 }
 
 /// The plan schema that it takes to run the resource of this body.
 pub fn of(body: &[u8]) -> u32 {
     // What cannot be read at all is refused for that.
-    Head::decode(body).map_or(MIN_PLAN_SCHEMA, |head| head.plan_schema.max(MIN_PLAN_SCHEMA))
+    Head::decode(body).map_or(MIN_PLAN_SCHEMA, |head| {
+        head.plan_schema.max(MIN_PLAN_SCHEMA)
+    })
 }
 
 #[cfg(test)]
@@ -47,11 +55,20 @@ mod tests {
 
     #[test]
     fn a_body_of_a_newer_build_says_what_it_takes() {
-        let mut body = FlowPlan { flow_id: "flw_1".to_owned(), version: 3, ..FlowPlan::default() }.encode_to_vec();
+        let mut body = FlowPlan {
+            flow_id: "flw_1".to_owned(),
+            version: 3,
+            ..FlowPlan::default()
+        }
+        .encode_to_vec();
         assert_eq!(of(&body), 1);
         body.extend(Head { plan_schema: 2 }.encode_to_vec());
         assert_eq!(of(&body), 2);
-        assert_eq!(FlowPlan::decode(body.as_slice()).unwrap().flow_id, "flw_1", "an older build can read the rest");
+        assert_eq!(
+            FlowPlan::decode(body.as_slice()).unwrap().flow_id,
+            "flw_1",
+            "an older build can read the rest"
+        );
         assert_eq!(of(b"\xff"), 1);
     }
 
@@ -61,6 +78,11 @@ mod tests {
         assert!(schemas(1, 2).meet(schemas(2, 3)) && schemas(2, 3).meet(schemas(1, 2)));
         assert!(!schemas(1, 1).meet(schemas(2, 3)) && !schemas(2, 3).meet(schemas(1, 1)));
         assert_eq!(schemas(1, 2).check(2), Ok(()));
-        assert!(schemas(1, 1).check(2).unwrap_err().contains("takes plan schema 2"));
+        assert!(
+            schemas(1, 1)
+                .check(2)
+                .unwrap_err()
+                .contains("takes plan schema 2")
+        );
     }
 }

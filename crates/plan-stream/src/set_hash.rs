@@ -1,8 +1,8 @@
 //! The hash of a whole set of resources, kept up to date at the cost of what changes.
 //!
-//! It is the exclusive or of the SHA-256 of every (id, content hash) pair: the order of the pairs does not matter, and
-//! one change of 100,000 flows costs two hashes. It tells two peers that trust each other whether they hold the same; it
-//! is no defence against a peer that lies.
+//! It is the exclusive or of the SHA-256 of every (id, content hash) pair: the order of the pairs
+//! does not matter, and one change of 100,000 flows costs two hashes. It tells two peers that trust
+//! each other whether they hold the same; it is no defence against a peer that lies.
 
 use std::fmt;
 
@@ -17,16 +17,24 @@ pub struct SetHash([u8; 32]);
 impl SetHash {
     /// The hash of the set of these pairs, whose ids must differ.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, Hash)>) -> Self {
-        pairs.into_iter().fold(Self::default(), |set, (id, hash)| set.toggled(id, hash))
+        pairs
+            .into_iter()
+            .fold(Self::default(), |set, (id, hash)| set.toggled(id, hash))
     }
 
     /// The hash of the set with the pair added when it lacks it, without it when it has it.
     #[must_use]
     pub fn toggled(self, id: &str, hash: Hash) -> Self {
         // The content hash has a fixed length and comes first, so that no two pairs read the same.
-        let pair = Sha256::new().chain_update(hash.as_bytes()).chain_update(id.as_bytes()).finalize();
+        let pair = Sha256::new()
+            .chain_update(hash.as_bytes())
+            .chain_update(id.as_bytes())
+            .finalize();
         let mut bytes = self.0;
-        bytes.iter_mut().zip(pair).for_each(|(byte, other)| *byte ^= other);
+        bytes
+            .iter_mut()
+            .zip(pair)
+            .for_each(|(byte, other)| *byte ^= other);
         Self(bytes)
     }
 
@@ -64,9 +72,16 @@ mod tests {
 
     #[test]
     fn the_order_of_the_pairs_does_not_matter() {
-        let (a, b) = (Hash::of(b"a"), Hash::of(b"b"));
-        assert_eq!(SetHash::of([("1", a), ("2", b)]), SetHash::of([("2", b), ("1", a)]));
-        assert_ne!(SetHash::of([("1", a), ("2", b)]), SetHash::of([("1", b), ("2", a)]));
+        let a = Hash::of(b"a");
+        let b = Hash::of(b"b");
+        assert_eq!(
+            SetHash::of([("1", a), ("2", b)]),
+            SetHash::of([("2", b), ("1", a)])
+        );
+        assert_ne!(
+            SetHash::of([("1", a), ("2", b)]),
+            SetHash::of([("1", b), ("2", a)])
+        );
     }
 
     #[test]

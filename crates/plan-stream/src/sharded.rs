@@ -1,5 +1,6 @@
-//! A map that many readers share while it changes: a clone costs a few microseconds whatever it holds, and a change
-//! copies one shard of it. Made for sets of 100,000 entries that change one at a time.
+//! A map that many readers share while it changes: a clone costs a few microseconds whatever it
+//! holds, and a change copies one shard of it. Made for sets of 100,000 entries that change one at
+//! a time.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -17,14 +18,20 @@ pub struct Sharded<K, V> {
 
 impl<K, V> Clone for Sharded<K, V> {
     fn clone(&self) -> Self {
-        Self { shards: Arc::clone(&self.shards), len: self.len }
+        Self {
+            shards: Arc::clone(&self.shards),
+            len: self.len,
+        }
     }
 }
 
 impl<K, V> Default for Sharded<K, V> {
     fn default() -> Self {
         let empty = Arc::new(HashMap::new());
-        Self { shards: (0..SHARDS).map(|_| Arc::clone(&empty)).collect(), len: 0 }
+        Self {
+            shards: (0..SHARDS).map(|_| Arc::clone(&empty)).collect(),
+            len: 0,
+        }
     }
 }
 
@@ -71,8 +78,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Sharded<K, V> {
         self.shards.iter().flat_map(|shard| shard.iter())
     }
 
-    /// The entries that stand in shards which `other` does not share: all that differ are among them, and few others when
-    /// one was made from the other.
+    /// The entries that stand in shards which `other` does not share: all that differ are among
+    /// them, and few others when one was made from the other.
     pub fn unshared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a K, &'a V)> {
         self.shards
             .iter()
@@ -96,7 +103,8 @@ impl<K: Hash + Eq + Clone, V: Clone> FromIterator<(K, V)> for Sharded<K, V> {
     }
 }
 
-/// The same for equal keys in one process; `Borrow` promises that it is the same for a key and its borrowed form.
+/// The same for equal keys in one process; `Borrow` promises that it is the same for a key and its
+/// borrowed form.
 fn shard_of<Q: Hash + ?Sized>(key: &Q) -> usize {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
@@ -115,9 +123,14 @@ mod tests {
         assert_eq!(map.remove("key 8"), Some(8));
         assert_eq!(map.remove("key 8"), None);
         assert_eq!(map.insert("new".to_owned(), 1), None);
-        assert_eq!((before.get("key 7"), before.get("key 8"), before.get("new")), (Some(&7), Some(&8), None));
-        assert_eq!((map.get("key 7"), map.get("key 8"), map.get("new")), (Some(&70), None, Some(&1)));
-        assert_eq!((before.len(), map.len()), (2_000, 2_000));
+        assert_eq!(before.get("key 7"), Some(&7));
+        assert_eq!(before.get("key 8"), Some(&8));
+        assert_eq!(before.get("new"), None);
+        assert_eq!(map.get("key 7"), Some(&70));
+        assert_eq!(map.get("key 8"), None);
+        assert_eq!(map.get("new"), Some(&1));
+        assert_eq!(before.len(), 2_000);
+        assert_eq!(map.len(), 2_000);
         assert_eq!(map.iter().count(), map.len());
     }
 
@@ -128,7 +141,11 @@ mod tests {
         map.insert("key 7".to_owned(), 70);
         let unshared: Vec<_> = map.unshared(&before).collect();
         assert!(unshared.contains(&(&"key 7".to_owned(), &70)));
-        assert!(unshared.len() < 200, "{} entries were copied", unshared.len());
+        assert!(
+            unshared.len() < 200,
+            "{} entries were copied",
+            unshared.len()
+        );
         assert_eq!(map.unshared(&map.clone()).count(), 0);
     }
 

@@ -1,5 +1,5 @@
-//! A set of resources as one length of bytes, cut into chunks, and put together again. Nothing comes out before length
-//! and SHA-256 agree.
+//! A set of resources as one length of bytes, cut into chunks, and put together again. Nothing
+//! comes out before length and SHA-256 agree.
 
 use bytes::{Bytes, BytesMut};
 use kanat_proto::node::v1::{Resource, ResourceSet, SnapshotBegin};
@@ -38,7 +38,9 @@ impl Encoded {
     /// The chunks in order; none when the set is empty.
     pub fn chunks(&self) -> impl Iterator<Item = Bytes> + use<> {
         let bytes = self.bytes.clone();
-        (0..bytes.len()).step_by(CHUNK_BYTES).map(move |at| bytes.slice(at..bytes.len().min(at + CHUNK_BYTES)))
+        (0..bytes.len())
+            .step_by(CHUNK_BYTES)
+            .map(move |at| bytes.slice(at..bytes.len().min(at + CHUNK_BYTES)))
     }
 }
 
@@ -77,7 +79,10 @@ pub struct Assembly {
 impl Assembly {
     /// Begins; room is made only as the bytes come.
     pub fn begin(begin: SnapshotBegin) -> Self {
-        Self { begin, bytes: BytesMut::new() }
+        Self {
+            begin,
+            bytes: BytesMut::new(),
+        }
     }
 
     /// The nonce of the snapshot.
@@ -92,7 +97,10 @@ impl Assembly {
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let actual = self.bytes.len() as u64 + chunk.len() as u64;
         if actual > self.begin.length {
-            return Err(Error::Length { expected: self.begin.length, actual });
+            return Err(Error::Length {
+                expected: self.begin.length,
+                actual,
+            });
         }
         self.bytes.extend_from_slice(chunk);
         Ok(())
@@ -106,7 +114,10 @@ impl Assembly {
         let bytes = self.bytes.freeze();
         let actual = bytes.len() as u64;
         if actual != self.begin.length {
-            return Err(Error::Length { expected: self.begin.length, actual });
+            return Err(Error::Length {
+                expected: self.begin.length,
+                actual,
+            });
         }
         if Hash::of(&bytes).as_bytes() != self.begin.sha256.as_slice() {
             return Err(Error::Sha256);
@@ -121,7 +132,11 @@ impl Assembly {
 
 /// The hash of the set of these resources, each proven to have its own.
 fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
-    resources.iter().try_fold(SetHash::default(), |set, resource| Ok(set.toggled(&resource.id, proven_hash(resource)?)))
+    resources
+        .iter()
+        .try_fold(SetHash::default(), |set, resource| {
+            Ok(set.toggled(&resource.id, proven_hash(resource)?))
+        })
 }
 
 /// The resource's hash, when its body has it.
@@ -141,7 +156,11 @@ mod tests {
     use super::*;
 
     fn resource(id: &str, body: Vec<u8>) -> Resource {
-        Resource { id: id.to_owned(), hash: Hash::of(&body).to_vec(), body: body.into() }
+        Resource {
+            id: id.to_owned(),
+            hash: Hash::of(&body).to_vec(),
+            body: body.into(),
+        }
     }
 
     fn begin(encoded: &Encoded, resources: &[Resource]) -> SnapshotBegin {
@@ -156,7 +175,10 @@ mod tests {
 
     #[test]
     fn a_set_of_many_chunks_comes_out_as_it_went_in() {
-        let resources = vec![resource("flow/1", vec![1; CHUNK_BYTES * 2]), resource("flow/2", vec![2; 10])];
+        let resources = vec![
+            resource("flow/1", vec![1; CHUNK_BYTES * 2]),
+            resource("flow/2", vec![2; 10]),
+        ];
         let encoded = Encoded::new(resources.clone());
         assert_eq!(encoded.chunks().count(), 3);
         let mut assembly = Assembly::begin(begin(&encoded, &resources));
@@ -170,7 +192,10 @@ mod tests {
     fn the_empty_set_has_no_chunks() {
         let encoded = Encoded::new(Vec::new());
         assert_eq!(encoded.chunks().count(), 0);
-        assert_eq!(Assembly::begin(begin(&encoded, &[])).finish().unwrap().1, []);
+        assert_eq!(
+            Assembly::begin(begin(&encoded, &[])).finish().unwrap().1,
+            []
+        );
     }
 
     #[test]
@@ -180,10 +205,22 @@ mod tests {
         let announced = begin(&encoded, &resources);
         let expected = announced.length;
         let short = Assembly::begin(announced.clone()).finish();
-        assert_eq!(short.unwrap_err(), Error::Length { expected, actual: 0 });
+        assert_eq!(
+            short.unwrap_err(),
+            Error::Length {
+                expected,
+                actual: 0
+            }
+        );
         let mut long = Assembly::begin(announced);
         long.push(&encoded.bytes).unwrap();
-        assert_eq!(long.push(b"x"), Err(Error::Length { expected, actual: expected + 1 }));
+        assert_eq!(
+            long.push(b"x"),
+            Err(Error::Length {
+                expected,
+                actual: expected + 1
+            })
+        );
     }
 
     #[test]
@@ -198,15 +235,28 @@ mod tests {
             assembly.finish().unwrap_err()
         };
         assert_eq!(finish(good.clone(), |b| b.sha256[0] ^= 1), Error::Sha256);
-        assert_eq!(finish(vec![resource("flow/2", vec![2])], |_| ()), Error::SetHash);
-        let forged = Resource { hash: vec![0; 32], ..good[0].clone() };
-        assert_eq!(finish(vec![forged], |_| ()), Error::ResourceHash("flow/1".to_owned()));
+        assert_eq!(
+            finish(vec![resource("flow/2", vec![2])], |_| ()),
+            Error::SetHash
+        );
+        let forged = Resource {
+            hash: vec![0; 32],
+            ..good[0].clone()
+        };
+        assert_eq!(
+            finish(vec![forged], |_| ()),
+            Error::ResourceHash("flow/1".to_owned())
+        );
     }
 
     #[test]
     fn bytes_that_are_no_set_are_an_error() {
         let bytes = b"\xff\xff\xff".to_vec();
-        let announced = SnapshotBegin { length: 3, sha256: Hash::of(&bytes).to_vec(), ..SnapshotBegin::default() };
+        let announced = SnapshotBegin {
+            length: 3,
+            sha256: Hash::of(&bytes).to_vec(),
+            ..SnapshotBegin::default()
+        };
         let mut assembly = Assembly::begin(announced);
         assembly.push(&bytes).unwrap();
         assert!(matches!(assembly.finish(), Err(Error::Encoding(_))));

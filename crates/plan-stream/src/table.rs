@@ -1,7 +1,8 @@
-//! Changes of lookup tables by their entries: from two bodies to what differs, from one body and that to the other. A table
-//! may have 100,000 entries; one that changes costs one entry on the wire and on a node's disk. The bodies are walked as
-//! they are encoded, in the order of their keys, and are never taken apart: what comes out of a change is byte for byte what
-//! would have been sent whole, so that the hash of the body proves it.
+//! Changes of lookup tables by their entries: from two bodies to what differs, from one body and
+//! that to the other. A table may have 100,000 entries; one that changes costs one entry on the
+//! wire and on a node's disk. The bodies are walked as they are encoded, in the order of their
+//! keys, and are never taken apart: what comes out of a change is byte for byte what would have
+//! been sent whole, so that the hash of the body proves it.
 
 use std::collections::BTreeMap;
 
@@ -29,17 +30,23 @@ mod entry {
 #[error("the lookup table is not written as this build does it")]
 pub struct Unreadable;
 
-/// What differs between two bodies, without resource id and hashes; `None` when more than entries does, and when so much does
-/// that the body itself is as good.
+/// What differs between two bodies, without resource id and hashes; `None` when more than entries
+/// does, and when so much does that the body itself is as good.
 pub fn between(from: &[u8], to: &[u8]) -> Option<TableChange> {
-    let (mut from, mut to) = (Parts::of(from).ok()?, Parts::of(to).ok()?);
-    let (former, head) = (from.head().ok()?, to.head().ok()?);
+    let mut from = Parts::of(from).ok()?;
+    let mut to = Parts::of(to).ok()?;
+    let former = from.head().ok()?;
+    let head = to.head().ok()?;
     if (&former.id, &former.name) != (&head.id, &head.name) {
         return None;
     }
     let room = to.entries.len() / 2;
-    let mut change = TableChange { version: head.version, ..TableChange::default() };
-    let (mut before, mut after) = (from.next().ok()?, to.next().ok()?);
+    let mut change = TableChange {
+        version: head.version,
+        ..TableChange::default()
+    };
+    let mut before = from.next().ok()?;
+    let mut after = to.next().ok()?;
     let mut bytes = 0;
     loop {
         let (gone, come) = match (before, after) {
@@ -56,11 +63,16 @@ pub fn between(from: &[u8], to: &[u8]) -> Option<TableChange> {
             return None;
         }
         change.removals.extend(gone.map(|gone| gone.key.to_owned()));
-        change.upserts.extend(come.map(|come| TableEntry { key: come.key.to_owned(), value: come.value.to_owned() }));
+        change.upserts.extend(come.map(|come| TableEntry {
+            key: come.key.to_owned(),
+            value: come.value.to_owned(),
+        }));
         // Whoever has the lower key goes on, or both.
-        let order = before.map(|entry| entry.key).map_or(std::cmp::Ordering::Greater, |key| {
-            after.map_or(std::cmp::Ordering::Less, |after| key.cmp(after.key))
-        });
+        let order = before
+            .map(|entry| entry.key)
+            .map_or(std::cmp::Ordering::Greater, |key| {
+                after.map_or(std::cmp::Ordering::Less, |after| key.cmp(after.key))
+            });
         if order.is_le() {
             before = from.next().ok()?;
         }
@@ -70,19 +82,30 @@ pub fn between(from: &[u8], to: &[u8]) -> Option<TableChange> {
     }
 }
 
-/// The body after `change`. Nothing is proven: its hash tells whether it is the body that was meant.
+/// The body after `change`. Nothing is proven: its hash tells whether it is the body that was
+/// meant.
 ///
 /// # Errors
 /// The body is none that this build writes.
 pub fn changed(body: &[u8], change: &TableChange) -> Result<Vec<u8>, Unreadable> {
     let mut parts = Parts::of(body)?;
-    let head = LookupTable { version: change.version, ..parts.head()? };
-    let mut changes: Vec<(&str, Option<&str>)> =
-        change.upserts.iter().map(|entry| (entry.key.as_str(), Some(entry.value.as_str()))).collect();
+    let head = LookupTable {
+        version: change.version,
+        ..parts.head()?
+    };
+    let mut changes: Vec<(&str, Option<&str>)> = change
+        .upserts
+        .iter()
+        .map(|entry| (entry.key.as_str(), Some(entry.value.as_str())))
+        .collect();
     changes.extend(change.removals.iter().map(|key| (key.as_str(), None)));
     changes.sort_by_key(|(key, _)| *key);
     let mut changes = changes.into_iter().peekable();
-    let more: usize = change.upserts.iter().map(|entry| entry.encoded_len() + 8).sum();
+    let more: usize = change
+        .upserts
+        .iter()
+        .map(|entry| entry.encoded_len() + 8)
+        .sum();
     let mut out = Vec::with_capacity(body.len() + more + 8);
     out.extend(head.encode_to_vec());
     while let Some(entry) = parts.next()? {
@@ -112,13 +135,21 @@ pub fn merged<'c>(changes: impl IntoIterator<Item = &'c TableChange>) -> Option<
     let mut entries: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for change in changes {
         entries.extend(change.removals.iter().map(|key| (key.as_str(), None)));
-        entries.extend(change.upserts.iter().map(|entry| (entry.key.as_str(), Some(entry.value.as_str()))));
+        entries.extend(
+            change
+                .upserts
+                .iter()
+                .map(|entry| (entry.key.as_str(), Some(entry.value.as_str()))),
+        );
         merged.hash.clone_from(&change.hash);
         merged.version = change.version;
     }
     for (key, value) in entries {
         match value {
-            Some(value) => merged.upserts.push(TableEntry { key: key.to_owned(), value: value.to_owned() }),
+            Some(value) => merged.upserts.push(TableEntry {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            }),
             None => merged.removals.push(key.to_owned()),
         }
     }
@@ -139,7 +170,8 @@ pub struct Size {
 /// # Errors
 /// The body is none that this build writes.
 pub fn size(body: &[u8]) -> Result<Size, Unreadable> {
-    let (mut parts, mut size) = (Parts::of(body)?, Size::default());
+    let mut parts = Parts::of(body)?;
+    let mut size = Size::default();
     while let Some(entry) = parts.next()? {
         size.entries += 1;
         size.text_bytes += entry.key.len() + entry.value.len();
@@ -175,7 +207,11 @@ impl<'b> Parts<'b> {
                 Some(_) | None => break,
             }
         }
-        Ok(Self { head: &body[..body.len() - rest.len()], entries: rest, last: None })
+        Ok(Self {
+            head: &body[..body.len() - rest.len()],
+            entries: rest,
+            last: None,
+        })
     }
 
     fn head(&self) -> Result<LookupTable, Unreadable> {
@@ -193,19 +229,33 @@ impl<'b> Parts<'b> {
         let mut fields = content(&mut rest)?;
         let encoded = &self.entries[..self.entries.len() - rest.len()];
         self.entries = rest;
-        let mut take = |name: u8| if fields.first() == Some(&name) { text(&mut fields) } else { Ok("") };
-        let (key, value) = (take(entry::KEY)?, take(entry::VALUE)?);
+        let mut take = |name: u8| {
+            if fields.first() == Some(&name) {
+                text(&mut fields)
+            } else {
+                Ok("")
+            }
+        };
+        let key = take(entry::KEY)?;
+        let value = take(entry::VALUE)?;
         if !fields.is_empty() || self.last.is_some_and(|last| last >= key) {
             return Err(Unreadable);
         }
         self.last = Some(key);
-        Ok(Some(Encoded { key, value, encoded }))
+        Ok(Some(Encoded {
+            key,
+            value,
+            encoded,
+        }))
     }
 }
 
 fn write(out: &mut Vec<u8>, key: &str, value: Option<&str>) {
     let Some(value) = value else { return };
-    let entry = Entry { key: key.to_owned(), value: value.to_owned() };
+    let entry = Entry {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
     out.push(field::ENTRY);
     out.extend(entry.encode_length_delimited_to_vec());
 }

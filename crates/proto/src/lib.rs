@@ -1,4 +1,5 @@
-//! The contract in Rust: what `proto/` compiles to, and its descriptor set. Nothing here is written by hand.
+//! The contract in Rust: what `proto/` compiles to, and its descriptor set. Nothing here is written
+//! by hand.
 
 pub mod google {
     pub mod api {
@@ -26,4 +27,5 @@ pub mod plan {
 }
 
 /// Every file of `proto/` and what it imports, encoded, with custom options and comments.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));

@@ -15,8 +15,14 @@ fn main() {
 #[divan::bench(args = [true, false])]
 fn checks_an_order(bencher: Bencher<'_, '_>, fits: bool) {
     let schema = Schema::compile(SCHEMA).expect("the schema is sound");
-    let order = if fits { ORDER.to_owned() } else { ORDER.replace("149.5", "-1").replace("eur", "dkk") };
+    let order = if fits {
+        ORDER.to_owned()
+    } else {
+        ORDER.replace("149.5", "-1").replace("eur", "dkk")
+    };
     assert_eq!(schema.validate(order.as_bytes()).is_ok(), fits);
     let order = divan::black_box(order.as_bytes());
-    bencher.counter(BytesCount::new(order.len())).bench(|| schema.validate(order));
+    bencher
+        .counter(BytesCount::new(order.len()))
+        .bench(|| schema.validate(order));
 }

@@ -1,5 +1,6 @@
-//! A document under a program. First quickly, for a yes or no; a document that does not fit is gone through once more, and
-//! all that is wrong with it is noted. Both passes have a budget of work, so that no schema makes a request take long.
+//! A document under a program. First quickly, for a yes or no; a document that does not fit is gone
+//! through once more, and all that is wrong with it is noted. Both passes have a budget of work, so
+//! that no schema makes a request take long.
 
 mod combine;
 mod evaluated;
@@ -43,17 +44,27 @@ pub(crate) fn check(program: &Program, document: &Document<'_>) -> Result<(), Ve
     let mut violations = Vec::with_capacity(failures.len());
     for failure in failures {
         let field = violation::field(&paths.of(failure.index), failure.member.as_deref());
-        violations.push(Violation { field, message: failure.message });
+        violations.push(Violation {
+            field,
+            message: failure.message,
+        });
     }
     Err(violations)
 }
 
 /// The first that is wrong with a schema, by the schema of schemas.
 pub(crate) fn first_fault(program: &Program, schema: &Document<'_>) -> Result<(), Error> {
-    let Err(failures) = run(program, schema) else { return Ok(()) };
+    let Err(failures) = run(program, schema) else {
+        return Ok(());
+    };
     let failure = failures.into_iter().next();
-    let (index, message) = failure.map(|failure| (failure.index, failure.message)).unwrap_or_default();
-    Err(Error { pointer: violation::pointer(&Paths::new(schema).of(index)), message })
+    let (index, message) = failure
+        .map(|failure| (failure.index, failure.message))
+        .unwrap_or_default();
+    Err(Error {
+        pointer: violation::pointer(&Paths::new(schema).of(index)),
+        message,
+    })
 }
 
 fn run(program: &Program, document: &Document<'_>) -> Result<(), Vec<Failure>> {
@@ -62,10 +73,17 @@ fn run(program: &Program, document: &Document<'_>) -> Result<(), Vec<Failure>> {
         return Ok(());
     }
     if run.trouble.is_none() {
-        run = Run { is_noting: true, ..Run::new(program, document.len()) };
+        run = Run {
+            is_noting: true,
+            ..Run::new(program, document.len())
+        };
         run.visit(program.root, document.root(), None);
     }
-    let trouble = run.trouble.map(|message| Failure { index: 0, member: None, message: message.to_owned() });
+    let trouble = run.trouble.map(|message| Failure {
+        index: 0,
+        member: None,
+        message: message.to_owned(),
+    });
     if run.failures.is_empty() {
         run.failures.extend(trouble);
     }
@@ -99,8 +117,18 @@ struct Run<'p> {
 impl<'p> Run<'p> {
     fn new(program: &'p Program, length: usize) -> Self {
         let budget = Budget::of_document(length);
-        let (scope, failures) = (Vec::new(), Vec::new());
-        Self { program, budget, trouble: None, depth: 0, scope, is_noting: false, is_name: false, failures }
+        let scope = Vec::new();
+        let failures = Vec::new();
+        Self {
+            program,
+            budget,
+            trouble: None,
+            depth: 0,
+            scope,
+            is_noting: false,
+            is_name: false,
+            failures,
+        }
     }
 
     /// Whether a value fits a schema. Notes in `track` what of it the schema evaluates.
@@ -170,13 +198,23 @@ impl<'p> Run<'p> {
             }
         }
         for applied in &node.applied {
-            need!(self, valid, self.applied(applied, value, track.as_deref_mut()));
+            need!(
+                self,
+                valid,
+                self.applied(applied, value, track.as_deref_mut())
+            );
         }
         valid
     }
 
     /// The rules, and `rest` for what none of them has evaluated.
-    fn rules_and_rest(&mut self, node: &Node, rest: Id, value: Value<'_>, track: Option<&mut Evaluated>) -> Fits {
+    fn rules_and_rest(
+        &mut self,
+        node: &Node,
+        rest: Id,
+        value: Value<'_>,
+        track: Option<&mut Evaluated>,
+    ) -> Fits {
         let mut valid = true;
         let mut evaluated = Evaluated::default();
         need!(self, valid, self.rules(node, value, Some(&mut evaluated)));
@@ -221,10 +259,23 @@ impl<'p> Run<'p> {
     }
 
     /// Notes that a value, or a member that it lacks, is wrong; never fits.
-    fn note(&mut self, value: Value<'_>, member: Option<&str>, message: impl FnOnce() -> String) -> Fits {
+    fn note(
+        &mut self,
+        value: Value<'_>,
+        member: Option<&str>,
+        message: impl FnOnce() -> String,
+    ) -> Fits {
         if self.is_noting {
-            let message = if self.is_name { format!("has a name that {}", message()) } else { message() };
-            self.failures.push(Failure { index: value.index(), member: member.map(Into::into), message });
+            let message = if self.is_name {
+                format!("has a name that {}", message())
+            } else {
+                message()
+            };
+            self.failures.push(Failure {
+                index: value.index(),
+                member: member.map(Into::into),
+                message,
+            });
             self.is_noting = self.failures.len() < MAX_VIOLATIONS;
         }
         false

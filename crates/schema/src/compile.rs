@@ -13,8 +13,8 @@ use crate::node::{Applied, Contains, Id, ListRules, Node, Program};
 use crate::resources::{Place, Resources, is_schema};
 use crate::{Error, MAX_SCHEMA_BYTES, check};
 
-pub(crate) const UNKNOWN_DRAFT: &str =
-    "names no draft that is known here: there are 2020-12, 2019-09, draft-07, draft-06 and draft-04";
+pub(crate) const UNKNOWN_DRAFT: &str = "names no draft that is known here: there are 2020-12, \
+                                        2019-09, draft-07, draft-06 and draft-04";
 
 /// As many schemas may stand in a schema and in what it refers to.
 const MOST_SCHEMAS: usize = 20_000;
@@ -31,17 +31,27 @@ enum Formats {
 
 /// The program of a schema that somebody has written.
 pub(crate) fn compile(text: &str) -> Result<Program, Error> {
-    let fault = |message: String| Error { pointer: String::new(), message };
+    let fault = |message: String| Error {
+        pointer: String::new(),
+        message,
+    };
     if text.len() > MAX_SCHEMA_BYTES {
-        return Err(fault(format!("is longer than {} KiB", MAX_SCHEMA_BYTES / 1024)));
+        return Err(fault(format!(
+            "is longer than {} KiB",
+            MAX_SCHEMA_BYTES / 1024
+        )));
     }
-    let document = Document::read(text.to_owned()).map_err(|error| fault(format!("is not JSON: {error}")))?;
+    let document =
+        Document::read(text.to_owned()).map_err(|error| fault(format!("is not JSON: {error}")))?;
     let draft = match document.root().member("$schema") {
         None => Draft::DEFAULT,
         Some(uri) => uri
             .as_str()
             .and_then(|uri| Draft::named(&uri))
-            .ok_or_else(|| Error { pointer: "/$schema".to_owned(), message: UNKNOWN_DRAFT.to_owned() })?,
+            .ok_or_else(|| Error {
+                pointer: "/$schema".to_owned(),
+                message: UNKNOWN_DRAFT.to_owned(),
+            })?,
     };
     let resources = Resources::new(document, draft)?;
     let document = resources.document(Place::ROOT);
@@ -57,8 +67,14 @@ fn schema_of_schemas(draft: Draft) -> &'static Program {
         let program = |draft: Draft| {
             let text = draft::published(draft.uri()).expect("every draft has its schema");
             let document = Document::read(text.into_owned()).expect("published schemas are JSON");
-            let resources = Resources::new(document, draft).expect("published schemas have sound identifiers");
-            (draft, Compiler::new(resources, Formats::Ignored).program().expect("published schemas compile"))
+            let resources =
+                Resources::new(document, draft).expect("published schemas have sound identifiers");
+            (
+                draft,
+                Compiler::new(resources, Formats::Ignored)
+                    .program()
+                    .expect("published schemas compile"),
+            )
         };
         Draft::ALL.into_iter().map(program).collect()
     });
@@ -84,7 +100,10 @@ struct At<'d> {
 
 impl<'d> At<'d> {
     fn of(&self, value: Value<'_>) -> Place {
-        Place { index: value.index(), ..self.place }
+        Place {
+            index: value.index(),
+            ..self.place
+        }
     }
 
     fn get(&self, keyword: &str) -> Option<Value<'d>> {
@@ -93,7 +112,11 @@ impl<'d> At<'d> {
 
     /// A keyword that came with that draft.
     fn since(&self, draft: Draft, keyword: &str) -> Option<Value<'d>> {
-        if self.draft >= draft { self.get(keyword) } else { None }
+        if self.draft >= draft {
+            self.get(keyword)
+        } else {
+            None
+        }
     }
 }
 
@@ -115,7 +138,8 @@ impl Compiler {
         let mut dynamic = HashMap::new();
         let mut recursive = HashMap::new();
         // Compiling a node may lead to further nodes, and to further documents with anchors.
-        while self.nodes.len() < self.places.len() || dynamic.len() < self.dynamic_anchors().count() {
+        while self.nodes.len() < self.places.len() || dynamic.len() < self.dynamic_anchors().count()
+        {
             while self.nodes.len() < self.places.len() {
                 if self.nodes.len() == MOST_SCHEMAS {
                     let message = format!("is one of more than {MOST_SCHEMAS} schemas");
@@ -135,12 +159,23 @@ impl Compiler {
                 recursive.insert(resource as u32, *id);
             }
         }
-        bounds::check(&self.nodes).map_err(|(id, message)| self.resources.error(self.places[id as usize], message))?;
-        Ok(Program { nodes: self.nodes, root, dynamic, recursive, has_scope: self.has_scope })
+        bounds::check(&self.nodes)
+            .map_err(|(id, message)| self.resources.error(self.places[id as usize], message))?;
+        Ok(Program {
+            nodes: self.nodes,
+            root,
+            dynamic,
+            recursive,
+            has_scope: self.has_scope,
+        })
     }
 
     fn dynamic_anchors(&self) -> impl Iterator<Item = ((u32, String), Place)> {
-        let dynamic = self.resources.anchors.iter().filter(|(_, anchor)| anchor.is_dynamic);
+        let dynamic = self
+            .resources
+            .anchors
+            .iter()
+            .filter(|(_, anchor)| anchor.is_dynamic);
         dynamic.map(|(key, anchor)| (key.clone(), anchor.place))
     }
 
@@ -157,8 +192,15 @@ impl Compiler {
         let document: Arc<Document<'static>> = self.resources.document(place);
         let schema = document.value(place.index);
         let resource = self.resources.owner(place);
-        let at = At { schema, place, draft: self.resources.all[resource as usize].draft };
-        let mut node = Node { resource, ..Node::default() };
+        let at = At {
+            schema,
+            place,
+            draft: self.resources.all[resource as usize].draft,
+        };
+        let mut node = Node {
+            resource,
+            ..Node::default()
+        };
         match schema.kind() {
             Kind::Boolean => node.verdict = schema.as_bool(),
             Kind::Object => {
@@ -174,12 +216,17 @@ impl Compiler {
                 node.object = self.object_rules(&at)?;
                 self.references(&at, &mut node)?;
                 self.combinations(&at, &mut node)?;
-                node.unevaluated_items = self.schema(&at, at.since(Draft::TwentyNineteen, "unevaluatedItems"))?;
-                node.unevaluated_members =
-                    self.schema(&at, at.since(Draft::TwentyNineteen, "unevaluatedProperties"))?;
+                node.unevaluated_items =
+                    self.schema(&at, at.since(Draft::TwentyNineteen, "unevaluatedItems"))?;
+                node.unevaluated_members = self.schema(
+                    &at,
+                    at.since(Draft::TwentyNineteen, "unevaluatedProperties"),
+                )?;
             }
             Kind::Null | Kind::Number | Kind::String | Kind::List => {
-                return Err(self.resources.error(place, "is no schema: neither an object nor a boolean"));
+                return Err(self
+                    .resources
+                    .error(place, "is no schema: neither an object nor a boolean"));
             }
         }
         Ok(node)
@@ -209,21 +256,35 @@ impl Compiler {
             let owner = self.resources.owner(target.place);
             let is_recursive = self.resources.all[owner as usize].is_recursive;
             self.has_scope |= is_recursive;
-            node.applied.push(if is_recursive { Applied::Recursive { target: id } } else { Applied::Reference(id) });
+            node.applied.push(if is_recursive {
+                Applied::Recursive { target: id }
+            } else {
+                Applied::Reference(id)
+            });
         }
         Ok(())
     }
 
-    fn target(&mut self, at: &At<'_>, reference: Value<'_>) -> Result<crate::resources::Target, Error> {
+    fn target(
+        &mut self,
+        at: &At<'_>,
+        reference: Value<'_>,
+    ) -> Result<crate::resources::Target, Error> {
         let owner = self.resources.owner(at.place);
-        let text = reference.as_str().ok_or_else(|| self.resources.error(at.of(reference), "must be a string"))?;
-        self.resources.resolve(&text, owner).map_err(|message| self.resources.error(at.of(reference), message))
+        let text = reference
+            .as_str()
+            .ok_or_else(|| self.resources.error(at.of(reference), "must be a string"))?;
+        self.resources
+            .resolve(&text, owner)
+            .map_err(|message| self.resources.error(at.of(reference), message))
     }
 
     fn combinations(&mut self, at: &At<'_>, node: &mut Node) -> Result<(), Error> {
-        for (keyword, applied) in
-            [("allOf", Applied::All as fn(Vec<Id>) -> Applied), ("anyOf", Applied::Any), ("oneOf", Applied::One)]
-        {
+        for (keyword, applied) in [
+            ("allOf", Applied::All as fn(Vec<Id>) -> Applied),
+            ("anyOf", Applied::Any),
+            ("oneOf", Applied::One),
+        ] {
             if let Some(list) = at.get(keyword) {
                 node.applied.push(applied(self.schemas(at, list)?));
             }
@@ -234,7 +295,11 @@ impl Compiler {
         if let Some(test) = self.schema(at, at.since(Draft::Seven, "if"))? {
             let then = self.schema(at, at.get("then"))?;
             let otherwise = self.schema(at, at.get("else"))?;
-            node.applied.push(Applied::If { test, then, otherwise });
+            node.applied.push(Applied::If {
+                test,
+                then,
+                otherwise,
+            });
         }
         Ok(())
     }
@@ -243,7 +308,10 @@ impl Compiler {
         let mut rules = ListRules {
             fewest: self.count(at, "minItems")?,
             most: self.count(at, "maxItems")?,
-            is_unique: at.get("uniqueItems").and_then(Value::as_bool).unwrap_or_default(),
+            is_unique: at
+                .get("uniqueItems")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
             ..ListRules::default()
         };
         let items = at.get("items");
@@ -263,8 +331,16 @@ impl Compiler {
             let has_counts = at.draft >= Draft::TwentyNineteen;
             rules.contains = Some(Contains {
                 schema,
-                fewest: if has_counts { self.count(at, "minContains")?.unwrap_or(1) } else { 1 },
-                most: if has_counts { self.count(at, "maxContains")? } else { None },
+                fewest: if has_counts {
+                    self.count(at, "minContains")?.unwrap_or(1)
+                } else {
+                    1
+                },
+                most: if has_counts {
+                    self.count(at, "maxContains")?
+                } else {
+                    None
+                },
                 evaluates: at.draft >= Draft::TwentyTwenty,
             });
         }
@@ -281,15 +357,22 @@ impl Compiler {
     fn schema(&mut self, at: &At<'_>, value: Option<Value<'_>>) -> Result<Option<Id>, Error> {
         let Some(value) = value else { return Ok(None) };
         if !is_schema(value) {
-            return Err(self.resources.error(at.of(value), "is no schema: neither an object nor a boolean"));
+            return Err(self.resources.error(
+                at.of(value),
+                "is no schema: neither an object nor a boolean",
+            ));
         }
         Ok(Some(self.id(at.of(value))))
     }
 
     fn schemas(&mut self, at: &At<'_>, list: Value<'_>) -> Result<Vec<Id>, Error> {
         if list.kind() != Kind::List {
-            return Err(self.resources.error(at.of(list), "must be a list of schemas"));
+            return Err(self
+                .resources
+                .error(at.of(list), "must be a list of schemas"));
         }
-        list.items().filter_map(|item| self.schema(at, Some(item)).transpose()).collect()
+        list.items()
+            .filter_map(|item| self.schema(at, Some(item)).transpose())
+            .collect()
     }
 }

@@ -1,5 +1,6 @@
-//! A JSON text that has been read once: a flat list of its values, each a slice of the text, so that numbers keep their
-//! digits and nothing is copied. Of equal keys the last one counts, as everywhere.
+//! A JSON text that has been read once: a flat list of its values, each a slice of the text, so
+//! that numbers keep their digits and nothing is copied. Of equal keys the last one counts, as
+//! everywhere.
 
 mod path;
 mod read;
@@ -32,7 +33,8 @@ struct Entry {
     /// Of a list its items, of an object its keys as they stand, of a key its hash.
     count: u32,
     kind: Kind,
-    /// Of a string: it has escapes. Of a number: it is written without fraction and exponent. Of a boolean: it is true.
+    /// Of a string: it has escapes. Of a number: it is written without fraction and exponent. Of a
+    /// boolean: it is true.
     flag: bool,
     /// Of a key: the same comes again. Of an object: it has such keys.
     repeated: bool,
@@ -53,10 +55,16 @@ impl<'t> Document<'t> {
         let text = text.into();
         match read::entries(&text) {
             Some(entries) => Ok(Self { text, entries }),
-            None => Err(match kanat_json::check(text.as_bytes(), kanat_json::MAX_DEPTH) {
-                Err(error) => error,
-                Ok(()) => JsonError { line: 1, column: 1, message: "the text is too long".to_owned() },
-            }),
+            None => Err(
+                match kanat_json::check(text.as_bytes(), kanat_json::MAX_DEPTH) {
+                    Err(error) => error,
+                    Ok(()) => JsonError {
+                        line: 1,
+                        column: 1,
+                        message: "the text is too long".to_owned(),
+                    },
+                },
+            ),
         }
     }
 
@@ -65,7 +73,11 @@ impl<'t> Document<'t> {
     }
 
     pub(crate) fn value(&self, index: u32) -> Value<'_> {
-        Value { text: &self.text, entries: &self.entries, index }
+        Value {
+            text: &self.text,
+            entries: &self.entries,
+            index,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -153,9 +165,16 @@ impl<'d> Value<'d> {
 
     pub(crate) fn items(self) -> impl Iterator<Item = Value<'d>> {
         let mut next = self.index + 1;
-        let end = if self.kind() == Kind::List { self.entry().next } else { next };
+        let end = if self.kind() == Kind::List {
+            self.entry().next
+        } else {
+            next
+        };
         std::iter::from_fn(move || {
-            let item = (next < end).then_some(Value { index: next, ..self })?;
+            let item = (next < end).then_some(Value {
+                index: next,
+                ..self
+            })?;
             next = item.entry().next;
             Some(item)
         })
@@ -164,11 +183,21 @@ impl<'d> Value<'d> {
     /// The members of an object, each key once, with its last value.
     pub(crate) fn members(self) -> impl Iterator<Item = (Key<'d>, Value<'d>)> {
         let mut next = self.index + 1;
-        let end = if self.kind() == Kind::Object { self.entry().next } else { next };
+        let end = if self.kind() == Kind::Object {
+            self.entry().next
+        } else {
+            next
+        };
         std::iter::from_fn(move || {
             while next < end {
-                let key = Value { index: next, ..self };
-                let value = Value { index: next + 1, ..self };
+                let key = Value {
+                    index: next,
+                    ..self
+                };
+                let value = Value {
+                    index: next + 1,
+                    ..self
+                };
                 next = value.entry().next;
                 if !key.entry().repeated {
                     return Some((Key(key), value));
@@ -179,23 +208,35 @@ impl<'d> Value<'d> {
     }
 
     pub(crate) fn member(self, name: &str) -> Option<Value<'d>> {
-        self.members().find(|(key, _)| key.is(name)).map(|(_, value)| value)
+        self.members()
+            .find(|(key, _)| key.is(name))
+            .map(|(_, value)| value)
     }
 
     fn string(self) -> Cow<'d, str> {
         let raw = self.raw();
-        if self.entry().flag { kanat_json::decode(raw) } else { Cow::Borrowed(&raw[1..raw.len() - 1]) }
+        if self.entry().flag {
+            kanat_json::decode(raw)
+        } else {
+            Cow::Borrowed(&raw[1..raw.len() - 1])
+        }
     }
 
     fn text_is(self, text: &str) -> bool {
         let raw = self.raw();
-        if self.entry().flag { kanat_json::decode(raw) == text } else { &raw[1..raw.len() - 1] == text }
+        if self.entry().flag {
+            kanat_json::decode(raw) == text
+        } else {
+            &raw[1..raw.len() - 1] == text
+        }
     }
 }
 
 /// The hash of a key, FNV-1a: for tables of the schema's own names only, which nobody can flood.
 pub(crate) fn hash(key: &[u8]) -> u32 {
-    key.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    key.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 #[cfg(test)]
@@ -207,9 +248,17 @@ mod tests {
         let document = Document::read(r#"{"a":[1.10,"x\u0041",null,true],"b":{}}"#).unwrap();
         let root = document.root();
         let list = root.member("a").unwrap();
-        assert_eq!(list.items().map(Value::raw).collect::<Vec<_>>(), ["1.10", r#""x\u0041""#, "null", "true"]);
-        assert_eq!(list.items().nth(1).and_then(Value::as_str).as_deref(), Some("xA"));
-        assert_eq!((root.count(), list.count(), root.member("b").unwrap().count()), (2, 4, 0));
+        assert_eq!(
+            list.items().map(Value::raw).collect::<Vec<_>>(),
+            ["1.10", r#""x\u0041""#, "null", "true"]
+        );
+        assert_eq!(
+            list.items().nth(1).and_then(Value::as_str).as_deref(),
+            Some("xA")
+        );
+        assert_eq!(root.count(), 2);
+        assert_eq!(list.count(), 4);
+        assert_eq!(root.member("b").unwrap().count(), 0);
     }
 
     #[test]

@@ -16,14 +16,27 @@ pub(crate) enum Draft {
 }
 
 impl Draft {
-    pub(crate) const ALL: [Self; 5] = [Self::Four, Self::Six, Self::Seven, Self::TwentyNineteen, Self::TwentyTwenty];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Four,
+        Self::Six,
+        Self::Seven,
+        Self::TwentyNineteen,
+        Self::TwentyTwenty,
+    ];
     pub(crate) const DEFAULT: Self = Self::TwentyTwenty;
 
     /// The draft that a `$schema` names; of what is no draft, nothing.
     pub(crate) fn named(uri: &str) -> Option<Self> {
         let uri = uri.strip_suffix('#').unwrap_or(uri);
-        let place = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"))?;
-        Self::ALL.into_iter().find(|draft| draft.uri().split_once("://").is_some_and(|(_, known)| known == place))
+        let place = uri
+            .strip_prefix("https://")
+            .or_else(|| uri.strip_prefix("http://"))?;
+        Self::ALL.into_iter().find(|draft| {
+            draft
+                .uri()
+                .split_once("://")
+                .is_some_and(|(_, known)| known == place)
+        })
     }
 
     /// The URI of its schema of schemas, without a fragment.
@@ -63,24 +76,75 @@ pub(crate) fn published(uri: &str) -> Option<Cow<'static, str>> {
         ("http://json-schema.org/draft-04/schema", &meta::DRAFT4),
         ("http://json-schema.org/draft-06/schema", &meta::DRAFT6),
         ("http://json-schema.org/draft-07/schema", &meta::DRAFT7),
-        ("https://json-schema.org/draft/2019-09/schema", &meta::DRAFT201909),
-        ("https://json-schema.org/draft/2019-09/meta/core", &meta::DRAFT201909_CORE),
-        ("https://json-schema.org/draft/2019-09/meta/applicator", &meta::DRAFT201909_APPLICATOR),
-        ("https://json-schema.org/draft/2019-09/meta/validation", &meta::DRAFT201909_VALIDATION),
-        ("https://json-schema.org/draft/2019-09/meta/meta-data", &meta::DRAFT201909_META_DATA),
-        ("https://json-schema.org/draft/2019-09/meta/format", &meta::DRAFT201909_FORMAT),
-        ("https://json-schema.org/draft/2019-09/meta/content", &meta::DRAFT201909_CONTENT),
-        ("https://json-schema.org/draft/2020-12/schema", &meta::DRAFT202012),
-        ("https://json-schema.org/draft/2020-12/meta/core", &meta::DRAFT202012_CORE),
-        ("https://json-schema.org/draft/2020-12/meta/applicator", &meta::DRAFT202012_APPLICATOR),
-        ("https://json-schema.org/draft/2020-12/meta/unevaluated", &meta::DRAFT202012_UNEVALUATED),
-        ("https://json-schema.org/draft/2020-12/meta/validation", &meta::DRAFT202012_VALIDATION),
-        ("https://json-schema.org/draft/2020-12/meta/meta-data", &meta::DRAFT202012_META_DATA),
-        ("https://json-schema.org/draft/2020-12/meta/format-annotation", &meta::DRAFT202012_FORMAT_ANNOTATION),
-        ("https://json-schema.org/draft/2020-12/meta/format-assertion", &meta::DRAFT202012_FORMAT_ASSERTION),
-        ("https://json-schema.org/draft/2020-12/meta/content", &meta::DRAFT202012_CONTENT),
+        (
+            "https://json-schema.org/draft/2019-09/schema",
+            &meta::DRAFT201909,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/core",
+            &meta::DRAFT201909_CORE,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/applicator",
+            &meta::DRAFT201909_APPLICATOR,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/validation",
+            &meta::DRAFT201909_VALIDATION,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/meta-data",
+            &meta::DRAFT201909_META_DATA,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/format",
+            &meta::DRAFT201909_FORMAT,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/content",
+            &meta::DRAFT201909_CONTENT,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/schema",
+            &meta::DRAFT202012,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/core",
+            &meta::DRAFT202012_CORE,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/applicator",
+            &meta::DRAFT202012_APPLICATOR,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/unevaluated",
+            &meta::DRAFT202012_UNEVALUATED,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/validation",
+            &meta::DRAFT202012_VALIDATION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/meta-data",
+            &meta::DRAFT202012_META_DATA,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/format-annotation",
+            &meta::DRAFT202012_FORMAT_ANNOTATION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/format-assertion",
+            &meta::DRAFT202012_FORMAT_ASSERTION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/content",
+            &meta::DRAFT202012_CONTENT,
+        ),
     ];
-    known.iter().find(|(known, _)| *known == uri).map(|(_, schema)| Cow::Owned(schema.to_string()))
+    known
+        .iter()
+        .find(|(known, _)| *known == uri)
+        .map(|(_, schema)| Cow::Owned(schema.to_string()))
 }
 
 #[cfg(test)]
@@ -89,9 +153,18 @@ mod tests {
 
     #[test]
     fn knows_its_drafts_by_their_uris() {
-        assert_eq!(Draft::named("http://json-schema.org/draft-07/schema#"), Some(Draft::Seven));
-        assert_eq!(Draft::named("https://json-schema.org/draft/2020-12/schema"), Some(Draft::TwentyTwenty));
-        assert_eq!(Draft::named("http://json-schema.org/draft-03/schema#"), None);
+        assert_eq!(
+            Draft::named("http://json-schema.org/draft-07/schema#"),
+            Some(Draft::Seven)
+        );
+        assert_eq!(
+            Draft::named("https://json-schema.org/draft/2020-12/schema"),
+            Some(Draft::TwentyTwenty)
+        );
+        assert_eq!(
+            Draft::named("http://json-schema.org/draft-03/schema#"),
+            None
+        );
         for draft in Draft::ALL {
             assert!(published(draft.uri()).is_some(), "{draft:?}");
         }

@@ -4,11 +4,16 @@ use std::collections::HashSet;
 
 use crate::document::{Kind, Value};
 
-/// Appends what is the same for equal values and for no others. Takes time for the length of the value alone.
+/// Appends what is the same for equal values and for no others. Takes time for the length of the
+/// value alone.
 pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
     match value.kind() {
         Kind::Null => out.push(b'n'),
-        Kind::Boolean => out.push(if value.as_bool() == Some(true) { b't' } else { b'f' }),
+        Kind::Boolean => out.push(if value.as_bool() == Some(true) {
+            b't'
+        } else {
+            b'f'
+        }),
         Kind::Number => {
             out.push(b'#');
             if let Some(number) = value.as_number() {
@@ -23,7 +28,10 @@ pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
             out.push(b']');
         }
         Kind::Object => {
-            let mut members: Vec<_> = value.members().map(|(key, value)| (key.name(), value)).collect();
+            let mut members: Vec<_> = value
+                .members()
+                .map(|(key, value)| (key.name(), value))
+                .collect();
             members.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
             out.push(b'{');
             for (key, value) in members {

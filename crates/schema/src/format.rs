@@ -35,10 +35,17 @@ const NAMES: [&str; 19] = [
 
 /// Each format that a draft knows.
 static FORMATS: LazyLock<HashMap<(Draft, &str), Validator>> = LazyLock::new(|| {
-    let pairs = Draft::ALL.into_iter().flat_map(|draft| NAMES.into_iter().map(move |name| (draft, name)));
+    let pairs = Draft::ALL
+        .into_iter()
+        .flat_map(|draft| NAMES.into_iter().map(move |name| (draft, name)));
     let validators = pairs.filter_map(|(draft, name)| {
-        let options = jsonschema::options().with_draft(draft.of_the_crate()).should_validate_formats(true);
-        Some(((draft, name), options.build(&json!({ "format": name })).ok()?))
+        let options = jsonschema::options()
+            .with_draft(draft.of_the_crate())
+            .should_validate_formats(true);
+        Some((
+            (draft, name),
+            options.build(&json!({ "format": name })).ok()?,
+        ))
     });
     validators.collect()
 });
@@ -50,10 +57,13 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// The format of that name; nothing for one that the draft does not know, which asks for nothing.
+    /// The format of that name; nothing for one that the draft does not know, which asks for
+    /// nothing.
     pub(crate) fn named(draft: Draft, name: &str) -> Option<Self> {
         let name = NAMES.into_iter().find(|known| *known == name)?;
-        FORMATS.get(&(draft, name)).map(|validator| Self { name, validator })
+        FORMATS
+            .get(&(draft, name))
+            .map(|validator| Self { name, validator })
     }
 
     pub(crate) fn fits(self, text: &str) -> bool {
@@ -73,10 +83,17 @@ mod tests {
 
     #[test]
     fn judges_by_the_draft() {
-        let fits = |draft, name, text| Format::named(draft, name).is_none_or(|format| format.fits(text));
-        assert!(fits(Draft::Seven, "date", "2026-02-28") && !fits(Draft::Seven, "date", "2026-02-30"));
+        let fits =
+            |draft, name, text| Format::named(draft, name).is_none_or(|format| format.fits(text));
+        assert!(
+            fits(Draft::Seven, "date", "2026-02-28") && !fits(Draft::Seven, "date", "2026-02-30")
+        );
         assert!(fits(Draft::Seven, "uuid", "no") && !fits(Draft::TwentyNineteen, "uuid", "no"));
         assert!(fits(Draft::TwentyTwenty, "colour", "no"));
-        assert!(!fits(Draft::TwentyTwenty, "email", &"a".repeat(LONGEST + 1)));
+        assert!(!fits(
+            Draft::TwentyTwenty,
+            "email",
+            &"a".repeat(LONGEST + 1)
+        ));
     }
 }

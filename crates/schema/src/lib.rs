@@ -1,8 +1,10 @@
-//! JSON Schemas of published APIs: compiled once, asked by many requests. Knows JSON texts, not requests.
+//! JSON Schemas of published APIs: compiled once, asked by many requests. Knows JSON texts, not
+//! requests.
 //!
-//! A document is read once, into a flat list of slices of its text (`document`), and run through the compiled schema
-//! (`check`): no tree, and numbers are judged by their digits. What could make a check take long is refused when the
-//! schema is compiled (`compile`, `pattern`); what is left has a budget.
+//! A document is read once, into a flat list of slices of its text (`document`), and run through
+//! the compiled schema (`check`): no tree, and numbers are judged by their digits. What could make
+//! a check take long is refused when the schema is compiled (`compile`, `pattern`); what is left
+//! has a budget.
 
 mod budget;
 mod check;

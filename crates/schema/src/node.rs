@@ -54,7 +54,8 @@ pub(crate) enum Applied {
         otherwise: Option<Id>,
     },
     Reference(Id),
-    /// `$dynamicRef` to a dynamic anchor: of the outermost resource on the way that has it, else of the target.
+    /// `$dynamicRef` to a dynamic anchor: of the outermost resource on the way that has it, else of
+    /// the target.
     Dynamic {
         target: Id,
         name: String,
@@ -169,10 +170,22 @@ impl Names {
     pub(crate) fn new(noted: Vec<(Box<str>, Option<Id>, Option<usize>)>) -> Self {
         let named = |(name, schema, required): (Box<str>, _, _)| {
             let hash = hash(name.as_bytes());
-            Name { name, hash, schema, required }
+            Name {
+                name,
+                hash,
+                schema,
+                required,
+            }
         };
         let all: Vec<Name> = noted.into_iter().map(named).collect();
-        let mut table = vec![0; if all.is_empty() { 0 } else { (all.len() * 2).next_power_of_two() }];
+        let mut table = vec![
+            0;
+            if all.is_empty() {
+                0
+            } else {
+                (all.len() * 2).next_power_of_two()
+            }
+        ];
         for (place, name) in all.iter().enumerate() {
             let mut slot = name.hash as usize & (table.len() - 1);
             while table[slot] != 0 {
@@ -193,7 +206,9 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    pub(crate) const NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    pub(crate) const NAMES: [&str; 7] = [
+        "null", "boolean", "integer", "number", "string", "array", "object",
+    ];
 
     /// Adds the type of that name; `false` when there is none.
     pub(crate) fn add(&mut self, name: &str) -> bool {
@@ -203,7 +218,10 @@ impl Types {
     }
 
     pub(crate) fn has(self, name: &str) -> bool {
-        Self::NAMES.iter().position(|known| *known == name).is_some_and(|place| self.bits & 1 << place != 0)
+        Self::NAMES
+            .iter()
+            .position(|known| *known == name)
+            .is_some_and(|place| self.bits & 1 << place != 0)
     }
 
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
@@ -221,7 +239,13 @@ impl Types {
         };
         let is_integer = || {
             let number = value.as_number();
-            number.is_some_and(|number| if self.as_written { number.is_written_whole() } else { number.is_whole() })
+            number.is_some_and(|number| {
+                if self.as_written {
+                    number.is_written_whole()
+                } else {
+                    number.is_whole()
+                }
+            })
         };
         self.bits & 1 << place != 0 || (self.bits & 1 << 2 != 0 && is_integer())
     }
@@ -239,7 +263,11 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn new<'d>(values: impl Iterator<Item = Value<'d>>) -> Self {
-        let mut options = Self { strings: Vec::new(), others: Vec::new(), shown: String::new() };
+        let mut options = Self {
+            strings: Vec::new(),
+            others: Vec::new(),
+            shown: String::new(),
+        };
         let mut shown = Shown::default();
         for value in values {
             shown.add(value);
@@ -264,7 +292,9 @@ impl Options {
     }
 
     pub(crate) fn has_text(&self, text: &str) -> bool {
-        self.strings.binary_search_by(|known| (**known).cmp(text)).is_ok()
+        self.strings
+            .binary_search_by(|known| (**known).cmp(text))
+            .is_ok()
     }
 }
 

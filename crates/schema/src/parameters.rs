@@ -1,5 +1,6 @@
-//! Parameters of a path and a query as JSON: each text becomes what the schema asks for under its name. What does not fit
-//! stays text, so that the check names it; so does what comes when the work that a request may take is used up.
+//! Parameters of a path and a query as JSON: each text becomes what the schema asks for under its
+//! name. What does not fit stays text, so that the check names it; so does what comes when the work
+//! that a request may take is used up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,10 +20,14 @@ pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
         for applied in &program.nodes[id as usize].applied {
             let more: Vec<Id> = match applied {
                 Applied::All(all) | Applied::Any(all) | Applied::One(all) => all.clone(),
-                Applied::Reference(id) | Applied::Dynamic { target: id, .. } | Applied::Recursive { target: id } => {
+                Applied::Reference(id)
+                | Applied::Dynamic { target: id, .. }
+                | Applied::Recursive { target: id } => {
                     vec![*id]
                 }
-                Applied::If { then, otherwise, .. } => [*then, *otherwise].into_iter().flatten().collect(),
+                Applied::If {
+                    then, otherwise, ..
+                } => [*then, *otherwise].into_iter().flatten().collect(),
                 Applied::Not(_) => Vec::new(),
             };
             ids.extend(more.into_iter().filter(|id| seen.insert(*id)));
@@ -45,7 +50,9 @@ pub(crate) fn read<'p>(
             None => members.push((name, vec![text])),
         }
     }
-    let length = members.iter().map(|(name, texts)| name.len() + texts.iter().map(|text| text.len()).sum::<usize>());
+    let length = members
+        .iter()
+        .map(|(name, texts)| name.len() + texts.iter().map(|text| text.len()).sum::<usize>());
     let mut budget = Budget::of_document(length.sum());
     let mut out = vec![b'{'];
     for (place, (name, texts)) in members.iter().enumerate() {
@@ -75,13 +82,20 @@ struct Wanted {
 
 impl Wanted {
     /// `None` when there is no work left for it.
-    fn under(program: &Program, of_the_whole: &[Id], name: &str, budget: &mut Budget) -> Option<Self> {
+    fn under(
+        program: &Program,
+        of_the_whole: &[Id],
+        name: &str,
+        budget: &mut Budget,
+    ) -> Option<Self> {
         let mut schemas = Vec::new();
         for id in of_the_whole {
             if !budget.spend(1) {
                 return None;
             }
-            let Some(object) = &program.nodes[*id as usize].object else { continue };
+            let Some(object) = &program.nodes[*id as usize].object else {
+                continue;
+            };
             let before = schemas.len();
             schemas.extend(object.names.get(name).and_then(|name| name.schema));
             for (pattern, schema) in &object.patterns {
@@ -121,8 +135,12 @@ impl Wanted {
             return;
         }
         for options in &node.options {
-            let begins =
-                |first: &[u8]| options.others.iter().any(|option| option.first().is_some_and(|b| first.contains(b)));
+            let begins = |first: &[u8]| {
+                options
+                    .others
+                    .iter()
+                    .any(|option| option.first().is_some_and(|b| first.contains(b)))
+            };
             self.string |= !options.strings.is_empty();
             self.number |= begins(b"#");
             self.boolean |= begins(b"tf");
@@ -145,7 +163,11 @@ impl Wanted {
             .filter_map(|id| program.nodes[*id as usize].list.as_ref())
             .flat_map(|list| list.first.iter().copied().chain(list.rest))
             .collect();
-        let item = if self.list { &Self::of(program, &items, budget).unwrap_or_default() } else { self };
+        let item = if self.list {
+            &Self::of(program, &items, budget).unwrap_or_default()
+        } else {
+            self
+        };
         out.push(b'[');
         for (place, text) in texts.iter().enumerate() {
             if place > 0 {
@@ -167,7 +189,10 @@ impl Wanted {
     /// Whether a text is what is asked for as it stands.
     fn reads(&self, program: &Program, text: &str, budget: &mut Budget) -> bool {
         let is_option = || {
-            let options = self.nodes.iter().flat_map(|id| &program.nodes[*id as usize].options);
+            let options = self
+                .nodes
+                .iter()
+                .flat_map(|id| &program.nodes[*id as usize].options);
             options.into_iter().any(|options| options.has_text(text))
         };
         let fits = match text {
@@ -202,23 +227,46 @@ mod tests {
             "full":{"type":"boolean"},"rate":{"type":["number","null"]},"tag":{"type":"array","items":{"type":"integer"}},
             "size":{"enum":[1,2,"3"]}},"allOf":[{"properties":{"deep":{"type":"number"}}}],
             "patternProperties":{"^n_":{"type":"number"}},"additionalProperties":{"type":"boolean"}}"##;
-        reads(schema, &[("page", "12345678901234567890"), ("q", "7")], r#"{"page":12345678901234567890,"q":"7"}"#);
+        reads(
+            schema,
+            &[("page", "12345678901234567890"), ("q", "7")],
+            r#"{"page":12345678901234567890,"q":"7"}"#,
+        );
         reads(
             schema,
             &[("page", "x\"y"), ("full", "true"), ("rate", "null")],
             r#"{"page":"x\"y","full":true,"rate":null}"#,
         );
-        reads(schema, &[("tag", "1"), ("rate", "1.50")], r#"{"tag":[1],"rate":1.50}"#);
-        reads(schema, &[("tag", "1"), ("q", "a"), ("tag", "b")], r#"{"tag":[1,"b"],"q":"a"}"#);
+        reads(
+            schema,
+            &[("tag", "1"), ("rate", "1.50")],
+            r#"{"tag":[1],"rate":1.50}"#,
+        );
+        reads(
+            schema,
+            &[("tag", "1"), ("q", "a"), ("tag", "b")],
+            r#"{"tag":[1,"b"],"q":"a"}"#,
+        );
         reads(schema, &[("page", "1"), ("page", "2")], r#"{"page":[1,2]}"#);
         reads(
             schema,
-            &[("size", "2"), ("deep", "1e3"), ("n_1", "4"), ("else", "false")],
+            &[
+                ("size", "2"),
+                ("deep", "1e3"),
+                ("n_1", "4"),
+                ("else", "false"),
+            ],
             r#"{"size":2,"deep":1e3,"n_1":4,"else":false}"#,
         );
         reads(
             schema,
-            &[("size", "3"), ("page", "01"), ("n_1", " 4"), ("n_2", "+4"), ("rate", "")],
+            &[
+                ("size", "3"),
+                ("page", "01"),
+                ("n_1", " 4"),
+                ("n_2", "+4"),
+                ("rate", ""),
+            ],
             r#"{"size":"3","page":"01","n_1":" 4","n_2":"+4","rate":""}"#,
         );
         reads(schema, &[], "{}");

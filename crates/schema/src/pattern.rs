@@ -1,4 +1,5 @@
-//! Regular expressions of a schema: in the words of ECMA-262, run in linear time, and small enough to be run on anything.
+//! Regular expressions of a schema: in the words of ECMA-262, run in linear time, and small enough
+//! to be run on anything.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +24,8 @@ const MANY_POSITIONS: u64 = 64;
 pub(crate) struct Pattern {
     text: Box<str>,
     regex: Regex,
-    /// In how many places of the pattern a match may be at once, at most: the work of one character.
+    /// In how many places of the pattern a match may be at once, at most: the work of one
+    /// character.
     width: u64,
 }
 
@@ -33,15 +35,29 @@ impl Pattern {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
-        let translated =
-            to_rust_regex(&expand(text)).map(Cow::into_owned).map_err(|()| "is not a regular expression".to_owned())?;
+        let translated = to_rust_regex(&expand(text))
+            .map(Cow::into_owned)
+            .map_err(|()| "is not a regular expression".to_owned())?;
         let hir = regex_syntax::parse(&translated).map_err(|error| reason(&error).to_owned())?;
         let too_large = || format!("is too large: it needs more than {} KiB", LARGEST / 1024);
-        let config = Regex::config().nfa_size_limit(Some(LARGEST)).hybrid_cache_capacity(CACHE);
-        let regex: Regex = meta::Builder::new().configure(config).build_from_hir(&hir).map_err(|_| too_large())?;
+        let config = Regex::config()
+            .nfa_size_limit(Some(LARGEST))
+            .hybrid_cache_capacity(CACHE);
+        let regex: Regex = meta::Builder::new()
+            .configure(config)
+            .build_from_hir(&hir)
+            .map_err(|_| too_large())?;
         let positions = positions(&hir);
-        let width = if positions > MANY_POSITIONS && is_one_pass(&hir) { 1 } else { positions };
-        Ok(Self { text: text.into(), regex, width })
+        let width = if positions > MANY_POSITIONS && is_one_pass(&hir) {
+            1
+        } else {
+            positions
+        };
+        Ok(Self {
+            text: text.into(),
+            regex,
+            width,
+        })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -50,7 +66,8 @@ impl Pattern {
 
     /// Whether some of the text matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
-        // The engine is known to panic on some patterns (regex#1344): such a pattern matches nothing.
+        // The engine is known to panic on some patterns (regex#1344): such a pattern matches
+        // nothing.
         std::panic::catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_default()
     }
 
@@ -74,8 +91,12 @@ impl fmt::Debug for Pattern {
 fn reason(error: &regex_syntax::Error) -> &'static str {
     match error {
         regex_syntax::Error::Parse(error) => match error.kind() {
-            ErrorKind::UnsupportedLookAround => "uses look-around, which cannot be matched in linear time",
-            ErrorKind::UnsupportedBackreference => "uses a back-reference, which cannot be matched in linear time",
+            ErrorKind::UnsupportedLookAround => {
+                "uses look-around, which cannot be matched in linear time"
+            }
+            ErrorKind::UnsupportedBackreference => {
+                "uses a back-reference, which cannot be matched in linear time"
+            }
             ErrorKind::NestLimitExceeded(_) => "is nested too deeply",
             _ => "is not a regular expression",
         },
@@ -83,8 +104,8 @@ fn reason(error: &regex_syntax::Error) -> &'static str {
     }
 }
 
-/// Writes out the classes and control characters of ECMA-262 that the translation would go through the whole pattern for, one
-/// by one. It is quick for classes in brackets.
+/// Writes out the classes and control characters of ECMA-262 that the translation would go through
+/// the whole pattern for, one by one. It is quick for classes in brackets.
 fn expand(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut in_brackets = false;
@@ -94,10 +115,18 @@ fn expand(text: &str) -> String {
         let follows_class = std::mem::take(&mut after_class);
         if letter != '\\' {
             // A class begins no range: the hyphen in `[\w-.]` is itself.
-            if in_brackets && follows_class && letter == '-' && !rest.as_str().starts_with([']', '-']) {
+            if in_brackets
+                && follows_class
+                && letter == '-'
+                && !rest.as_str().starts_with([']', '-'])
+            {
                 out.push('\\');
             }
-            in_brackets = if in_brackets { letter != ']' } else { letter == '[' };
+            in_brackets = if in_brackets {
+                letter != ']'
+            } else {
+                letter == '['
+            };
             out.push(letter);
             continue;
         }
@@ -107,7 +136,10 @@ fn expand(text: &str) -> String {
         };
         after_class = class(escaped).is_some();
         let class = if in_brackets { None } else { class(escaped) };
-        let control = rest.clone().next().filter(|next| escaped == 'c' && next.is_ascii_alphabetic());
+        let control = rest
+            .clone()
+            .next()
+            .filter(|next| escaped == 'c' && next.is_ascii_alphabetic());
         match (class, control) {
             (Some(class), _) => out.push_str(class),
             (None, Some(control)) => {
@@ -126,8 +158,12 @@ fn class(escaped: char) -> Option<&'static str> {
         'D' => Some("[^0-9]"),
         'w' => Some("[A-Za-z0-9_]"),
         'W' => Some("[^A-Za-z0-9_]"),
-        's' => Some(r"[\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]"),
-        'S' => Some(r"[^\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]"),
+        's' => Some(
+            r"[\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]",
+        ),
+        'S' => Some(
+            r"[^\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]",
+        ),
         _ => None,
     }
 }
@@ -139,7 +175,11 @@ fn positions(hir: &Hir) -> u64 {
         HirKind::Literal(literal) => literal.0.len() as u64,
         HirKind::Class(_) => 1,
         HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min).max(repetition.min).max(1);
+            let times = repetition
+                .max
+                .unwrap_or(repetition.min)
+                .max(repetition.min)
+                .max(1);
             positions(&repetition.sub).saturating_mul(u64::from(times))
         }
         HirKind::Capture(capture) => positions(&capture.sub),
@@ -149,16 +189,22 @@ fn positions(hir: &Hir) -> u64 {
     }
 }
 
-/// Whether a match is never in two places at once: it begins at the start of the text, and each character leaves one way.
+/// Whether a match is never in two places at once: it begins at the start of the text, and each
+/// character leaves one way.
 fn is_one_pass(hir: &Hir) -> bool {
     if !hir.properties().look_set_prefix().contains(Look::Start) {
         return false;
     }
     let config = NFA::config().nfa_size_limit(Some(LARGEST));
-    let nfa = thompson::Compiler::new().configure(config).build_from_hir(hir);
+    let nfa = thompson::Compiler::new()
+        .configure(config)
+        .build_from_hir(hir);
     nfa.is_ok_and(|nfa| {
         let config = onepass::DFA::config().size_limit(Some(8 * LARGEST));
-        onepass::Builder::new().configure(config).build_from_nfa(nfa).is_ok()
+        onepass::Builder::new()
+            .configure(config)
+            .build_from_nfa(nfa)
+            .is_ok()
     })
 }
 
@@ -169,11 +215,21 @@ mod tests {
     #[test]
     fn matches_as_ecma_does() {
         let matches = |pattern: &str, text: &str| Pattern::new(pattern).unwrap().is_match(text);
-        assert!(matches(r"^\d{3}$", "123") && !matches(r"^\d{3}$", "١٢٣") && !matches("^a$", "a\n"));
+        assert!(
+            matches(r"^\d{3}$", "123") && !matches(r"^\d{3}$", "١٢٣") && !matches("^a$", "a\n")
+        );
         assert!(matches("b+", "abbc") && matches(r"^\w+$", "a_1") && !matches(r"^\w+$", "é"));
         assert!(matches(r"^\p{L}+$", "é") && matches(r"\u0041", "A"));
-        assert!(matches(r"^\s\S$", "\u{feff}x") && matches(r"^[\s\d]+$", "1\u{a0}2") && matches(r"^\cJ[\cJ]$", "\n\n"));
-        assert!(matches(r"^[\w-.]+\.\D$", "a-b._.x") && matches(r"^\\d$", r"\d") && matches(r"^[^\W]$", "a"));
+        assert!(
+            matches(r"^\s\S$", "\u{feff}x")
+                && matches(r"^[\s\d]+$", "1\u{a0}2")
+                && matches(r"^\cJ[\cJ]$", "\n\n")
+        );
+        assert!(
+            matches(r"^[\w-.]+\.\D$", "a-b._.x")
+                && matches(r"^\\d$", r"\d")
+                && matches(r"^[^\W]$", "a")
+        );
     }
 
     #[track_caller]
@@ -198,7 +254,8 @@ mod tests {
     #[test]
     fn knows_how_much_a_match_may_cost() {
         let width = |pattern: &str| Pattern::new(pattern).unwrap().width;
-        assert_eq!((width("^[a-z]+$"), width("^.{1,1000}$")), (3, 1));
+        assert_eq!(width("^[a-z]+$"), 3);
+        assert_eq!(width("^.{1,1000}$"), 1);
         assert!(width("^(.*a.{500})$") > 500);
     }
 }

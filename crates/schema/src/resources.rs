@@ -1,5 +1,5 @@
-//! Where the references of a schema lead: its embedded resources and anchors, and the published schemas of schemas. Nothing
-//! is ever fetched.
+//! Where the references of a schema lead: its embedded resources and anchors, and the published
+//! schemas of schemas. Nothing is ever fetched.
 
 mod walk;
 
@@ -14,7 +14,8 @@ use crate::document::{Document, Kind, Paths, Value};
 use crate::draft::{self, Draft};
 use crate::violation;
 
-pub(crate) const TOO_MUCH_WORK: &str = "takes too much work to compile: there are too many references and patterns";
+pub(crate) const TOO_MUCH_WORK: &str =
+    "takes too much work to compile: there are too many references and patterns";
 
 /// What it takes to see that a member is not the one that is looked for.
 const STEPS_OF_A_NEIGHBOUR: u64 = 4;
@@ -31,7 +32,10 @@ pub(crate) struct Place {
 
 impl Place {
     /// All of the schema that was given.
-    pub(crate) const ROOT: Self = Self { document: 0, index: 0 };
+    pub(crate) const ROOT: Self = Self {
+        document: 0,
+        index: 0,
+    };
 }
 
 /// A schema with a URI of its own.
@@ -95,8 +99,13 @@ impl Resources {
     }
 
     pub(crate) fn error(&self, place: Place, message: impl Into<String>) -> Error {
-        let pointer = violation::pointer(&Paths::new(&self.documents[place.document as usize]).of(place.index));
-        Error { pointer, message: message.into() }
+        let pointer = violation::pointer(
+            &Paths::new(&self.documents[place.document as usize]).of(place.index),
+        );
+        Error {
+            pointer,
+            message: message.into(),
+        }
     }
 
     /// Where `reference`, standing in a resource, leads; what is wrong with it otherwise.
@@ -105,31 +114,54 @@ impl Resources {
             Some((address, fragment)) => (address, Some(fragment)),
             None => (reference, None),
         };
-        let resource = if address.is_empty() { from } else { self.resource(address, from)? };
+        let resource = if address.is_empty() {
+            from
+        } else {
+            self.resource(address, from)?
+        };
         let fragment = percent_encoding::percent_decode_str(fragment.unwrap_or_default());
-        let fragment = fragment.decode_utf8().map_err(|_| "is not UTF-8 after `#`".to_owned())?;
+        let fragment = fragment
+            .decode_utf8()
+            .map_err(|_| "is not UTF-8 after `#`".to_owned())?;
         if fragment.is_empty() {
-            return Ok(Target { place: self.all[resource as usize].root, dynamic: None });
+            return Ok(Target {
+                place: self.all[resource as usize].root,
+                dynamic: None,
+            });
         }
         if fragment.starts_with('/') {
             let place = self.point(resource, &fragment)?;
-            return Ok(Target { place, dynamic: None });
+            return Ok(Target {
+                place,
+                dynamic: None,
+            });
         }
         let anchor = self.anchors.get(&(resource, fragment.to_string()));
-        let anchor = anchor.ok_or_else(|| "leads to an anchor that is not in the schema".to_owned())?;
-        Ok(Target { place: anchor.place, dynamic: anchor.is_dynamic.then(|| fragment.into_owned()) })
+        let anchor =
+            anchor.ok_or_else(|| "leads to an anchor that is not in the schema".to_owned())?;
+        Ok(Target {
+            place: anchor.place,
+            dynamic: anchor.is_dynamic.then(|| fragment.into_owned()),
+        })
     }
 
     fn resource(&mut self, address: &str, from: u32) -> Result<u32, String> {
         let outside = || "leads out of the schema, and nothing is fetched".to_owned();
-        let uri = self.all[from as usize].uri.join(address).map_err(|_| outside())?;
+        let uri = self.all[from as usize]
+            .uri
+            .join(address)
+            .map_err(|_| outside())?;
         if let Some(resource) = self.by_uri.get(uri.as_str()) {
             return Ok(*resource);
         }
         let text = draft::published(uri.as_str()).ok_or_else(outside)?;
         let document = Document::read(text.into_owned()).map_err(|error| error.to_string())?;
-        let draft = document.root().member("$schema").and_then(|uri| Draft::named(&uri.as_str()?));
-        self.add(document, uri.as_str(), draft.unwrap_or(Draft::DEFAULT)).map_err(|error| error.to_string())
+        let draft = document
+            .root()
+            .member("$schema")
+            .and_then(|uri| Draft::named(&uri.as_str()?));
+        self.add(document, uri.as_str(), draft.unwrap_or(Draft::DEFAULT))
+            .map_err(|error| error.to_string())
     }
 
     /// What a JSON pointer leads to, from the root of a resource.
@@ -154,15 +186,22 @@ impl Resources {
                 }
                 Kind::Null | Kind::Boolean | Kind::Number | Kind::String => return Err(absent()),
             };
-            let place = Place { document: root.document, index: at.index() };
+            let place = Place {
+                document: root.document,
+                index: at.index(),
+            };
             owner = self.owners.get(&place).copied().unwrap_or(owner);
         }
-        let place = Place { document: root.document, index: at.index() };
+        let place = Place {
+            document: root.document,
+            index: at.index(),
+        };
         if !self.owners.contains_key(&place) {
             if !is_schema(at) {
                 return Err("leads to something that is no schema".to_owned());
             }
-            self.walk(&document, place, owner).map_err(|error| error.to_string())?;
+            self.walk(&document, place, owner)
+                .map_err(|error| error.to_string())?;
         }
         Ok(place)
     }
@@ -171,9 +210,17 @@ impl Resources {
     fn add(&mut self, document: Document<'static>, uri: &str, draft: Draft) -> Result<u32, Error> {
         let number = self.documents.len() as u32;
         self.documents.push(Arc::new(document));
-        let root = Place { document: number, index: 0 };
+        let root = Place {
+            document: number,
+            index: 0,
+        };
         let uri = Url::parse(uri).map_err(|error| self.error(root, error.to_string()))?;
-        let resource = self.add_resource(Resource { uri, draft, root, is_recursive: false });
+        let resource = self.add_resource(Resource {
+            uri,
+            draft,
+            root,
+            is_recursive: false,
+        });
         let document = self.document(root);
         self.walk(&document, root, resource)?;
         Ok(self.owner(root))

@@ -12,8 +12,9 @@ const ROOT: &str = "(root)";
 /// One thing that is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The path of what is wrong, as in `items[0].qty`; `(root)` for the whole. A missing member is named as the member,
-    /// an unexpected one too. Keys other than letters, digits, `_` and `-` stand as `["a.b"]`.
+    /// The path of what is wrong, as in `items[0].qty`; `(root)` for the whole. A missing member is
+    /// named as the member, an unexpected one too. Keys other than letters, digits, `_` and `-`
+    /// stand as `["a.b"]`.
     pub field: String,
     /// Words that follow the name of the field, without any of the document's values.
     pub message: String,
@@ -33,12 +34,22 @@ pub(crate) fn field(path: &[Step<'_>], member: Option<&str>) -> String {
     if let Some(key) = member {
         write_member(key, &mut field);
     }
-    if field.is_empty() { ROOT.to_owned() } else { field }
+    if field.is_empty() {
+        ROOT.to_owned()
+    } else {
+        field
+    }
 }
 
 fn write_member(key: &str, field: &mut String) {
-    let is_plain = !key.is_empty() && key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
-    let cut = key.char_indices().nth(MAX_KEY).map(|(end, _)| format!("{}…", &key[..end]));
+    let is_plain = !key.is_empty()
+        && key
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
+    let cut = key
+        .char_indices()
+        .nth(MAX_KEY)
+        .map(|(end, _)| format!("{}…", &key[..end]));
     let key = cut.as_deref().unwrap_or(key);
     if is_plain {
         let point = if field.is_empty() { "" } else { "." };
@@ -73,13 +84,24 @@ mod tests {
         assert_eq!(field(&path, Some("qty")), "items[0].qty");
         assert_eq!(field(&[], None), "(root)");
         assert_eq!(field(&[Step::Item(2)], Some("a")), "[2].a");
-        path.extend([member("a.b"), member(""), member("say \"x\""), member("größe-1")]);
-        assert_eq!(field(&path, None), r#"items[0]["a.b"][""]["say \"x\""].größe-1"#);
+        path.extend([
+            member("a.b"),
+            member(""),
+            member("say \"x\""),
+            member("größe-1"),
+        ]);
+        assert_eq!(
+            field(&path, None),
+            r#"items[0]["a.b"][""]["say \"x\""].größe-1"#
+        );
         assert_eq!(pointer(&[member("a/b~c"), Step::Item(3)]), "/a~1b~0c/3");
     }
 
     #[test]
     fn cuts_long_keys() {
-        assert_eq!(field(&[], Some(&"k".repeat(1000))).chars().count(), MAX_KEY + 1);
+        assert_eq!(
+            field(&[], Some(&"k".repeat(1000))).chars().count(),
+            MAX_KEY + 1
+        );
     }
 }

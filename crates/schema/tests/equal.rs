@@ -16,7 +16,12 @@ fn scalar() -> impl Strategy<Value = Value> {
 }
 
 fn key() -> impl Strategy<Value = String> {
-    prop_oneof![Just("a".to_owned()), Just("b".to_owned()), Just("c".to_owned()), Just("ab".to_owned())]
+    prop_oneof![
+        Just("a".to_owned()),
+        Just("b".to_owned()),
+        Just("c".to_owned()),
+        Just("ab".to_owned())
+    ]
 }
 
 fn document() -> impl Strategy<Value = Value> {
@@ -32,15 +37,20 @@ fn document() -> impl Strategy<Value = Value> {
 fn keyword() -> impl Strategy<Value = (&'static str, Value)> {
     let count = || (0..4_u64).prop_map(Value::from);
     let name = || prop::collection::btree_set(key(), 0..3).prop_map(|names| json!(names));
-    let types =
-        prop::sample::subsequence(vec!["null", "boolean", "integer", "number", "string", "array", "object"], 1..4);
+    let types = prop::sample::subsequence(
+        vec![
+            "null", "boolean", "integer", "number", "string", "array", "object",
+        ],
+        1..4,
+    );
     prop_oneof![
         types.prop_map(|types| ("type", json!(types))),
         prop::collection::vec(document(), 1..4).prop_map(|values| ("enum", json!(values))),
         document().prop_map(|value| ("const", value)),
         (-2..5_i64).prop_map(|limit| ("minimum", json!(limit))),
         (-2..5_i64).prop_map(|limit| ("exclusiveMaximum", json!(limit as f64 / 2.0))),
-        prop_oneof![Just(2.0), Just(0.5), Just(1.5)].prop_map(|divisor| ("multipleOf", json!(divisor))),
+        prop_oneof![Just(2.0), Just(0.5), Just(1.5)]
+            .prop_map(|divisor| ("multipleOf", json!(divisor))),
         count().prop_map(|limit| ("minLength", limit)),
         count().prop_map(|limit| ("maxLength", limit)),
         prop_oneof![Just("^a"), Just("b$"), Just("^[ab]{1,2}$"), Just("ä")]
@@ -65,12 +75,15 @@ fn schema() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 24, 4, |inner| {
         let some = || prop::collection::vec(inner.clone(), 1..4);
         let named = || prop::collection::vec((key(), inner.clone()), 1..4);
-        let object = |members: Vec<(String, Value)>| Value::from(members.into_iter().collect::<Map<_, _>>());
+        let object =
+            |members: Vec<(String, Value)>| Value::from(members.into_iter().collect::<Map<_, _>>());
         let applied = prop_oneof![
             named().prop_map(move |members| ("properties", object(members))),
             named().prop_map(move |members| ("patternProperties", object(members))),
             named().prop_map(move |members| ("dependentSchemas", object(members))),
-            inner.clone().prop_map(|schema| ("additionalProperties", schema)),
+            inner
+                .clone()
+                .prop_map(|schema| ("additionalProperties", schema)),
             inner.clone().prop_map(|schema| ("propertyNames", schema)),
             inner.clone().prop_map(|schema| ("items", schema)),
             some().prop_map(|schemas| ("prefixItems", json!(schemas))),
@@ -82,13 +95,21 @@ fn schema() -> impl Strategy<Value = Value> {
             inner.clone().prop_map(|schema| ("if", schema)),
             inner.clone().prop_map(|schema| ("then", schema)),
             inner.clone().prop_map(|schema| ("else", schema)),
-            inner.clone().prop_map(|schema| ("unevaluatedProperties", schema)),
-            inner.clone().prop_map(|schema| ("unevaluatedItems", schema)),
+            inner
+                .clone()
+                .prop_map(|schema| ("unevaluatedProperties", schema)),
+            inner
+                .clone()
+                .prop_map(|schema| ("unevaluatedItems", schema)),
             keyword(),
         ];
         let keywords = prop::collection::vec(applied, 1..6);
         keywords.prop_map(|keywords| {
-            keywords.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>().into()
+            keywords
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into()
         })
     })
 }

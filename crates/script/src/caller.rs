@@ -63,7 +63,13 @@ pub struct Report {
 
 impl<'a> Caller<'a> {
     pub fn new(pool: &Pool, asker: Asker<'a>, context: impl Into<String>) -> Self {
-        Self { pool: pool.clone(), asker, context: context.into(), left: None, reports: Vec::new() }
+        Self {
+            pool: pool.clone(),
+            asker,
+            context: context.into(),
+            left: None,
+            reports: Vec::new(),
+        }
     }
 
     /// Sets what the code gets as `context`, a JSON object.
@@ -71,15 +77,27 @@ impl<'a> Caller<'a> {
         self.context = context;
     }
 
-    /// Evaluates with a worker at hand. The evaluation blocks while it calls adapters: on its thread, on no core.
-    pub async fn evaluate<T>(&mut self, scripts: &dyn Scripts, evaluate: impl FnOnce(&dyn Adapters) -> T) -> T {
+    /// Evaluates with a worker at hand. The evaluation blocks while it calls adapters: on its
+    /// thread, on no core.
+    pub async fn evaluate<T>(
+        &mut self,
+        scripts: &dyn Scripts,
+        evaluate: impl FnOnce(&dyn Adapters) -> T,
+    ) -> T {
         let mut session = self.pool.lease(self.asker).await;
         if let Some(left) = self.left {
             session.set_time_left(left);
         }
-        let calls = Calls { scripts, context: &self.context, state: Mutex::new((session, Vec::new())) };
+        let calls = Calls {
+            scripts,
+            context: &self.context,
+            state: Mutex::new((session, Vec::new())),
+        };
         let value = blocking(|| evaluate(&calls));
-        let (session, reports) = calls.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (session, reports) = calls
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         self.left = Some(session.time_left());
         self.reports.extend(reports);
         value
@@ -103,7 +121,10 @@ impl Adapters for Calls<'_> {
     }
 
     fn call(&self, adapter: Named<'_>, input: &str) -> Result<Option<String>, AdapterError> {
-        let adapter = self.scripts.adapter(adapter).ok_or_else(|| AdapterError::missing(adapter))?;
+        let adapter = self
+            .scripts
+            .adapter(adapter)
+            .ok_or_else(|| AdapterError::missing(adapter))?;
         let begun = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (session, reports) = &mut *state;
@@ -116,7 +137,9 @@ impl Adapters for Calls<'_> {
             let message = format!("the adapter {:?} failed: {failure}", adapter.name);
             report.error = Some(message.clone());
             match failure.kind {
-                Kind::Code | Kind::Thrown | Kind::Time | Kind::Memory => AdapterError::Failed(message),
+                Kind::Code | Kind::Thrown | Kind::Time | Kind::Memory => {
+                    AdapterError::Failed(message)
+                }
                 Kind::Unavailable => AdapterError::Unavailable(message),
             }
         })
@@ -129,7 +152,11 @@ impl Report {
 
     /// What a trace shows of it: `{"version", "calls", "logs"}`.
     pub fn to_json(&self) -> String {
-        let mut json = format!(r#"{{"version":{},"calls":{},"logs":["#, self.version, self.calls).into_bytes();
+        let mut json = format!(
+            r#"{{"version":{},"calls":{},"logs":["#,
+            self.version, self.calls
+        )
+        .into_bytes();
         for (place, log) in self.logs.iter().enumerate() {
             if place > 0 {
                 json.push(b',');
@@ -141,17 +168,20 @@ impl Report {
     }
 
     fn of<'r>(adapter: &Adapter, reports: &'r mut Vec<Self>) -> &'r mut Self {
-        let place = reports.iter().position(|report| report.name == adapter.name).unwrap_or_else(|| {
-            reports.push(Self {
-                name: adapter.name.clone(),
-                version: adapter.version,
-                calls: 0,
-                duration: Duration::ZERO,
-                logs: Vec::new(),
-                error: None,
+        let place = reports
+            .iter()
+            .position(|report| report.name == adapter.name)
+            .unwrap_or_else(|| {
+                reports.push(Self {
+                    name: adapter.name.clone(),
+                    version: adapter.version,
+                    calls: 0,
+                    duration: Duration::ZERO,
+                    logs: Vec::new(),
+                    error: None,
+                });
+                reports.len() - 1
             });
-            reports.len() - 1
-        });
         &mut reports[place]
     }
 

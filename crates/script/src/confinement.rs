@@ -1,6 +1,6 @@
 //! What a worker gives up before it runs any code: files, sockets, other processes, new privileges,
-//! and all system calls but the few that an engine at work makes. A bug of the engine is worth no more
-//! than what is left.
+//! and all system calls but the few that an engine at work makes. A bug of the engine is worth no
+//! more than what is left.
 
 #[cfg(target_os = "linux")]
 mod system_calls;
@@ -13,7 +13,8 @@ use crate::limits::Limits;
 /// Memory of the process beside what the engine counts, and for frames.
 const BESIDE: u64 = 768 << 20;
 
-/// Confines this process for good. System calls are refused to this thread and those that it starts.
+/// Confines this process for good. System calls are refused to this thread and those that it
+/// starts.
 ///
 /// # Errors
 ///
@@ -21,15 +22,19 @@ const BESIDE: u64 = 768 << 20;
 pub fn confine(limits: Limits) -> Result<(), String> {
     // Read while files can still be opened.
     let set_aside = set_aside();
-    let limited = limit(limits, set_aside).map_err(|error| format!("resources cannot be limited: {error}"));
+    let limited =
+        limit(limits, set_aside).map_err(|error| format!("resources cannot be limited: {error}"));
     limited.and(refuse_system_calls())
 }
 
-/// Limits what the process takes. Its priority stays: code that loops would have its time so late that
-/// it were told as starved.
+/// Limits what the process takes. Its priority stays: code that loops would have its time so late
+/// that it were told as starved.
 fn limit(limits: Limits, set_aside: u64) -> rustix::io::Result<()> {
     // An allocator may have set aside a lot of what it never uses.
-    let memory = (limits.memory as u64).saturating_mul(2).saturating_add(BESIDE).saturating_add(set_aside);
+    let memory = (limits.memory as u64)
+        .saturating_mul(2)
+        .saturating_add(BESIDE)
+        .saturating_add(set_aside);
     let bounds = [
         // Descriptors that are open stay; there is no number left for another one.
         (Resource::Nofile, 0),
@@ -38,7 +43,15 @@ fn limit(limits: Limits, set_aside: u64) -> rustix::io::Result<()> {
         (Resource::Nproc, 0),
         (Resource::Data, memory),
     ];
-    let set = |(resource, bound)| setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) });
+    let set = |(resource, bound)| {
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(bound),
+                maximum: Some(bound),
+            },
+        )
+    };
     bounds.map(set).into_iter().collect()
 }
 
@@ -54,7 +67,8 @@ fn refuse_system_calls() -> Result<(), String> {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
     let closed = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let closed = closed.map_err(|error| format!("memory cannot be closed to other processes: {error}"));
+    let closed =
+        closed.map_err(|error| format!("memory cannot be closed to other processes: {error}"));
     closed.and(system_calls::refuse())
 }
 

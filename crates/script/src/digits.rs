@@ -1,13 +1,15 @@
-//! The digits of numbers across JavaScript, which knows doubles only: a number of the input that the adapter hands on comes
-//! out with the digits that it came in with, or not at all.
+//! The digits of numbers across JavaScript, which knows doubles only: a number of the input that
+//! the adapter hands on comes out with the digits that it came in with, or not at all.
 //!
-//! A double is written in one way. Where that differs from the input's text (9007199254740993, 1.10, 1e400), the output's
-//! number is given the input's digits back. Whole numbers that a double holds exactly stay as JavaScript writes them (`1.0` becomes `1`),
-//! because what the adapter has counted itself must not get the decimals of another number.
+//! A double is written in one way. Where that differs from the input's text (9007199254740993,
+//! 1.10, 1e400), the output's number is given the input's digits back. Whole numbers that a double
+//! holds exactly stay as JavaScript writes them (`1.0` becomes `1`), because what the adapter has
+//! counted itself must not get the decimals of another number.
 
 use std::collections::HashMap;
 
-/// What stands for a number beyond the doubles in the output: no JSON has it, because the engine writes no NUL otherwise.
+/// What stands for a number beyond the doubles in the output: no JSON has it, because the engine
+/// writes no NUL otherwise.
 const BEYOND: [&str; 2] = [r#""\u0000Infinity""#, r#""\u0000-Infinity""#];
 /// The whole numbers up to here are exact.
 const EXACT: f64 = 9_007_199_254_740_991.0;
@@ -58,7 +60,11 @@ impl<'a> Digits<'a> {
             if let Some(original) = digits.originals.get_mut(number)
                 && let Original::One(other) = *original
             {
-                *original = if equal(other, number) { Original::Equal } else { Original::Many(number, other) };
+                *original = if equal(other, number) {
+                    Original::Equal
+                } else {
+                    Original::Many(number, other)
+                };
             }
         }
         digits
@@ -88,7 +94,8 @@ impl<'a> Digits<'a> {
                 Some(Original::Many(first, second)) => {
                     let either = if first.is_empty() { token } else { first };
                     return Err(format!(
-                        "the output has a number that JavaScript cannot tell from another one of the input: {either} or {second}"
+                        "the output has a number that JavaScript cannot tell from another one of \
+                         the input: {either} or {second}"
                     ));
                 }
             }
@@ -100,7 +107,9 @@ impl<'a> Digits<'a> {
 
 /// What JavaScript writes for a number of JSON, when that differs and matters.
 fn written_otherwise(number: &str) -> Option<String> {
-    let whole = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let whole = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
     if whole && number.len() <= 15 {
         return None;
     }
@@ -123,7 +132,9 @@ fn written(value: f64) -> String {
     let shortest = format!("{value:e}");
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |mantissa| ("-", mantissa));
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |mantissa| ("-", mantissa));
     let digits = mantissa.replace('.', "");
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     // Where the point stands among the digits.
@@ -138,8 +149,16 @@ fn written(value: f64) -> String {
         -5..=0 => format!("{sign}0.{}{digits}", zeros(-point)),
         _ => {
             let (first, others) = digits.split_at(1);
-            let fraction = if others.is_empty() { String::new() } else { format!(".{others}") };
-            format!("{sign}{first}{fraction}e{}{}", if exponent < 0 { "-" } else { "+" }, exponent.abs())
+            let fraction = if others.is_empty() {
+                String::new()
+            } else {
+                format!(".{others}")
+            };
+            format!(
+                "{sign}{first}{fraction}e{}{}",
+                if exponent < 0 { "-" } else { "+" },
+                exponent.abs()
+            )
         }
     }
 }
@@ -153,7 +172,9 @@ fn equal(one: &str, other: &str) -> bool {
 fn parts(number: &str) -> Option<(bool, String, i64)> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let exponent: i64 = exponent.parse().ok()?;
-    let (negative, mantissa) = mantissa.strip_prefix('-').map_or((false, mantissa), |mantissa| (true, mantissa));
+    let (negative, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or((false, mantissa), |mantissa| (true, mantissa));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_end_matches('0');
@@ -162,7 +183,9 @@ fn parts(number: &str) -> Option<(bool, String, i64)> {
     if significant.is_empty() {
         return Some((false, significant, 0));
     }
-    let power = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
+    let power = exponent
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?
+        .checked_add(dropped)?;
     Some((negative, significant, power))
 }
 
@@ -184,8 +207,12 @@ fn tokens(json: &str) -> impl Iterator<Item = &str> {
                     return json.get(start..position);
                 }
                 b'-' | b'0'..=b'9' => {
-                    let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                    position += bytes[start..].iter().take_while(|byte| is_part(byte)).count();
+                    let is_part =
+                        |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                    position += bytes[start..]
+                        .iter()
+                        .take_while(|byte| is_part(byte))
+                        .count();
                     return json.get(start..position);
                 }
                 _ => position += 1,
@@ -201,21 +228,41 @@ mod tests {
     use super::*;
 
     fn check(input: &str, output: &str, expected: &str) {
-        assert_eq!(Digits::of(input).restore(output.to_owned()).as_deref(), Ok(expected), "{input}");
+        assert_eq!(
+            Digits::of(input).restore(output.to_owned()).as_deref(),
+            Ok(expected),
+            "{input}"
+        );
     }
 
     #[test]
     fn what_is_handed_on_keeps_its_digits() {
-        check(r#"{"id":9007199254740993}"#, r#"{"id":9007199254740992}"#, r#"{"id":9007199254740993}"#);
+        check(
+            r#"{"id":9007199254740993}"#,
+            r#"{"id":9007199254740992}"#,
+            r#"{"id":9007199254740993}"#,
+        );
         check("[1.10,-2.50,7]", "[-2.5,1.1,7]", "[-2.50,1.10,7]");
-        check("[1e400,-1e400]", r#"["\u0000Infinity","\u0000-Infinity"]"#, "[1e400,-1e400]");
-        check("[0.1000000000000000000001]", "[0.1]", "[0.1000000000000000000001]");
+        check(
+            "[1e400,-1e400]",
+            r#"["\u0000Infinity","\u0000-Infinity"]"#,
+            "[1e400,-1e400]",
+        );
+        check(
+            "[0.1000000000000000000001]",
+            "[0.1]",
+            "[0.1000000000000000000001]",
+        );
         check("[1E-7, 1e21]", "[1e-7,1e+21]", "[1E-7,1e21]");
     }
 
     #[test]
     fn whole_numbers_stay_as_javascript_writes_them() {
-        check("[100.00, 1e3, -0, 0.00]", "[100,1000,0,0,100]", "[100,1000,0,0,100]");
+        check(
+            "[100.00, 1e3, -0, 0.00]",
+            "[100,1000,0,0,100]",
+            "[100,1000,0,0,100]",
+        );
     }
 
     #[test]
@@ -242,9 +289,14 @@ mod tests {
             "[1e400,1e401]",
         ] {
             let output = Digits::of(input).originals.keys().next().cloned().unwrap();
-            let error = Digits::of(input).restore(format!("[{output}]")).unwrap_err();
+            let error = Digits::of(input)
+                .restore(format!("[{output}]"))
+                .unwrap_err();
             assert!(error.contains("cannot tell"), "{error}");
-            assert_eq!(Digits::of(input).restore("[5]".to_owned()).as_deref(), Ok("[5]"));
+            assert_eq!(
+                Digits::of(input).restore("[5]".to_owned()).as_deref(),
+                Ok("[5]")
+            );
         }
     }
 

@@ -13,7 +13,8 @@ pub enum Kind {
     Time,
     /// The code used up its memory.
     Memory,
-    /// Not the code's doing: no process could run it, or the machine gave that process no time. Another try may fare better.
+    /// Not the code's doing: no process could run it, or the machine gave that process no time.
+    /// Another try may fare better.
     Unavailable,
 }
 
@@ -50,18 +51,27 @@ pub struct Position {
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None }
+        Self {
+            kind,
+            message: message.into(),
+            position: None,
+        }
     }
 
     pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
-        Self::new(Kind::Unavailable, format!("the adapter could not be run: {message}"))
+        Self::new(
+            Kind::Unavailable,
+            format!("the adapter could not be run: {message}"),
+        )
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.position {
-            Some(Position { line, column }) => write!(f, "line {line}, column {column}: {}", self.message),
+            Some(Position { line, column }) => {
+                write!(f, "line {line}, column {column}: {}", self.message)
+            }
             None => f.write_str(&self.message),
         }
     }

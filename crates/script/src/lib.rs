@@ -1,7 +1,10 @@
-//! Adapters: JavaScript of users, run in processes of its own that are given little and ended when they take more.
+//! Adapters: JavaScript of users, run in processes of its own that are given little and ended when
+//! they take more.
 //!
-//! - [`Script`] is code, [`Pool`] the processes, [`Session`] one of them for a while, [`Caller`] what an evaluation calls.
-//! - The processes are the same binary under a hidden command: [`worker`]. What runs in them is `sandbox`.
+//! - [`Script`] is code, [`Pool`] the processes, [`Session`] one of them for a while, [`Caller`]
+//!   what an evaluation calls.
+//! - The processes are the same binary under a hidden command: [`worker`]. What runs in them is
+//!   `sandbox`.
 //!
 //! What the code is given and may return, and what bounds it, is in `docs/FLOWS.md`.
 

@@ -14,6 +14,9 @@ pub struct Limits {
 impl Default for Limits {
     /// 64 MiB and one second.
     fn default() -> Self {
-        Self { memory: 64 << 20, cpu: Duration::from_secs(1) }
+        Self {
+            memory: 64 << 20,
+            cpu: Duration::from_secs(1),
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The workers of a process: started when they are needed, handed out in turn, replaced when they break.
+//! The workers of a process: started when they are needed, handed out in turn, replaced when they
+//! break.
 //!
-//! Who asks is known by a key, that of a flow, say. No key has more than half of the workers, and the keys that wait take
-//! turns: what one key's code does to its own workers, the others do not wait for. A worker that has run
-//! code of one environment runs none of another: where there is no room for one more, that which was
-//! idle longest ends.
+//! Who asks is known by a key, that of a flow, say. No key has more than half of the workers, and
+//! the keys that wait take turns: what one key's code does to its own workers, the others do not
+//! wait for. A worker that has run code of one environment runs none of another: where there is no
+//! room for one more, that which was idle longest ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -30,14 +31,22 @@ pub struct Options {
 }
 
 impl Options {
-    /// The running program, and twice as many workers as there are cores, but four at least: one that is stuck is no
-    /// reason for a core to idle.
+    /// The running program, and twice as many workers as there are cores, but four at least: one
+    /// that is stuck is no reason for a core to idle.
     pub fn new(limits: Limits) -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         // The program may have been replaced on disk meanwhile; this names the one that runs.
         let own = PathBuf::from("/proc/self/exe");
-        let program = if own.exists() { own } else { std::env::current_exe().unwrap_or_default() };
-        Self { program, limits, processes: (2 * cores).clamp(4, 32) }
+        let program = if own.exists() {
+            own
+        } else {
+            std::env::current_exe().unwrap_or_default()
+        };
+        Self {
+            program,
+            limits,
+            processes: (2 * cores).clamp(4, 32),
+        }
     }
 }
 
@@ -96,21 +105,35 @@ pub(crate) struct Permit {
 impl Pool {
     /// No worker runs before the first is needed.
     pub fn new(options: Options) -> Self {
-        Self(Arc::new(Shared { options, state: Mutex::default() }))
+        Self(Arc::new(Shared {
+            options,
+            state: Mutex::default(),
+        }))
     }
 
     /// A worker for a while; waits in turn with the others.
     pub async fn lease(&self, asker: Asker<'_>) -> Session {
-        let (environment, key) = (asker.environment.to_owned(), asker.key.to_owned());
+        let environment = asker.environment.to_owned();
+        let key = asker.key.to_owned();
         loop {
             let turn = {
                 let mut state = self.0.lock();
                 if state.turns.is_empty() && state.may_begin(&key, &self.0.options) {
                     state.begin(&key);
-                    return Session::new(Permit { shared: Arc::clone(&self.0), environment, key });
+                    return Session::new(Permit {
+                        shared: Arc::clone(&self.0),
+                        environment,
+                        key,
+                    });
                 }
                 let (sender, turn) = oneshot::channel();
-                state.wait(&key, Waiting { environment: environment.clone(), turn: sender });
+                state.wait(
+                    &key,
+                    Waiting {
+                        environment: environment.clone(),
+                        turn: sender,
+                    },
+                );
                 turn
             };
             // Those who wait may all be of keys that have their share already.
@@ -145,9 +168,15 @@ impl Shared {
     fn hand_out(self: &Arc<Self>) {
         loop {
             let next = self.lock().next(&self.options);
-            let Some((key, Waiting { environment, turn })) = next else { return };
+            let Some((key, Waiting { environment, turn })) = next else {
+                return;
+            };
             // A permit whose receiver is gone is dropped here, and handed out again.
-            let _ = turn.send(Permit { shared: Arc::clone(self), environment, key });
+            let _ = turn.send(Permit {
+                shared: Arc::clone(self),
+                environment,
+                key,
+            });
         }
     }
 }
@@ -155,7 +184,8 @@ impl Shared {
 impl State {
     fn may_begin(&self, key: &str, options: &Options) -> bool {
         let share = (options.processes / 2).max(1);
-        self.busy < options.processes.max(1) && self.keys.get(key).is_none_or(|key| key.busy < share)
+        self.busy < options.processes.max(1)
+            && self.keys.get(key).is_none_or(|key| key.busy < share)
     }
 
     fn begin(&mut self, key: &str) {
@@ -180,7 +210,8 @@ impl State {
                 continue;
             }
             let key = self.keys.get_mut(&name)?;
-            let next = std::iter::from_fn(|| key.waiting.pop_front()).find(|waiting| !waiting.turn.is_closed());
+            let next = std::iter::from_fn(|| key.waiting.pop_front())
+                .find(|waiting| !waiting.turn.is_closed());
             if !key.waiting.is_empty() {
                 self.turns.push_back(name.clone());
             }
@@ -205,7 +236,10 @@ impl State {
 
     /// Takes the worker of an environment that was used last.
     fn take_idle(&mut self, environment: &str) -> Option<Process> {
-        let place = self.idle.iter().rposition(|process| process.environment() == environment)?;
+        let place = self
+            .idle
+            .iter()
+            .rposition(|process| process.environment() == environment)?;
         Some(self.idle.remove(place))
     }
 
@@ -217,7 +251,11 @@ impl State {
 
     /// Keys that neither work nor wait take up nothing.
     fn forget(&mut self, key: &str) {
-        if self.keys.get(key).is_some_and(|key| key.busy == 0 && key.waiting.is_empty()) {
+        if self
+            .keys
+            .get(key)
+            .is_some_and(|key| key.busy == 0 && key.waiting.is_empty())
+        {
             self.keys.remove(key);
         }
     }
@@ -264,17 +302,27 @@ mod tests {
     use super::*;
 
     fn pool(processes: usize) -> Pool {
-        Pool::new(Options { program: PathBuf::from("/nowhere"), limits: Limits::default(), processes })
+        Pool::new(Options {
+            program: PathBuf::from("/nowhere"),
+            limits: Limits::default(),
+            processes,
+        })
     }
 
     fn asker(key: &str) -> Asker<'_> {
-        Asker { environment: "env", key }
+        Asker {
+            environment: "env",
+            key,
+        }
     }
 
     /// Whether a lease is given at once.
     macro_rules! ready {
         ($lease:expr) => {
-            match $lease.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            match $lease
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+            {
                 Poll::Ready(session) => Some(session),
                 Poll::Pending => None,
             }
@@ -284,14 +332,23 @@ mod tests {
     #[test]
     fn one_key_has_half_of_the_workers_at_most() {
         let pool = pool(4);
-        let mut greedy: Vec<_> = (0..10).map(|_| Box::pin(pool.lease(asker("greedy")))).collect();
-        let mut held: Vec<_> = greedy.iter_mut().filter_map(|lease| ready!(lease)).collect();
+        let mut greedy: Vec<_> = (0..10)
+            .map(|_| Box::pin(pool.lease(asker("greedy"))))
+            .collect();
+        let mut held: Vec<_> = greedy
+            .iter_mut()
+            .filter_map(|lease| ready!(lease))
+            .collect();
         assert_eq!(held.len(), 2);
         let mut other = pin!(pool.lease(asker("other")));
         let other = ready!(other).expect("the others do not wait");
         drop(other);
         held.pop();
-        let next: Vec<_> = greedy.iter_mut().skip(2).filter_map(|lease| ready!(lease)).collect();
+        let next: Vec<_> = greedy
+            .iter_mut()
+            .skip(2)
+            .filter_map(|lease| ready!(lease))
+            .collect();
         assert_eq!(next.len(), 1);
     }
 
@@ -308,7 +365,10 @@ mod tests {
         let second = ready!(many[0]).expect("the first in the queue");
         assert!(ready!(other).is_none());
         drop(second);
-        assert!(ready!(other).is_some(), "the other key, before the rest of the first one");
+        assert!(
+            ready!(other).is_some(),
+            "the other key, before the rest of the first one"
+        );
     }
 
     #[test]
@@ -330,7 +390,10 @@ mod tests {
     fn a_program_that_cannot_be_started_is_nobodys_code() {
         let pool = pool(1);
         let mut lease = pin!(pool.lease(asker("a")));
-        let failed = ready!(lease).unwrap().call(&Script::new("const transform = () => 1"), "1", "{}").output;
+        let failed = ready!(lease)
+            .unwrap()
+            .call(&Script::new("const transform = () => 1"), "1", "{}")
+            .output;
         assert_eq!(failed.unwrap_err().kind, crate::failure::Kind::Unavailable);
     }
 }

@@ -1,4 +1,5 @@
-//! One worker, seen from the service: asked over its pipes, with a time by which it has answered or is killed.
+//! One worker, seen from the service: asked over its pipes, with a time by which it has answered or
+//! is killed.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -34,7 +35,8 @@ struct Patience {
 }
 
 impl Patience {
-    /// Whether to go on waiting for a worker that was on a core for so long: the machine may have had no more for it.
+    /// Whether to go on waiting for a worker that was on a core for so long: the machine may have
+    /// had no more for it.
     fn goes_on(&mut self, used: Duration, now: Instant) -> bool {
         let missing = self.allowed.saturating_sub(used);
         if missing.is_zero() || now >= self.end {
@@ -76,7 +78,14 @@ impl Process {
             return Err(io::Error::other("the worker has no pipes"));
         };
         let environment = environment.to_owned();
-        let process = Self { child, input, output, environment, known: HashSet::new(), used: Duration::ZERO };
+        let process = Self {
+            child,
+            input,
+            output,
+            environment,
+            known: HashSet::new(),
+            used: Duration::ZERO,
+        };
         ioctl_fionbio(&process.input, true)?;
         ioctl_fionbio(&process.output, true)?;
         Ok(process)
@@ -92,8 +101,8 @@ impl Process {
         &self.environment
     }
 
-    /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all. It is not waited for as long as that
-    /// once it has had its time on a core.
+    /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all. It is not
+    /// waited for as long as that once it has had its time on a core.
     pub fn ask(
         &mut self,
         script: &Script,
@@ -102,15 +111,29 @@ impl Process {
         wall: Duration,
     ) -> Result<Answer, Broken> {
         let now = Instant::now();
-        let mut patience = Patience { look: now + (allowed + GRACE).min(wall), end: now + wall, allowed };
+        let mut patience = Patience {
+            look: now + (allowed + GRACE).min(wall),
+            end: now + wall,
+            allowed,
+        };
         let allowed = u64::try_from(allowed.as_nanos()).unwrap_or(u64::MAX);
         let mut known = on.is_some() && self.known.contains(&script.hash);
         loop {
             let code = (!known).then_some(script.code.as_str());
-            let frame = Request { allowed, hash: script.hash, code, on }.encode();
-            let answer = self.exchange(&frame, &mut patience).map_err(|error| self.broken(&error))?;
+            let frame = Request {
+                allowed,
+                hash: script.hash,
+                code,
+                on,
+            }
+            .encode();
+            let answer = self
+                .exchange(&frame, &mut patience)
+                .map_err(|error| self.broken(&error))?;
             let Some(answer) = Answer::decode(&answer) else {
-                return Err(Broken::Gone("the worker gave an answer that is none".to_owned()));
+                return Err(Broken::Gone(
+                    "the worker gave an answer that is none".to_owned(),
+                ));
             };
             if answer.outcome == Outcome::Unknown && known {
                 known = false;
@@ -141,7 +164,9 @@ impl Process {
         self.read(&mut length, patience)?;
         let length = u32::from_le_bytes(length) as usize;
         if length > LARGEST {
-            return Err(io::Error::other("the worker gave an answer beyond all bounds"));
+            return Err(io::Error::other(
+                "the worker gave an answer beyond all bounds",
+            ));
         }
         let mut answer = vec![0; length];
         self.read(&mut answer, patience)?;
@@ -172,14 +197,20 @@ impl Process {
         let status = self.end();
         match status.as_ref().and_then(ExitStatus::signal) {
             Some(OUT_OF_TIME) => Broken::OutOfTime,
-            _ => Broken::Gone(status.map_or_else(|| error.to_string(), |status| status.to_string())),
+            _ => {
+                Broken::Gone(status.map_or_else(|| error.to_string(), |status| status.to_string()))
+            }
         }
     }
 
     /// Waits until the pipe can be used, or fails with `TimedOut`.
     fn wait(&self, pipe: &impl AsFd, what: PollFlags, patience: &mut Patience) -> io::Result<()> {
         let now = Instant::now();
-        if now >= patience.look && !self.on_core().is_some_and(|used| patience.goes_on(used, now)) {
+        if now >= patience.look
+            && !self
+                .on_core()
+                .is_some_and(|used| patience.goes_on(used, now))
+        {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let left = patience.look.saturating_duration_since(now);
@@ -219,7 +250,10 @@ pub fn probe(program: &Path) -> Result<(), String> {
     let ended = ended.map_err(|error| format!("no process can be started for them: {error}"))?;
     match String::from_utf8_lossy(&ended.stdout) {
         told if !told.is_empty() => Err(told.into_owned()),
-        _ if !ended.status.success() => Err(format!("the process that runs them ended: {}", ended.status)),
+        _ if !ended.status.success() => Err(format!(
+            "the process that runs them ended: {}",
+            ended.status
+        )),
         _ => Ok(()),
     }
 }
@@ -227,16 +261,26 @@ pub fn probe(program: &Path) -> Result<(), String> {
 /// Returns the command of a worker, which has no environment and no part in the service's group.
 fn command(program: &Path, limits: Limits) -> Command {
     let mut command = Command::new(program);
-    command.arg(worker::COMMAND).args(worker::arguments(limits)).env_clear().current_dir("/").process_group(0);
+    command
+        .arg(worker::COMMAND)
+        .args(worker::arguments(limits))
+        .env_clear()
+        .current_dir("/")
+        .process_group(0);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
-/// How long a process has been on a core, in the hundredths of a second that Linux counts; `None` elsewhere.
+/// How long a process has been on a core, in the hundredths of a second that Linux counts; `None`
+/// elsewhere.
 fn on_core(id: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let mut fields = stat
+        .get(stat.rfind(')')? + 1..)?
+        .split_ascii_whitespace()
+        .skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
     Some(Duration::from_millis((user + system) * 10))
 }

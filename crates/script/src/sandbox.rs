@@ -1,9 +1,12 @@
-//! Runs adapters' code, here and now: what a worker does. It bounds memory and the time of loops; what bounds the built-in
-//! functions, which do not stop when they are told to, is the end of the worker.
+//! Runs adapters' code, here and now: what a worker does. It bounds memory and the time of loops;
+//! what bounds the built-in functions, which do not stop when they are told to, is the end of the
+//! worker.
 //!
-//! Every message sees a world of its own. Making one takes a while, so one is made before it is wanted, and a world is frozen after it was made and serves
-//! all messages of a script, whose code is compiled once as a function that makes everything in it anew. Code that
-//! such a world refuses, because it changes what is built in, runs in a fresh world each time: only speed tells the two apart.
+//! Every message sees a world of its own. Making one takes a while, so one is made before it is
+//! wanted, and a world is frozen after it was made and serves all messages of a script, whose code
+//! is compiled once as a function that makes everything in it anew. Code that such a world refuses,
+//! because it changes what is built in, runs in a fresh world each time: only speed tells the two
+//! apart.
 
 pub(crate) mod clock;
 mod position;
@@ -72,7 +75,11 @@ pub(crate) struct Called {
 
 impl Sandbox {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, scripts: Vec::new(), spare: None }
+        Self {
+            limits,
+            scripts: Vec::new(),
+            spare: None,
+        }
     }
 
     /// What is better done while nobody waits.
@@ -88,32 +95,65 @@ impl Sandbox {
         self.scripts.retain(|script| script.hash != hash);
         let world = World::fresh(bare(&mut self.spare, self.limits)?, allowed, code)?;
         let first = Some(Box::new(world)).filter(|world| !world.is_large());
-        let way = if TELLING.iter().any(|word| code.contains(word)) { Way::Fresh } else { Way::ToBeFrozen };
+        let way = if TELLING.iter().any(|word| code.contains(word)) {
+            Way::Fresh
+        } else {
+            Way::ToBeFrozen
+        };
         if self.scripts.len() >= KEPT {
             self.scripts.remove(0);
         }
-        self.scripts.push(Script { hash, code: code.to_owned(), first, way });
+        self.scripts.push(Script {
+            hash,
+            code: code.to_owned(),
+            first,
+            way,
+        });
         Ok(())
     }
 
     /// Runs a script on an input and a context, JSON texts.
-    pub fn call(&mut self, hash: &[u8; 32], input: &str, context: &str, allowed: Duration) -> Called {
+    pub fn call(
+        &mut self,
+        hash: &[u8; 32],
+        input: &str,
+        context: &str,
+        allowed: Duration,
+    ) -> Called {
         let Some(place) = self.scripts.iter().position(|script| script.hash == *hash) else {
-            return Called { logs: Vec::new(), outcome: Outcome::Unknown };
+            return Called {
+                logs: Vec::new(),
+                outcome: Outcome::Unknown,
+            };
         };
         let script = self.scripts.remove(place);
         self.scripts.push(script);
         let Some(script) = self.scripts.last_mut() else {
-            return Called { logs: Vec::new(), outcome: Outcome::Unknown };
+            return Called {
+                logs: Vec::new(),
+                outcome: Outcome::Unknown,
+            };
         };
         let digits = Digits::of(input);
-        let (mut logs, output) = script.run(self.limits, &mut self.spare, [input, context], digits.infinite(), allowed);
+        let (mut logs, output) = script.run(
+            self.limits,
+            &mut self.spare,
+            [input, context],
+            digits.infinite(),
+            allowed,
+        );
         let output = output.and_then(|output| match output {
-            Some(output) => digits.restore(output).map(Some).map_err(|message| Failure::new(Kind::Thrown, message)),
+            Some(output) => digits
+                .restore(output)
+                .map(Some)
+                .map_err(|message| Failure::new(Kind::Thrown, message)),
             None => Ok(None),
         });
         logs.shrink_to_fit();
-        Called { logs, outcome: output.map_or_else(Outcome::Failed, Outcome::Output) }
+        Called {
+            logs,
+            outcome: output.map_or_else(Outcome::Failed, Outcome::Output),
+        }
     }
 }
 
@@ -138,7 +178,9 @@ impl Script {
             return world.run(&self.code, documents, infinite, allowed);
         }
         if matches!(self.way, Way::ToBeFrozen) {
-            self.way = match bare(spare, limits).and_then(|bare| World::frozen(bare, allowed, &self.code)) {
+            self.way = match bare(spare, limits)
+                .and_then(|bare| World::frozen(bare, allowed, &self.code))
+            {
                 Ok(world) => Way::Frozen(Box::new(world)),
                 // Strict code is another language.
                 Err(failure) if failure.kind == Kind::Code => Way::Fresh,
@@ -155,12 +197,14 @@ impl Script {
             {
                 self.way = Way::ToBeFrozen;
             }
-            // Memory may be what earlier messages left to be collected, and what is thrown may be the ice.
+            // Memory may be what earlier messages left to be collected, and what is thrown may be
+            // the ice.
             if !matches!(failed, Some(Kind::Memory | Kind::Thrown)) {
                 return ran;
             }
         }
-        let ran = match bare(spare, limits).and_then(|bare| World::fresh(bare, left(), &self.code)) {
+        let ran = match bare(spare, limits).and_then(|bare| World::fresh(bare, left(), &self.code))
+        {
             Ok(mut world) => world.run(&self.code, documents, infinite, left()),
             Err(failure) => (Vec::new(), Err(failure)),
         };

@@ -12,7 +12,10 @@ pub struct Script {
 impl Script {
     pub fn new(code: impl Into<String>) -> Self {
         let code = code.into();
-        Self { hash: Sha256::digest(code.as_bytes()).into(), code }
+        Self {
+            hash: Sha256::digest(code.as_bytes()).into(),
+            code,
+        }
     }
 
     /// The code as it was given.

@@ -33,7 +33,11 @@ pub struct Called {
 impl Session {
     pub(crate) fn new(permit: Permit) -> Self {
         let cpu = permit.options().limits.cpu;
-        Self { process: None, permit, left: (cpu, cpu * PATIENCE + GRACE) }
+        Self {
+            process: None,
+            permit,
+            left: (cpu, cpu * PATIENCE + GRACE),
+        }
     }
 
     /// Goes on with what another session of the same message has left of its time.
@@ -46,23 +50,49 @@ impl Session {
         self.left
     }
 
-    /// Runs a script on an input and a context, JSON texts. Blocks until the worker has answered or is killed.
+    /// Runs a script on an input and a context, JSON texts. Blocks until the worker has answered or
+    /// is killed.
     pub fn call(&mut self, script: &Script, input: &str, context: &str) -> Called {
         let called = self.answered(script, input, context);
-        metrics().adapter_called(called.output.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "ok"));
+        metrics().adapter_called(
+            called
+                .output
+                .as_ref()
+                .map_or_else(|failure| failure.kind.as_str(), |_| "ok"),
+        );
         called
     }
 
     fn answered(&mut self, script: &Script, input: &str, context: &str) -> Called {
         match self.ask(script, Some((input, context))) {
-            Ok(Answer { outcome: Outcome::Output(output), logs, .. }) => Called { output: Ok(output), logs },
-            Ok(Answer { outcome: Outcome::Failed(failure), logs, .. }) => {
-                Called { output: Err(self.worded(failure)), logs }
-            }
-            Ok(Answer { outcome: Outcome::Unknown, logs, .. }) => {
-                Called { output: Err(Failure::unavailable("its worker does not know it")), logs }
-            }
-            Err(failure) => Called { output: Err(failure), logs: Vec::new() },
+            Ok(Answer {
+                outcome: Outcome::Output(output),
+                logs,
+                ..
+            }) => Called {
+                output: Ok(output),
+                logs,
+            },
+            Ok(Answer {
+                outcome: Outcome::Failed(failure),
+                logs,
+                ..
+            }) => Called {
+                output: Err(self.worded(failure)),
+                logs,
+            },
+            Ok(Answer {
+                outcome: Outcome::Unknown,
+                logs,
+                ..
+            }) => Called {
+                output: Err(Failure::unavailable("its worker does not know it")),
+                logs,
+            },
+            Err(failure) => Called {
+                output: Err(failure),
+                logs: Vec::new(),
+            },
         }
     }
 
@@ -95,7 +125,10 @@ impl Session {
             self.left.1 = self.left.1.saturating_sub(begun.elapsed());
             match answer {
                 Ok(answer) => {
-                    self.left.0 = self.left.0.saturating_sub(Duration::from_nanos(answer.used));
+                    self.left.0 = self
+                        .left
+                        .0
+                        .saturating_sub(Duration::from_nanos(answer.used));
                     self.process = Some(process);
                     return Ok(answer);
                 }
@@ -107,7 +140,9 @@ impl Session {
                     };
                     self.left = (Duration::ZERO, Duration::ZERO);
                     return Err(if starved {
-                        Failure::unavailable("the machine was too busy to give it its time on a core")
+                        Failure::unavailable(
+                            "the machine was too busy to give it its time on a core",
+                        )
                     } else {
                         self.out_of_time(" in a built-in function")
                     });
@@ -115,20 +150,32 @@ impl Session {
                 Err(Broken::Gone(how)) => gone = how,
             }
         }
-        Err(Failure::new(Kind::Thrown, format!("the adapter ended the process that ran it ({gone})")))
+        Err(Failure::new(
+            Kind::Thrown,
+            format!("the adapter ended the process that ran it ({gone})"),
+        ))
     }
 
     /// A worker knows how much it was allowed, not how much there was.
     fn worded(&self, failure: Failure) -> Failure {
         match failure.kind {
-            Kind::Time => Failure { position: failure.position, ..self.out_of_time("") },
+            Kind::Time => Failure {
+                position: failure.position,
+                ..self.out_of_time("")
+            },
             Kind::Code | Kind::Thrown | Kind::Memory | Kind::Unavailable => failure,
         }
     }
 
     fn out_of_time(&self, place: &str) -> Failure {
         let allowed = self.permit.options().limits.cpu;
-        Failure::new(Kind::Time, format!("the adapter used up its time of {} ms{place}", allowed.as_millis()))
+        Failure::new(
+            Kind::Time,
+            format!(
+                "the adapter used up its time of {} ms{place}",
+                allowed.as_millis()
+            ),
+        )
     }
 }
 

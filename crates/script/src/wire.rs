@@ -1,5 +1,5 @@
-//! What goes over a worker's pipes: frames, each a length and as many bytes, which hold numbers and byte strings in a fixed
-//! order. Both ends are the same build.
+//! What goes over a worker's pipes: frames, each a length and as many bytes, which hold numbers and
+//! byte strings in a fixed order. Both ends are the same build.
 
 use crate::failure::{Failure, Kind, Position};
 
@@ -58,7 +58,10 @@ pub(crate) enum Outcome {
 
 impl Request<'_> {
     pub fn encode(&self) -> Vec<u8> {
-        let sizes = self.code.map_or(0, str::len) + self.on.map_or(0, |(input, context)| input.len() + context.len());
+        let sizes = self.code.map_or(0, str::len)
+            + self
+                .on
+                .map_or(0, |(input, context)| input.len() + context.len());
         let mut frame = Writer::new(sizes + 80);
         frame.number(self.allowed);
         frame.bytes(&self.hash);
@@ -74,7 +77,12 @@ impl Request<'_> {
         let hash = reader.bytes()?.try_into().ok()?;
         let code = reader.optional()?;
         let on = reader.optional()?.zip(reader.optional()?);
-        Some(Request { allowed, hash, code, on })
+        Some(Request {
+            allowed,
+            hash,
+            code,
+            on,
+        })
     }
 }
 
@@ -93,7 +101,11 @@ impl Answer {
                 frame.number(0);
                 frame.optional(output.as_deref());
             }
-            Outcome::Failed(Failure { kind, message, position }) => {
+            Outcome::Failed(Failure {
+                kind,
+                message,
+                position,
+            }) => {
                 frame.number(1);
                 frame.number(number_of(*kind));
                 frame.bytes(message.as_bytes());
@@ -107,28 +119,48 @@ impl Answer {
 
     pub fn decode(frame: &[u8]) -> Option<Self> {
         let mut reader = Reader(frame);
-        let (used, total) = (reader.number()?, reader.number()?);
+        let used = reader.number()?;
+        let total = reader.number()?;
         let mut logs = Vec::new();
         for _ in 0..reader.number()? {
-            logs.push(Log { level: reader.text()?.to_owned(), message: reader.text()?.to_owned() });
+            logs.push(Log {
+                level: reader.text()?.to_owned(),
+                message: reader.text()?.to_owned(),
+            });
         }
         let outcome = match reader.number()? {
             0 => Outcome::Output(reader.optional()?.map(str::to_owned)),
             1 => {
                 let kind = kind_of(reader.number()?)?;
                 let message = reader.text()?.to_owned();
-                let (line, column) = (u32::try_from(reader.number()?).ok()?, u32::try_from(reader.number()?).ok()?);
+                let line = u32::try_from(reader.number()?).ok()?;
+                let column = u32::try_from(reader.number()?).ok()?;
                 let position = (line > 0).then_some(Position { line, column });
-                Outcome::Failed(Failure { kind, message, position })
+                Outcome::Failed(Failure {
+                    kind,
+                    message,
+                    position,
+                })
             }
             2 => Outcome::Unknown,
             _ => return None,
         };
-        Some(Self { used, total, logs, outcome })
+        Some(Self {
+            used,
+            total,
+            logs,
+            outcome,
+        })
     }
 }
 
-const KINDS: [Kind; 5] = [Kind::Code, Kind::Thrown, Kind::Time, Kind::Memory, Kind::Unavailable];
+const KINDS: [Kind; 5] = [
+    Kind::Code,
+    Kind::Thrown,
+    Kind::Time,
+    Kind::Memory,
+    Kind::Unavailable,
+];
 
 fn number_of(kind: Kind) -> u64 {
     KINDS.iter().position(|known| *known == kind).unwrap_or(0) as u64
@@ -205,28 +237,70 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        let request = Request { allowed: 7, hash: [3; 32], code: Some("code"), on: Some(("{}", "null")) };
-        for request in [request, Request { code: None, on: None, ..request }] {
+        let request = Request {
+            allowed: 7,
+            hash: [3; 32],
+            code: Some("code"),
+            on: Some(("{}", "null")),
+        };
+        for request in [
+            request,
+            Request {
+                code: None,
+                on: None,
+                ..request
+            },
+        ] {
             let frame = request.encode();
-            assert_eq!(u32::from_le_bytes(frame[..4].try_into().unwrap()) as usize, frame.len() - 4);
+            assert_eq!(
+                u32::from_le_bytes(frame[..4].try_into().unwrap()) as usize,
+                frame.len() - 4
+            );
             assert_eq!(Request::decode(&frame[4..]), Some(request));
         }
-        let logs = vec![Log { level: "warn".to_owned(), message: "é".to_owned() }];
+        let logs = vec![Log {
+            level: "warn".to_owned(),
+            message: "é".to_owned(),
+        }];
         let position = Some(Position { line: 3, column: 9 });
-        let failure = Failure { kind: Kind::Memory, message: "m".to_owned(), position };
-        for outcome in
-            [Outcome::Output(None), Outcome::Output(Some("1".to_owned())), Outcome::Failed(failure), Outcome::Unknown]
-        {
-            let answer = Answer { used: 5, total: 6, logs: logs.clone(), outcome };
+        let failure = Failure {
+            kind: Kind::Memory,
+            message: "m".to_owned(),
+            position,
+        };
+        for outcome in [
+            Outcome::Output(None),
+            Outcome::Output(Some("1".to_owned())),
+            Outcome::Failed(failure),
+            Outcome::Unknown,
+        ] {
+            let answer = Answer {
+                used: 5,
+                total: 6,
+                logs: logs.clone(),
+                outcome,
+            };
             assert_eq!(Answer::decode(&answer.encode()[4..]), Some(answer));
         }
     }
 
     #[test]
     fn what_is_cut_short_is_nothing() {
-        let request = Request { allowed: 7, hash: [3; 32], code: Some("code"), on: Some(("{}", "null")) }.encode();
+        let request = Request {
+            allowed: 7,
+            hash: [3; 32],
+            code: Some("code"),
+            on: Some(("{}", "null")),
+        }
+        .encode();
         let failure = Failure::new(Kind::Thrown, "m");
-        let answer = Answer { used: 5, total: 6, logs: Vec::new(), outcome: Outcome::Failed(failure) }.encode();
+        let answer = Answer {
+            used: 5,
+            total: 6,
+            logs: Vec::new(),
+            outcome: Outcome::Failed(failure),
+        }
+        .encode();
         for end in 4..request.len() {
             assert_eq!(Request::decode(&request[4..end]), None, "{end}");
         }

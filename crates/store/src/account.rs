@@ -29,7 +29,10 @@ const GET: &str = "SELECT id, name, created_at FROM account WHERE id = $1";
 
 /// The account with this id.
 pub async fn get(db: &mut Db, id: &AccountId) -> Result<Option<Account>, Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -42,5 +45,9 @@ pub async fn first(db: &mut Db) -> Result<Option<Account>, Error> {
 }
 
 fn read(row: &sqlx::any::AnyRow) -> Result<Account, Error> {
-    Ok(Account { id: row.id("id")?, name: row.text("name")?, created_at: row.time("created_at")? })
+    Ok(Account {
+        id: row.id("id")?,
+        name: row.text("name")?,
+        created_at: row.time("created_at")?,
+    })
 }

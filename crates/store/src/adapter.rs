@@ -40,7 +40,10 @@ fn read(row: &AnyRow) -> Result<Adapter, Error> {
         environment_id: row.id("environment_id")?,
         name: row.text("name")?,
         description: row.text("description")?,
-        kind: Kind::parse(&kind).ok_or(Error::Corrupt { column: "kind", value: kind })?,
+        kind: Kind::parse(&kind).ok_or(Error::Corrupt {
+            column: "kind",
+            value: kind,
+        })?,
         code: row.text("code")?,
         version: row.whole("version")?,
         created_at: row.time("created_at")?,
@@ -48,8 +51,9 @@ fn read(row: &AnyRow) -> Result<Adapter, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO adapter (id, account_id, environment_id, name, description, kind, code, version, \
-    created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const INSERT: &str = "INSERT INTO adapter (id, account_id, environment_id, name, description, \
+                      kind, code, version, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, \
+                      $6, $7, $8, $9, $10)";
 
 /// Errors when the environment has an adapter of that name.
 pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
@@ -70,21 +74,30 @@ pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, kind, code, version, created_at, updated_at \
-    FROM adapter WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, environment_id, name, description, kind, code, version, \
+                   created_at, updated_at FROM adapter WHERE environment_id = $1 AND id = $2 AND \
+                   deleted_at IS NULL";
 
-pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &AdapterId) -> Result<Option<Adapter>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &AdapterId,
+) -> Result<Option<Adapter>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR kind = $2) \
-    AND ($3 = '' OR name GLOB $3 OR description GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, kind, code, version, created_at, updated_at \
-    FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR kind = $2) \
-    AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
-    ORDER BY id DESC LIMIT $4 OFFSET $5";
+const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND \
+                     deleted_at IS NULL AND ($2 = '' OR kind = $2) AND ($3 = '' OR name GLOB $3 \
+                     OR description GLOB $3)";
+const LIST: &str = "SELECT id, account_id, environment_id, name, description, kind, code, \
+                    version, created_at, updated_at FROM adapter WHERE environment_id = $1 AND \
+                    deleted_at IS NULL AND ($2 = '' OR kind = $2) AND ($3 = '' OR name GLOB $3 OR \
+                    description GLOB $3) ORDER BY id DESC LIMIT $4 OFFSET $5";
 
 /// The environment's adapters, newest first.
 pub async fn list(
@@ -109,11 +122,16 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const UPDATE: &str = "UPDATE adapter SET name = $3, description = $4, kind = $5, code = $6, version = $7, updated_at = $8 \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const UPDATE: &str = "UPDATE adapter SET name = $3, description = $4, kind = $5, code = $6, \
+                      version = $7, updated_at = $8 WHERE environment_id = $1 AND id = $2 AND \
+                      deleted_at IS NULL";
 
 /// Writes an adapter as its next version. Errors when another one has the name.
 pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<(), Error> {
@@ -137,8 +155,17 @@ const DELETE: &str = "UPDATE adapter SET deleted_at = $3 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 /// Whether there was such an adapter.
-pub async fn delete(db: &mut Db, environment: &EnvironmentId, id: &AdapterId, at: Timestamp) -> Result<bool, Error> {
-    let done =
-        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+pub async fn delete(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &AdapterId,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(DELETE)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

@@ -1,6 +1,6 @@
-//! What one process tells the others, so that they need not wait for their next look at what has changed: over
-//! PostgreSQL's notifications. SQLite has one process, and nobody to tell. They may get lost; who listens looks from time
-//! to time as well.
+//! What one process tells the others, so that they need not wait for their next look at what has
+//! changed: over PostgreSQL's notifications. SQLite has one process, and nobody to tell. They may
+//! get lost; who listens looks from time to time as well.
 
 use std::time::Duration;
 
@@ -15,7 +15,11 @@ const CHANNEL: &str = "kanat_announcements";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// An environment reached a generation; what is urgent must not wait for other changes.
-    Published { environment_id: EnvironmentId, generation: u64, urgent: bool },
+    Published {
+        environment_id: EnvironmentId,
+        generation: u64,
+        urgent: bool,
+    },
     /// An operator wishes a node to drain within that time.
     Drain { node_id: NodeId, within: Duration },
 }
@@ -25,7 +29,11 @@ const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
 /// Tells the other processes, once the transaction is committed.
 pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Error> {
     if db.is_shared() {
-        sqlx::query(NOTIFY).bind(CHANNEL).bind(announcement.to_text()).execute(db).await?;
+        sqlx::query(NOTIFY)
+            .bind(CHANNEL)
+            .bind(announcement.to_text())
+            .execute(db)
+            .await?;
     }
     Ok(())
 }
@@ -37,7 +45,9 @@ pub struct Listener {
 
 impl Listener {
     pub(crate) async fn open(servers: &Servers) -> Result<Self, Error> {
-        Ok(Self { inner: kanat_database::Listener::connect(servers, CHANNEL).await? })
+        Ok(Self {
+            inner: kanat_database::Listener::connect(servers, CHANNEL).await?,
+        })
     }
 
     /// Returns the next announcement.
@@ -57,7 +67,11 @@ impl Listener {
 impl Announcement {
     fn to_text(&self) -> String {
         match self {
-            Self::Published { environment_id, generation, urgent } => {
+            Self::Published {
+                environment_id,
+                generation,
+                urgent,
+            } => {
                 let urgency = if *urgent { "now" } else { "soon" };
                 format!("published {environment_id} {generation} {urgency}")
             }
@@ -90,13 +104,26 @@ mod tests {
     fn what_is_announced_reads_back() {
         let published = |urgent| {
             let environment_id = EnvironmentId::from("env_1");
-            Announcement::Published { environment_id, generation: 7, urgent }
+            Announcement::Published {
+                environment_id,
+                generation: 7,
+                urgent,
+            }
         };
-        let drain = Announcement::Drain { node_id: NodeId::from("node_1"), within: Duration::from_secs(25) };
+        let drain = Announcement::Drain {
+            node_id: NodeId::from("node_1"),
+            within: Duration::from_secs(25),
+        };
         for said in [published(true), published(false), drain] {
             assert_eq!(Announcement::parse(&said.to_text()), Some(said));
         }
-        for text in ["", "published env_1", "published env_1 x now", "drain node_1", "tomorrow env_1 7 now"] {
+        for text in [
+            "",
+            "published env_1",
+            "published env_1 x now",
+            "drain node_1",
+            "tomorrow env_1 7 now",
+        ] {
             assert_eq!(Announcement::parse(text), None, "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! Requests that came with an idempotency key: which request it was, and its sealed answer once there is one.
+//! Requests that came with an idempotency key: which request it was, and its sealed answer once
+//! there is one.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{ApiKeyId, BootId};
@@ -18,11 +19,20 @@ pub struct AnsweredRequest {
     pub created_at: Timestamp,
 }
 
-const GET: &str = "SELECT request, answer, begun_by, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
+const GET: &str =
+    "SELECT request, answer, begun_by, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// What is known of the idempotency key `name` of a credential.
-pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
-    let row = sqlx::query(GET).bind(credential.as_str()).bind(name).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    credential: &ApiKeyId,
+    name: &str,
+) -> Result<Option<AnsweredRequest>, Error> {
+    let row = sqlx::query(GET)
+        .bind(credential.as_str())
+        .bind(name)
+        .fetch_optional(db)
+        .await?;
     let read = |row: &sqlx::any::AnyRow| {
         Ok(AnsweredRequest {
             request: row.hash("request")?,
@@ -59,7 +69,8 @@ pub async fn begin(
     Ok(())
 }
 
-const ANSWER: &str = "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
+const ANSWER: &str =
+    "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
 
 /// Keeps the sealed answer, and which request it was, which may not have been known at its begin.
 pub async fn answer(
@@ -70,14 +81,18 @@ pub async fn answer(
     sealed: &[u8],
 ) -> Result<(), Error> {
     let query = sqlx::query(ANSWER).bind(credential.as_str()).bind(name);
-    query.bind(request.as_slice()).bind(sealed).execute(db).await?;
+    query
+        .bind(request.as_slice())
+        .bind(sealed)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
 const FORGET_UNANSWERED: &str = "DELETE FROM kept_answer WHERE answer IS NULL";
 
-/// Forgets the requests that have no answer, for a process that is alone with the database and has just begun: they died with
-/// the one before.
+/// Forgets the requests that have no answer, for a process that is alone with the database and has
+/// just begun: they died with the one before.
 pub async fn forget_unanswered(db: &mut Db) -> Result<(), Error> {
     sqlx::query(FORGET_UNANSWERED).execute(db).await?;
     Ok(())
@@ -87,7 +102,11 @@ const FORGET: &str = "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// Makes the key free again.
 pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<(), Error> {
-    sqlx::query(FORGET).bind(credential.as_str()).bind(name).execute(db).await?;
+    sqlx::query(FORGET)
+        .bind(credential.as_str())
+        .bind(name)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -95,6 +114,9 @@ const FORGET_OLDER: &str = "DELETE FROM kept_answer WHERE created_at < $1";
 
 /// Forgets what was begun before `at`, of all accounts.
 pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(FORGET_OLDER).bind(at.as_millis()).execute(db).await?;
+    sqlx::query(FORGET_OLDER)
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }

@@ -31,7 +31,9 @@ fn read(row: &AnyRow) -> Result<ApiKey, Error> {
         account_id: row.id("account_id")?,
         name: row.text("name")?,
         role: row.text("role")?,
-        environment_id: row.optional_text("environment_id")?.map(EnvironmentId::from),
+        environment_id: row
+            .optional_text("environment_id")?
+            .map(EnvironmentId::from),
         sha256: row.hash("sha256")?,
         prefix: row.text("prefix")?,
         created_at: row.time("created_at")?,
@@ -40,9 +42,9 @@ fn read(row: &AnyRow) -> Result<ApiKey, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO api_key \
-    (id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, last_used_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const INSERT: &str = "INSERT INTO api_key (id, account_id, name, role, environment_id, sha256, \
+                      prefix, created_at, expires_at, last_used_at) VALUES ($1, $2, $3, $4, $5, \
+                      $6, $7, $8, $9, $10)";
 
 pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -61,12 +63,16 @@ pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
     Ok(())
 }
 
-const BY_HASH: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
-    last_used_at FROM api_key WHERE sha256 = $1 AND deleted_at IS NULL";
+const BY_HASH: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
+                       created_at, expires_at, last_used_at FROM api_key WHERE sha256 = $1 AND \
+                       deleted_at IS NULL";
 
 /// The key of that hash, unless it was revoked; whether it has expired is the caller's to see.
 pub async fn by_hash(db: &mut Db, sha256: &[u8; 32]) -> Result<Option<ApiKey>, Error> {
-    let row = sqlx::query(BY_HASH).bind(sha256.as_slice()).fetch_optional(db).await?;
+    let row = sqlx::query(BY_HASH)
+        .bind(sha256.as_slice())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -78,45 +84,75 @@ pub async fn hashes(db: &mut Db) -> Result<Vec<[u8; 32]>, Error> {
     rows.iter().map(|row| row.hash("sha256")).collect()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND deleted_at IS NULL";
-const LIST: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
-    last_used_at FROM api_key WHERE account_id = $1 AND deleted_at IS NULL ORDER BY id DESC LIMIT $2 OFFSET $3";
+const COUNT: &str =
+    "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND deleted_at IS NULL";
+const LIST: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
+                    created_at, expires_at, last_used_at FROM api_key WHERE account_id = $1 AND \
+                    deleted_at IS NULL ORDER BY id DESC LIMIT $2 OFFSET $3";
 
 /// The account's keys, newest first.
 pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<ApiKey>, Error> {
-    let total = sqlx::query(COUNT).bind(account.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+    let total = sqlx::query(COUNT)
+        .bind(account.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(account.as_str())
         .bind(i64::from(page.limit))
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const GET: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
-    last_used_at FROM api_key WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, \
+                   expires_at, last_used_at FROM api_key WHERE account_id = $1 AND id = $2 AND \
+                   deleted_at IS NULL";
 
 pub async fn get(db: &mut Db, account: &AccountId, id: &ApiKeyId) -> Result<Option<ApiKey>, Error> {
-    let row = sqlx::query(GET).bind(account.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(account.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const OLDEST_OWNER: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
-    last_used_at FROM api_key WHERE account_id = $1 AND name = $2 AND role = 'owner' AND environment_id IS NULL \
-    AND deleted_at IS NULL ORDER BY id LIMIT 1";
+const OLDEST_OWNER: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
+                            created_at, expires_at, last_used_at FROM api_key WHERE account_id = \
+                            $1 AND name = $2 AND role = 'owner' AND environment_id IS NULL AND \
+                            deleted_at IS NULL ORDER BY id LIMIT 1";
 
 /// Returns the oldest key of this name that opens the whole account.
-pub async fn oldest_owner(db: &mut Db, account: &AccountId, name: &str) -> Result<Option<ApiKey>, Error> {
-    let row = sqlx::query(OLDEST_OWNER).bind(account.as_str()).bind(name).fetch_optional(db).await?;
+pub async fn oldest_owner(
+    db: &mut Db,
+    account: &AccountId,
+    name: &str,
+) -> Result<Option<ApiKey>, Error> {
+    let row = sqlx::query(OLDEST_OWNER)
+        .bind(account.as_str())
+        .bind(name)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const OTHER_OWNERS: &str = "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND id <> $2 \
-    AND role = 'owner' AND environment_id IS NULL AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > $3)";
+const OTHER_OWNERS: &str = "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND id <> \
+                            $2 AND role = 'owner' AND environment_id IS NULL AND deleted_at IS \
+                            NULL AND (expires_at IS NULL OR expires_at > $3)";
 
 /// How many other keys still open the whole account.
-pub async fn other_owners(db: &mut Db, account: &AccountId, id: &ApiKeyId, now: Timestamp) -> Result<u64, Error> {
+pub async fn other_owners(
+    db: &mut Db,
+    account: &AccountId,
+    id: &ApiKeyId,
+    now: Timestamp,
+) -> Result<u64, Error> {
     sqlx::query(OTHER_OWNERS)
         .bind(account.as_str())
         .bind(id.as_str())
@@ -126,17 +162,32 @@ pub async fn other_owners(db: &mut Db, account: &AccountId, id: &ApiKeyId, now: 
         .whole("total")
 }
 
-const DELETE: &str = "UPDATE api_key SET deleted_at = $3 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL";
+const DELETE: &str =
+    "UPDATE api_key SET deleted_at = $3 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 /// Whether there was such a key.
-pub async fn delete(db: &mut Db, account: &AccountId, id: &ApiKeyId, at: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(DELETE).bind(account.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+pub async fn delete(
+    db: &mut Db,
+    account: &AccountId,
+    id: &ApiKeyId,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(DELETE)
+        .bind(account.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }
 
 const USED: &str = "UPDATE api_key SET last_used_at = $2 WHERE id = $1";
 
 pub async fn used(db: &mut Db, id: &ApiKeyId, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(USED).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+    sqlx::query(USED)
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }

@@ -37,7 +37,10 @@ fn read(row: &AnyRow) -> Result<BatchJob, Error> {
         account_id: row.id("account_id")?,
         environment_id: row.id("environment_id")?,
         flow_id: row.id("flow_id")?,
-        status: Status::parse(&status).ok_or(Error::Corrupt { column: "status", value: status })?,
+        status: Status::parse(&status).ok_or(Error::Corrupt {
+            column: "status",
+            value: status,
+        })?,
         total: row.whole("total")?,
         concurrency: row.whole("concurrency")?,
         succeeded: row.whole("succeeded")?,
@@ -53,15 +56,16 @@ fn read(row: &AnyRow) -> Result<BatchJob, Error> {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, account_id, environment_id, flow_id, status, total, concurrency, succeeded, failed, \
-             retry_of, created_at, started_at, finished_at FROM batch_job ",
+            "SELECT id, account_id, environment_id, flow_id, status, total, concurrency, \
+             succeeded, failed, retry_of, created_at, started_at, finished_at FROM batch_job ",
             $rest
         )
     };
 }
 
-const INSERT: &str = "INSERT INTO batch_job (id, account_id, environment_id, flow_id, status, total, concurrency, \
-    succeeded, failed, retry_of, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9)";
+const INSERT: &str = "INSERT INTO batch_job (id, account_id, environment_id, flow_id, status, \
+                      total, concurrency, succeeded, failed, retry_of, created_at) VALUES ($1, \
+                      $2, $3, $4, $5, $6, $7, 0, 0, $8, $9)";
 
 /// Adds a job of which nothing has begun.
 pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<(), Error> {
@@ -82,23 +86,42 @@ pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<(), Error> {
 
 const GET: &str = select!("WHERE environment_id = $1 AND id = $2");
 
-pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &BatchJobId) -> Result<Option<BatchJob>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &BatchJobId,
+) -> Result<Option<BatchJob>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
 const HOLD: &str = "UPDATE batch_job SET total = total WHERE id = $1";
 const RETRY: &str = "SELECT id FROM batch_job WHERE retry_of = $1 ORDER BY id LIMIT 1";
 
-/// The job that retries this one, where there is one. Nobody else makes one before the transaction ends.
+/// The job that retries this one, where there is one. Nobody else makes one before the transaction
+/// ends.
 pub async fn retry_of(db: &mut Db, id: &BatchJobId) -> Result<Option<BatchJobId>, Error> {
-    sqlx::query(HOLD).bind(id.as_str()).execute(&mut *db).await?;
-    sqlx::query(RETRY).bind(id.as_str()).fetch_optional(db).await?.map(|row| row.id("id")).transpose()
+    sqlx::query(HOLD)
+        .bind(id.as_str())
+        .execute(&mut *db)
+        .await?;
+    sqlx::query(RETRY)
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?
+        .map(|row| row.id("id"))
+        .transpose()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM batch_job WHERE environment_id = $1 AND ($2 = '' OR flow_id = $2)";
-const LIST: &str =
-    select!("WHERE environment_id = $1 AND ($2 = '' OR flow_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4");
+const COUNT: &str = "SELECT COUNT(*) AS total FROM batch_job WHERE environment_id = $1 AND ($2 = \
+                     '' OR flow_id = $2)";
+const LIST: &str = select!(
+    "WHERE environment_id = $1 AND ($2 = '' OR flow_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+);
 
 /// The environment's jobs, newest first; of one flow when it is named.
 pub async fn list(
@@ -108,7 +131,12 @@ pub async fn list(
     page: Page,
 ) -> Result<Paged<BatchJob>, Error> {
     let flow = flow.map_or("", FlowId::as_str);
-    let total = sqlx::query(COUNT).bind(environment.as_str()).bind(flow).fetch_one(&mut *db).await?.whole("total")?;
+    let total = sqlx::query(COUNT)
+        .bind(environment.as_str())
+        .bind(flow)
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(environment.as_str())
         .bind(flow)
@@ -116,29 +144,50 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
 const UNFINISHED: &str = select!("WHERE finished_at IS NULL ORDER BY id");
 
 /// The jobs of all environments that have records to begin or to wait for, oldest first.
 pub async fn unfinished(db: &mut Db) -> Result<Vec<BatchJob>, Error> {
-    sqlx::query(UNFINISHED).fetch_all(db).await?.iter().map(read).collect()
+    sqlx::query(UNFINISHED)
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(read)
+        .collect()
 }
 
-const BEGIN: &str = "UPDATE batch_job SET status = 'running', started_at = COALESCE(started_at, $2) \
-    WHERE id = $1 AND status IN ('queued', 'running') AND finished_at IS NULL";
+const BEGIN: &str = "UPDATE batch_job SET status = 'running', started_at = COALESCE(started_at, \
+                     $2) WHERE id = $1 AND status IN ('queued', 'running') AND finished_at IS NULL";
 
 /// Whether records of the job may begin. Nobody else begins one before the transaction ends.
 pub async fn begin(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
-    Ok(sqlx::query(BEGIN).bind(id.as_str()).bind(now.as_millis()).execute(db).await?.rows_affected() > 0)
+    Ok(sqlx::query(BEGIN)
+        .bind(id.as_str())
+        .bind(now.as_millis())
+        .execute(db)
+        .await?
+        .rows_affected()
+        > 0)
 }
 
-const ENDED: &str = "UPDATE batch_job SET succeeded = succeeded + $2, failed = failed + $3 WHERE id = $1";
+const ENDED: &str =
+    "UPDATE batch_job SET succeeded = succeeded + $2, failed = failed + $3 WHERE id = $1";
 
 /// So many more records have ended.
 pub async fn ended(db: &mut Db, id: &BatchJobId, succeeded: u32, failed: u32) -> Result<(), Error> {
-    sqlx::query(ENDED).bind(id.as_str()).bind(i64::from(succeeded)).bind(i64::from(failed)).execute(db).await?;
+    sqlx::query(ENDED)
+        .bind(id.as_str())
+        .bind(i64::from(succeeded))
+        .bind(i64::from(failed))
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -146,25 +195,43 @@ const FINISH: &str = "UPDATE batch_job SET finished_at = $2, \
     status = CASE WHEN status = 'cancelled' THEN status WHEN failed > 0 THEN $3 ELSE $4 END \
     WHERE id = $1 AND finished_at IS NULL AND (status = 'cancelled' OR succeeded + failed = total)";
 
-/// Finishes a job whose records have all ended, or a cancelled one none of whose records is under way any more.
+/// Finishes a job whose records have all ended, or a cancelled one none of whose records is under
+/// way any more.
 pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
     let query = sqlx::query(FINISH).bind(id.as_str()).bind(now.as_millis());
-    let query = query.bind(Status::finish(1).as_str()).bind(Status::finish(0).as_str());
+    let query = query
+        .bind(Status::finish(1).as_str())
+        .bind(Status::finish(0).as_str());
     Ok(query.execute(db).await?.rows_affected() > 0)
 }
 
-const CANCEL: &str = "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AND status IN ('queued', 'running')";
+const CANCEL: &str =
+    "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AND status IN ('queued', 'running')";
 
 /// Whether it was cancelled by this.
 pub async fn cancel(db: &mut Db, id: &BatchJobId) -> Result<bool, Error> {
-    Ok(sqlx::query(CANCEL).bind(id.as_str()).execute(db).await?.rows_affected() > 0)
+    Ok(sqlx::query(CANCEL)
+        .bind(id.as_str())
+        .execute(db)
+        .await?
+        .rows_affected()
+        > 0)
 }
 
-const FINISHED_BEFORE: &str = "SELECT id FROM batch_job WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
+const FINISHED_BEFORE: &str =
+    "SELECT id FROM batch_job WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
 
 /// Jobs of all environments that finished before `at`, the oldest first.
-pub async fn finished_before(db: &mut Db, at: Timestamp, limit: u32) -> Result<Vec<BatchJobId>, Error> {
-    let rows = sqlx::query(FINISHED_BEFORE).bind(at.as_millis()).bind(i64::from(limit)).fetch_all(db).await?;
+pub async fn finished_before(
+    db: &mut Db,
+    at: Timestamp,
+    limit: u32,
+) -> Result<Vec<BatchJobId>, Error> {
+    let rows = sqlx::query(FINISHED_BEFORE)
+        .bind(at.as_millis())
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| row.id("id")).collect()
 }
 

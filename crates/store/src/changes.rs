@@ -1,13 +1,14 @@
-//! When to look at the database again. Other processes that share one change it without a word to those who look from time to
-//! time; where this process alone writes, nothing is to be seen before it has written.
+//! When to look at the database again. Other processes that share one change it without a word to
+//! those who look from time to time; where this process alone writes, nothing is to be seen before
+//! it has written.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// The longest rest where only this process writes: somebody may have put another file in the place of the database, and a
-/// clock that is set forward makes due what was not.
+/// The longest rest where only this process writes: somebody may have put another file in the place
+/// of the database, and a clock that is set forward makes due what was not.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// What wakes one who looks. Each has its own.
@@ -20,8 +21,8 @@ impl Changes {
         Self(written.map(watch::Sender::subscribe))
     }
 
-    /// Rests until another look may find something: for `every`, and where only this process writes, until it has written
-    /// something since the last rest was over, 5 s at most.
+    /// Rests until another look may find something: for `every`, and where only this process
+    /// writes, until it has written something since the last rest was over, 5 s at most.
     pub async fn next(&mut self, every: Duration) {
         sleep(every).await;
         if let Some(written) = &mut self.0 {
@@ -48,7 +49,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn where_others_write_each_rest_has_its_length() {
         let mut changes = Changes::new(None);
-        assert_eq!([rests(&mut changes).await, rests(&mut changes).await], [SECOND; 2]);
+        assert_eq!(
+            [rests(&mut changes).await, rests(&mut changes).await],
+            [SECOND; 2]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -70,6 +74,10 @@ mod tests {
             rested
         };
         let rested = tokio::select! { rested = rested => rested, () = written => Vec::new() };
-        assert_eq!(rested, [2 * SECOND, SECOND, LONGEST], "what is written meanwhile counts for the next");
+        assert_eq!(
+            rested,
+            [2 * SECOND, SECOND, LONGEST],
+            "what is written meanwhile counts for the next"
+        );
     }
 }

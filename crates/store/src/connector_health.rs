@@ -47,11 +47,15 @@ pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, status, reason, since, updated_at FROM connector_health WHERE instance_id = $1";
+const GET: &str = "SELECT instance_id, status, reason, since, updated_at FROM connector_health \
+                   WHERE instance_id = $1";
 
 /// How an instance does; none while nothing is known.
 pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<ConnectorHealth>, Error> {
-    let row = sqlx::query(GET).bind(instance.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(instance.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -65,8 +69,8 @@ fn read(row: &AnyRow) -> Result<ConnectorHealth, Error> {
     })
 }
 
-const INSERT_CHANGE: &str = "INSERT INTO connector_health_change (id, instance_id, previous, status, reason, at) \
-    VALUES ($1, $2, $3, $4, $5, $6)";
+const INSERT_CHANGE: &str = "INSERT INTO connector_health_change (id, instance_id, previous, \
+                             status, reason, at) VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// Adds a change to the history.
 pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<(), Error> {
@@ -82,13 +86,23 @@ pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<(), Err
     Ok(())
 }
 
-const COUNT_CHANGES: &str = "SELECT COUNT(*) AS total FROM connector_health_change WHERE instance_id = $1";
-const LIST_CHANGES: &str = "SELECT id, instance_id, previous, status, reason, at FROM connector_health_change \
-    WHERE instance_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3";
+const COUNT_CHANGES: &str =
+    "SELECT COUNT(*) AS total FROM connector_health_change WHERE instance_id = $1";
+const LIST_CHANGES: &str = "SELECT id, instance_id, previous, status, reason, at FROM \
+                            connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT \
+                            $2 OFFSET $3";
 
 /// The changes of an instance, newest first.
-pub async fn list_changes(db: &mut Db, instance: &InstanceId, page: Page) -> Result<Paged<HealthChange>, Error> {
-    let total = sqlx::query(COUNT_CHANGES).bind(instance.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+pub async fn list_changes(
+    db: &mut Db,
+    instance: &InstanceId,
+    page: Page,
+) -> Result<Paged<HealthChange>, Error> {
+    let total = sqlx::query(COUNT_CHANGES)
+        .bind(instance.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST_CHANGES)
         .bind(instance.as_str())
         .bind(i64::from(page.limit))
@@ -105,14 +119,23 @@ pub async fn list_changes(db: &mut Db, instance: &InstanceId, page: Page) -> Res
             at: row.time("at")?,
         })
     });
-    Ok(Paged { items: items.collect::<Result<_, Error>>()?, total, page })
+    Ok(Paged {
+        items: items.collect::<Result<_, Error>>()?,
+        total,
+        page,
+    })
 }
 
-const KEEP_CHANGES: &str = "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT IN (SELECT id \
-    FROM connector_health_change WHERE instance_id = $1 ORDER BY id DESC LIMIT $2)";
+const KEEP_CHANGES: &str = "DELETE FROM connector_health_change WHERE instance_id = $1 AND id NOT \
+                            IN (SELECT id FROM connector_health_change WHERE instance_id = $1 \
+                            ORDER BY id DESC LIMIT $2)";
 
 /// Drops all but the newest changes of an instance.
 pub async fn keep_changes(db: &mut Db, instance: &InstanceId, newest: u32) -> Result<(), Error> {
-    sqlx::query(KEEP_CHANGES).bind(instance.as_str()).bind(i64::from(newest)).execute(db).await?;
+    sqlx::query(KEEP_CHANGES)
+        .bind(instance.as_str())
+        .bind(i64::from(newest))
+        .execute(db)
+        .await?;
     Ok(())
 }

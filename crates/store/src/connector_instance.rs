@@ -1,4 +1,5 @@
-//! Connector instances; their configs are sealed. Deleted rows stay; nothing reads them as instances.
+//! Connector instances; their configs are sealed. Deleted rows stay; nothing reads them as
+//! instances.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
@@ -56,8 +57,9 @@ fn read(row: &AnyRow) -> Result<ConnectorInstance, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO connector_instance (id, account_id, environment_id, catalog_id, name, display_name, \
-    config, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const INSERT: &str = "INSERT INTO connector_instance (id, account_id, environment_id, catalog_id, \
+                      name, display_name, config, revision, created_at, updated_at) VALUES ($1, \
+                      $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 /// Errors when the environment has an instance of that name.
 pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
@@ -78,15 +80,20 @@ pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Err
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, config, revision, \
-    created_at, updated_at FROM connector_instance WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, config, \
+                   revision, created_at, updated_at FROM connector_instance WHERE environment_id \
+                   = $1 AND id = $2 AND deleted_at IS NULL";
 
 pub async fn get(
     db: &mut Db,
     environment: &EnvironmentId,
     id: &InstanceId,
 ) -> Result<Option<ConnectorInstance>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -94,12 +101,11 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM connector_instance \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
     AND ($3 = '' OR name GLOB $3 \
     OR display_name GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, config, revision, \
-    created_at, updated_at FROM connector_instance \
-    WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
-    AND ($3 = '' OR name GLOB $3 \
-    OR display_name GLOB $3) \
-    ORDER BY id DESC LIMIT $4 OFFSET $5";
+const LIST: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, \
+                    config, revision, created_at, updated_at FROM connector_instance WHERE \
+                    environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
+                    AND ($3 = '' OR name GLOB $3 OR display_name GLOB $3) ORDER BY id DESC LIMIT \
+                    $4 OFFSET $5";
 
 /// The environment's instances, newest first.
 pub async fn list(
@@ -124,7 +130,11 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
 const NAMES: &str = "SELECT id, name, catalog_id FROM connector_instance \
@@ -132,17 +142,27 @@ const NAMES: &str = "SELECT id, name, catalog_id FROM connector_instance \
 
 /// Ids, names and entries of all instances of the environment.
 pub async fn names(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<Name>, Error> {
-    let rows = sqlx::query(NAMES).bind(environment.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(NAMES)
+        .bind(environment.as_str())
+        .fetch_all(db)
+        .await?;
     rows.iter()
-        .map(|row| Ok(Name { id: row.id("id")?, name: row.text("name")?, catalog_id: row.text("catalog_id")? }))
+        .map(|row| {
+            Ok(Name {
+                id: row.id("id")?,
+                name: row.text("name")?,
+                catalog_id: row.text("catalog_id")?,
+            })
+        })
         .collect()
 }
 
 const UPDATE: &str = "UPDATE connector_instance SET name = $3, display_name = $4, config = $5, \
-    revision = revision + 1, updated_at = $6 WHERE id = $1 AND revision = $2 AND deleted_at IS NULL";
+                      revision = revision + 1, updated_at = $6 WHERE id = $1 AND revision = $2 \
+                      AND deleted_at IS NULL";
 
-/// Writes what may change, as the next revision. Errors when the row is no longer at `instance.revision`, and when
-/// another instance of the environment has the name.
+/// Writes what may change, as the next revision. Errors when the row is no longer at
+/// `instance.revision`, and when another instance of the environment has the name.
 pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<(), Error> {
     let done = sqlx::query(UPDATE)
         .bind(instance.id.as_str())
@@ -155,7 +175,10 @@ pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<(),
         .await
         .map_err(|error| Error::taken(error, "connector instance", &instance.name))?;
     if done.rows_affected() == 0 {
-        return Err(Error::Changed { kind: "connector instance", id: instance.id.as_str().to_owned() });
+        return Err(Error::Changed {
+            kind: "connector instance",
+            id: instance.id.as_str().to_owned(),
+        });
     }
     instance.revision += 1;
     Ok(())
@@ -165,8 +188,17 @@ const DELETE: &str = "UPDATE connector_instance SET deleted_at = $3, revision = 
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 /// Whether there was such an instance.
-pub async fn delete(db: &mut Db, environment: &EnvironmentId, id: &InstanceId, at: Timestamp) -> Result<bool, Error> {
-    let done =
-        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+pub async fn delete(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &InstanceId,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(DELETE)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

@@ -28,8 +28,13 @@ pub struct ConsumerKey {
 
 fn read(row: &AnyRow) -> Result<ConsumerKey, Error> {
     let limit = |column| {
-        let Some(number) = row.optional_number(column)? else { return Ok(None) };
-        u32::try_from(number).map(Some).map_err(|_| Error::Corrupt { column, value: number.to_string() })
+        let Some(number) = row.optional_number(column)? else {
+            return Ok(None);
+        };
+        u32::try_from(number).map(Some).map_err(|_| Error::Corrupt {
+            column,
+            value: number.to_string(),
+        })
     };
     Ok(ConsumerKey {
         id: row.id("id")?,
@@ -49,9 +54,10 @@ fn read(row: &AnyRow) -> Result<ConsumerKey, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO consumer_key (id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, \
-    suspended, rotated_from, created_at, expires_at, revoked_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const INSERT: &str = "INSERT INTO consumer_key (id, api_id, consumer, prefix, sha256, \
+                      rate_limit_per_second, daily_limit, suspended, rotated_from, created_at, \
+                      expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+                      $11, $12)";
 
 pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -72,22 +78,43 @@ pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, suspended, \
-    rotated_from, created_at, expires_at, revoked_at FROM consumer_key WHERE api_id = $1 AND id = $2";
+const GET: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
+                   daily_limit, suspended, rotated_from, created_at, expires_at, revoked_at FROM \
+                   consumer_key WHERE api_id = $1 AND id = $2";
 
-pub async fn get(db: &mut Db, api: &PublishedApiId, id: &ConsumerKeyId) -> Result<Option<ConsumerKey>, Error> {
-    let row = sqlx::query(GET).bind(api.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    api: &PublishedApiId,
+    id: &ConsumerKeyId,
+) -> Result<Option<ConsumerKey>, Error> {
+    let row = sqlx::query(GET)
+        .bind(api.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)";
-const LIST: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, suspended, \
-    rotated_from, created_at, expires_at, revoked_at FROM consumer_key WHERE api_id = $1 \
-    AND ($2 = '' OR consumer = $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
+const COUNT: &str =
+    "SELECT COUNT(*) AS total FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)";
+const LIST: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
+                    daily_limit, suspended, rotated_from, created_at, expires_at, revoked_at FROM \
+                    consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) ORDER BY id \
+                    DESC LIMIT $3 OFFSET $4";
 
 /// The API's keys, newest first; an empty `consumer` is any.
-pub async fn list(db: &mut Db, api: &PublishedApiId, consumer: &str, page: Page) -> Result<Paged<ConsumerKey>, Error> {
-    let total = sqlx::query(COUNT).bind(api.as_str()).bind(consumer).fetch_one(&mut *db).await?.whole("total")?;
+pub async fn list(
+    db: &mut Db,
+    api: &PublishedApiId,
+    consumer: &str,
+    page: Page,
+) -> Result<Paged<ConsumerKey>, Error> {
+    let total = sqlx::query(COUNT)
+        .bind(api.as_str())
+        .bind(consumer)
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(api.as_str())
         .bind(consumer)
@@ -95,11 +122,16 @@ pub async fn list(db: &mut Db, api: &PublishedApiId, consumer: &str, page: Page)
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const UPDATE: &str = "UPDATE consumer_key SET rate_limit_per_second = $3, daily_limit = $4, suspended = $5, \
-    expires_at = $6, revoked_at = $7 WHERE api_id = $1 AND id = $2";
+const UPDATE: &str = "UPDATE consumer_key SET rate_limit_per_second = $3, daily_limit = $4, \
+                      suspended = $5, expires_at = $6, revoked_at = $7 WHERE api_id = $1 AND id = \
+                      $2";
 
 /// Writes limits and standing.
 pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
@@ -120,24 +152,50 @@ const END_EXPIRED: &str = "UPDATE consumer_key SET revoked_at = expires_at \
     WHERE api_id = $1 AND expires_at <= $2 AND revoked_at IS NULL RETURNING id";
 
 /// Ends the API's keys whose grace is over, and gives their ids.
-pub async fn end_expired(db: &mut Db, api: &PublishedApiId, now: Timestamp) -> Result<Vec<ConsumerKeyId>, Error> {
-    let rows = sqlx::query(END_EXPIRED).bind(api.as_str()).bind(now.as_millis()).fetch_all(db).await?;
+pub async fn end_expired(
+    db: &mut Db,
+    api: &PublishedApiId,
+    now: Timestamp,
+) -> Result<Vec<ConsumerKeyId>, Error> {
+    let rows = sqlx::query(END_EXPIRED)
+        .bind(api.as_str())
+        .bind(now.as_millis())
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| row.id("id")).collect()
 }
 
-const WITH_EXPIRED: &str = "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM consumer_key k \
-    JOIN published_api a ON a.id = k.api_id WHERE k.expires_at <= $1 AND k.revoked_at IS NULL ORDER BY a.id";
+const WITH_EXPIRED: &str = "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM \
+                            consumer_key k JOIN published_api a ON a.id = k.api_id WHERE \
+                            k.expires_at <= $1 AND k.revoked_at IS NULL ORDER BY a.id";
 
 /// The APIs with keys whose grace is over and that have not ended, with their environments.
-pub async fn with_expired(db: &mut Db, now: Timestamp) -> Result<Vec<(EnvironmentId, PublishedApiId)>, Error> {
-    let rows = sqlx::query(WITH_EXPIRED).bind(now.as_millis()).fetch_all(db).await?;
-    rows.iter().map(|row| Ok((row.id("environment_id")?, row.id("id")?))).collect()
+pub async fn with_expired(
+    db: &mut Db,
+    now: Timestamp,
+) -> Result<Vec<(EnvironmentId, PublishedApiId)>, Error> {
+    let rows = sqlx::query(WITH_EXPIRED)
+        .bind(now.as_millis())
+        .fetch_all(db)
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.id("environment_id")?, row.id("id")?)))
+        .collect()
 }
 
-const END_ALL: &str = "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL RETURNING id";
+const END_ALL: &str =
+    "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL RETURNING id";
 
 /// Ends all keys of the API, and gives the ids of those that had not ended.
-pub async fn end_all(db: &mut Db, api: &PublishedApiId, now: Timestamp) -> Result<Vec<ConsumerKeyId>, Error> {
-    let rows = sqlx::query(END_ALL).bind(api.as_str()).bind(now.as_millis()).fetch_all(db).await?;
+pub async fn end_all(
+    db: &mut Db,
+    api: &PublishedApiId,
+    now: Timestamp,
+) -> Result<Vec<ConsumerKeyId>, Error> {
+    let rows = sqlx::query(END_ALL)
+        .bind(api.as_str())
+        .bind(now.as_millis())
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| row.id("id")).collect()
 }

@@ -12,14 +12,25 @@ use crate::{Db, Error};
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the
 /// database's server, and tells the master key that it seals under. Leases that ended a day ago are
 /// forgotten.
-pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) -> Result<(), Error> {
+pub async fn renew(
+    db: &mut Db,
+    own: &BootId,
+    key_id: &str,
+    duration: Duration,
+) -> Result<(), Error> {
     let now = now(db.dialect());
     let duration = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let renew = format!(
-        "INSERT INTO control_plane (boot_id, lease_until, key_id) VALUES ($1, {now} + $2, $3) \
-         ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until, key_id = excluded.key_id"
+        "INSERT INTO control_plane (boot_id, lease_until, key_id) VALUES ($1, {now} + $2, $3) ON \
+         CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until, key_id = \
+         excluded.key_id"
     );
-    sqlx::query(AssertSqlSafe(renew)).bind(own.as_str()).bind(duration).bind(key_id).execute(&mut *db).await?;
+    sqlx::query(AssertSqlSafe(renew))
+        .bind(own.as_str())
+        .bind(duration)
+        .bind(key_id)
+        .execute(&mut *db)
+        .await?;
     let forget = format!("DELETE FROM control_plane WHERE lease_until < {now} - 86400000");
     sqlx::query(AssertSqlSafe(forget)).execute(db).await?;
     Ok(())
@@ -29,14 +40,24 @@ pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) 
 pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
     let now = now(db.dialect());
     let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
-    Ok(sqlx::query(AssertSqlSafe(alive)).bind(boot.as_str()).fetch_optional(db).await?.is_some())
+    Ok(sqlx::query(AssertSqlSafe(alive))
+        .bind(boot.as_str())
+        .fetch_optional(db)
+        .await?
+        .is_some())
 }
 
 /// Returns how many control planes live that seal under another master key than this one.
 pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64, Error> {
     let now = now(db.dialect());
-    let others = format!("SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}");
-    sqlx::query(AssertSqlSafe(others)).bind(key_id).fetch_one(db).await?.whole("planes")
+    let others = format!(
+        "SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}"
+    );
+    sqlx::query(AssertSqlSafe(others))
+        .bind(key_id)
+        .fetch_one(db)
+        .await?
+        .whole("planes")
 }
 
 const END: &str = "DELETE FROM control_plane WHERE boot_id = $1";
@@ -63,16 +84,29 @@ mod tests {
     use crate::Store;
 
     async fn a_lease_ends(store: &Store) {
-        let (own, other) = (BootId::generate(), BootId::generate());
+        let own = BootId::generate();
+        let other = BootId::generate();
         let mut tx = store.begin().await.unwrap();
-        renew(&mut tx, &own, "key_1", Duration::from_secs(60)).await.unwrap();
-        renew(&mut tx, &other, "key_2", Duration::ZERO).await.unwrap();
+        renew(&mut tx, &own, "key_1", Duration::from_secs(60))
+            .await
+            .unwrap();
+        renew(&mut tx, &other, "key_2", Duration::ZERO)
+            .await
+            .unwrap();
         assert_eq!(under_other_keys(&mut tx, "key_1").await.unwrap(), 0);
         assert_eq!(under_other_keys(&mut tx, "key_2").await.unwrap(), 1);
         assert!(is_alive(&mut tx, &own).await.unwrap());
-        assert!(!is_alive(&mut tx, &other).await.unwrap(), "its time is over");
-        assert!(!is_alive(&mut tx, &BootId::generate()).await.unwrap(), "it never had one");
-        renew(&mut tx, &other, "key_2", Duration::from_secs(60)).await.unwrap();
+        assert!(
+            !is_alive(&mut tx, &other).await.unwrap(),
+            "its time is over"
+        );
+        assert!(
+            !is_alive(&mut tx, &BootId::generate()).await.unwrap(),
+            "it never had one"
+        );
+        renew(&mut tx, &other, "key_2", Duration::from_secs(60))
+            .await
+            .unwrap();
         assert_eq!(under_other_keys(&mut tx, "key_1").await.unwrap(), 1);
         assert!(is_alive(&mut tx, &other).await.unwrap());
         end(&mut tx, &own).await.unwrap();
@@ -83,7 +117,12 @@ mod tests {
     #[tokio::test]
     async fn a_lease_lasts_until_its_time_is_over_or_it_is_ended() {
         let folder = tempfile::tempdir().unwrap();
-        a_lease_ends(&Store::open_file(&folder.path().join("kanat.db")).await.unwrap()).await;
+        a_lease_ends(
+            &Store::open_file(&folder.path().join("kanat.db"))
+                .await
+                .unwrap(),
+        )
+        .await;
         let database = Database::fresh();
         a_lease_ends(&Store::open(database.url()).await.unwrap()).await;
     }

@@ -13,8 +13,9 @@ use crate::dialect::Dialect;
 
 /// A transaction's end of its connection; a transaction lends it.
 ///
-/// A connection may fall silent without an end that anybody hears of: its database moved to another machine, a firewall forgot
-/// it. So each answer is waited for as long as the store's patience lasts, and then fails as one of a lost connection does.
+/// A connection may fall silent without an end that anybody hears of: its database moved to another
+/// machine, a firewall forgot it. So each answer is waited for as long as the store's patience
+/// lasts, and then fails as one of a lost connection does.
 pub struct Db {
     tx: Transaction<'static, Any>,
     patience: Patience,
@@ -31,7 +32,11 @@ impl Db {
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        if self.is_shared() { Dialect::Postgres } else { Dialect::Sqlite }
+        if self.is_shared() {
+            Dialect::Postgres
+        } else {
+            Dialect::Sqlite
+        }
     }
 
     /// Returns once the changes are durable.
@@ -49,7 +54,10 @@ impl fmt::Debug for Db {
 impl<'c> Executor<'c> for &'c mut Db {
     type Database = Any;
 
-    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Result<Either<AnyQueryResult, AnyRow>, sqlx::Error>>
+    fn fetch_many<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxStream<'e, Result<Either<AnyQueryResult, AnyRow>, sqlx::Error>>
     where
         'c: 'e,
         E: 'q + Execute<'q, Any>,
@@ -58,12 +66,18 @@ impl<'c> Executor<'c> for &'c mut Db {
         let patience = &*patience;
         let rows = tx.fetch_many(query);
         let next = move |mut rows: BoxStream<'e, _>| async move {
-            Ok(patience.answered(rows.try_next()).await?.map(|row| (row, rows)))
+            Ok(patience
+                .answered(rows.try_next())
+                .await?
+                .map(|row| (row, rows)))
         };
         try_unfold(rows, next).boxed()
     }
 
-    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<AnyRow>, sqlx::Error>>
+    fn fetch_optional<'e, 'q: 'e, E>(
+        self,
+        query: E,
+    ) -> BoxFuture<'e, Result<Option<AnyRow>, sqlx::Error>>
     where
         'c: 'e,
         E: 'q + Execute<'q, Any>,
@@ -79,6 +93,9 @@ impl<'c> Executor<'c> for &'c mut Db {
     where
         'c: 'e,
     {
-        Box::pin(self.patience.answered(self.tx.prepare_with(sql, parameters)))
+        Box::pin(
+            self.patience
+                .answered(self.tx.prepare_with(sql, parameters)),
+        )
     }
 }

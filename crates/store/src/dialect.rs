@@ -7,16 +7,17 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-/// Bounds of a session, whatever the server or the role sets for everybody. A statement ends before a store has no more
-/// patience. A process that was stopped in a transaction does not keep the others from its rows for long.
+/// Bounds of a session, whatever the server or the role sets for everybody. A statement ends before
+/// a store has no more patience. A process that was stopped in a transaction does not keep the
+/// others from its rows for long.
 const POSTGRES_SETUP: &str = "SET synchronous_commit = on;
     SET statement_timeout = '25s';
     SET lock_timeout = 0;
     SET idle_in_transaction_session_timeout = '60s'";
 
 impl Dialect {
-    /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took it later could fail
-    /// halfway because another wrote in between.
+    /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took
+    /// it later could fail halfway because another wrote in between.
     pub(crate) fn begin_write(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN IMMEDIATE",
@@ -61,16 +62,20 @@ impl Dialect {
         }
     }
 
-    /// A statement that shows bytes in hexadecimal digits, in the words of this database. Digits are upper case.
+    /// A statement that shows bytes in hexadecimal digits, in the words of this database. Digits
+    /// are upper case.
     pub(crate) fn hex_text(self, shared: &str) -> String {
         match self {
             Self::Sqlite => shared.to_owned(),
-            Self::Postgres => shared.replace("hex(state_sha256)", "upper(encode(state_sha256, 'hex'))"),
+            Self::Postgres => {
+                shared.replace("hex(state_sha256)", "upper(encode(state_sha256, 'hex'))")
+            }
         }
     }
 
-    /// The types of the shared text in the words of this database. Texts are ordered by their bytes and told apart
-    /// without regard to language, as SQLite does, whatever the locale of the server is.
+    /// The types of the shared text in the words of this database. Texts are ordered by their bytes
+    /// and told apart without regard to language, as SQLite does, whatever the locale of the server
+    /// is.
     pub(crate) fn schema_text(self, shared: &str) -> String {
         match self {
             Self::Sqlite => shared.to_owned(),

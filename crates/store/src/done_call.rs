@@ -1,5 +1,5 @@
-//! What calls with an idempotency key have made. It is written in the transaction that makes it, so that a call that is repeated
-//! after a crash finds it, although the first one was never answered.
+//! What calls with an idempotency key have made. It is written in the transaction that makes it, so
+//! that a call that is repeated after a crash finds it, although the first one was never answered.
 
 use kanat_model::Timestamp;
 
@@ -10,7 +10,11 @@ const GET: &str = "SELECT made FROM done_call WHERE call = $1 AND created_at >= 
 
 /// Returns the id of what the call has made at `since` or later.
 pub async fn made(db: &mut Db, call: &str, since: Timestamp) -> Result<Option<String>, Error> {
-    let row = sqlx::query(GET).bind(call).bind(since.as_millis()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(call)
+        .bind(since.as_millis())
+        .fetch_optional(db)
+        .await?;
     row.map(|row| row.text("made")).transpose()
 }
 
@@ -19,7 +23,12 @@ const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $
 
 /// Notes what the call has made, in the place of what it made before and is gone.
 pub async fn note(db: &mut Db, call: &str, made: &str, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(NOTE).bind(call).bind(made).bind(at.as_millis()).execute(db).await?;
+    sqlx::query(NOTE)
+        .bind(call)
+        .bind(made)
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -27,6 +36,9 @@ const FORGET_OLDER: &str = "DELETE FROM done_call WHERE created_at < $1";
 
 /// Forgets what was made before `at`, of all credentials.
 pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(FORGET_OLDER).bind(at.as_millis()).execute(db).await?;
+    sqlx::query(FORGET_OLDER)
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }

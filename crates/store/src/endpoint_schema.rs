@@ -37,10 +37,11 @@ fn read(row: &AnyRow) -> Result<EndpointSchema, Error> {
     })
 }
 
-const PUT: &str = "INSERT INTO endpoint_schema (instance_id, endpoint, accepted, seen, samples, first_seen_at, \
-    last_seen_at, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (instance_id, endpoint) DO UPDATE SET \
-    accepted = excluded.accepted, seen = excluded.seen, samples = excluded.samples, \
-    last_seen_at = excluded.last_seen_at, checked_at = excluded.checked_at";
+const PUT: &str = "INSERT INTO endpoint_schema (instance_id, endpoint, accepted, seen, samples, \
+                   first_seen_at, last_seen_at, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, \
+                   $8) ON CONFLICT (instance_id, endpoint) DO UPDATE SET accepted = \
+                   excluded.accepted, seen = excluded.seen, samples = excluded.samples, \
+                   last_seen_at = excluded.last_seen_at, checked_at = excluded.checked_at";
 
 /// Writes what is known of an endpoint.
 pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
@@ -58,27 +59,49 @@ pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, last_seen_at, checked_at \
-    FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2";
+const GET: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, \
+                   last_seen_at, checked_at FROM endpoint_schema WHERE instance_id = $1 AND \
+                   endpoint = $2";
 
 /// What is known of one endpoint.
-pub async fn get(db: &mut Db, instance: &InstanceId, endpoint: &str) -> Result<Option<EndpointSchema>, Error> {
-    let row = sqlx::query(GET).bind(instance.as_str()).bind(endpoint).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    instance: &InstanceId,
+    endpoint: &str,
+) -> Result<Option<EndpointSchema>, Error> {
+    let row = sqlx::query(GET)
+        .bind(instance.as_str())
+        .bind(endpoint)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM endpoint_schema WHERE instance_id = $1";
-const LIST: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, last_seen_at, checked_at \
-    FROM endpoint_schema WHERE instance_id = $1 ORDER BY endpoint LIMIT $2 OFFSET $3";
+const LIST: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, \
+                    last_seen_at, checked_at FROM endpoint_schema WHERE instance_id = $1 ORDER BY \
+                    endpoint LIMIT $2 OFFSET $3";
 
 /// The endpoints of an instance by name.
-pub async fn list(db: &mut Db, instance: &InstanceId, page: Page) -> Result<Paged<EndpointSchema>, Error> {
-    let total = sqlx::query(COUNT).bind(instance.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+pub async fn list(
+    db: &mut Db,
+    instance: &InstanceId,
+    page: Page,
+) -> Result<Paged<EndpointSchema>, Error> {
+    let total = sqlx::query(COUNT)
+        .bind(instance.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(instance.as_str())
         .bind(i64::from(page.limit))
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }

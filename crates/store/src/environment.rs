@@ -39,10 +39,12 @@ fn read(row: &AnyRow) -> Result<Environment, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO environment (id, account_id, name, is_default, generation, base_url, revision, \
-    created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const INSERT: &str = "INSERT INTO environment (id, account_id, name, is_default, generation, \
+                      base_url, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, \
+                      $7, $8, $9)";
 
-/// Errors when the account has an environment of that name. Whether another one has its base URL is the caller's to see.
+/// Errors when the account has an environment of that name. Whether another one has its base URL is
+/// the caller's to see.
 pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(environment.id.as_str())
@@ -60,26 +62,39 @@ pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error>
     Ok(())
 }
 
-const FIND: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
-    FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)";
+const FIND: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
+                    created_at, updated_at FROM environment WHERE account_id = $1 AND (id = $2 OR \
+                    name = $2)";
 
 /// The account's environment of that id or name.
-pub async fn find(db: &mut Db, account: &AccountId, id_or_name: &str) -> Result<Option<Environment>, Error> {
-    let row = sqlx::query(FIND).bind(account.as_str()).bind(id_or_name).fetch_optional(db).await?;
+pub async fn find(
+    db: &mut Db,
+    account: &AccountId,
+    id_or_name: &str,
+) -> Result<Option<Environment>, Error> {
+    let row = sqlx::query(FIND)
+        .bind(account.as_str())
+        .bind(id_or_name)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const DEFAULT: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
-    FROM environment WHERE account_id = $1 AND is_default = 1";
+const DEFAULT: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
+                       created_at, updated_at FROM environment WHERE account_id = $1 AND \
+                       is_default = 1";
 
 /// The environment of requests that name none.
 pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environment>, Error> {
-    let row = sqlx::query(DEFAULT).bind(account.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(DEFAULT)
+        .bind(account.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const ALL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
-    FROM environment ORDER BY id";
+const ALL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
+                   created_at, updated_at FROM environment ORDER BY id";
 
 /// The environments of all accounts, oldest first: what the control plane serves to nodes.
 pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
@@ -88,34 +103,57 @@ pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM environment WHERE account_id = $1";
-const LIST: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
-    FROM environment WHERE account_id = $1 ORDER BY id LIMIT $2 OFFSET $3";
+const LIST: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
+                    created_at, updated_at FROM environment WHERE account_id = $1 ORDER BY id \
+                    LIMIT $2 OFFSET $3";
 
 /// The account's environments, oldest first.
-pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<Environment>, Error> {
-    let total = sqlx::query(COUNT).bind(account.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+pub async fn list(
+    db: &mut Db,
+    account: &AccountId,
+    page: Page,
+) -> Result<Paged<Environment>, Error> {
+    let total = sqlx::query(COUNT)
+        .bind(account.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(account.as_str())
         .bind(i64::from(page.limit))
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const BY_BASE_URL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
-    FROM environment WHERE account_id = $1 AND base_url = $2";
+const BY_BASE_URL: &str = "SELECT id, account_id, name, is_default, generation, base_url, \
+                           revision, created_at, updated_at FROM environment WHERE account_id = \
+                           $1 AND base_url = $2";
 
 /// The account's environment that has this base URL.
-pub async fn by_base_url(db: &mut Db, account: &AccountId, base_url: &str) -> Result<Option<Environment>, Error> {
-    let row = sqlx::query(BY_BASE_URL).bind(account.as_str()).bind(base_url).fetch_optional(db).await?;
+pub async fn by_base_url(
+    db: &mut Db,
+    account: &AccountId,
+    base_url: &str,
+) -> Result<Option<Environment>, Error> {
+    let row = sqlx::query(BY_BASE_URL)
+        .bind(account.as_str())
+        .bind(base_url)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const UPDATE: &str =
-    "UPDATE environment SET name = $2, base_url = $3, revision = revision + 1, updated_at = $4 WHERE id = $1";
+const UPDATE: &str = "UPDATE environment SET name = $2, base_url = $3, revision = revision + 1, \
+                      updated_at = $4 WHERE id = $1";
 
-/// Writes name and base URL, as the next revision. Errors when another environment of the account has the name.
+/// Writes name and base URL, as the next revision. Errors when another environment of the account
+/// has the name.
 pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<(), Error> {
     sqlx::query(UPDATE)
         .bind(environment.id.as_str())
@@ -133,6 +171,9 @@ const LOCK: &str = "UPDATE environment SET generation = generation WHERE id = $1
 
 /// Makes other changes of the environment wait for the end of this transaction.
 pub async fn lock(db: &mut Db, environment: &EnvironmentId) -> Result<(), Error> {
-    sqlx::query(LOCK).bind(environment.as_str()).execute(db).await?;
+    sqlx::query(LOCK)
+        .bind(environment.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }

@@ -9,7 +9,10 @@ pub enum Error {
     /// The row was changed by someone else since it was read.
     #[error("{kind} {id:?} was changed meanwhile")]
     Changed { kind: &'static str, id: String },
-    #[error("the database has schema {found}, and this build knows schemas up to {known} only: use a newer build")]
+    #[error(
+        "the database has schema {found}, and this build knows schemas up to {known} only: use a \
+         newer build"
+    )]
     Newer { found: i64, known: i64 },
     #[error("{0:?} is no database address: give sqlite:<path> or postgres://...")]
     Address(String),
@@ -28,7 +31,10 @@ impl Error {
     /// Names a unique violation; every other error stays as it is.
     pub(crate) fn taken(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
         match &error {
-            sqlx::Error::Database(cause) if cause.is_unique_violation() => Self::Taken { kind, name: name.to_owned() },
+            sqlx::Error::Database(cause) if cause.is_unique_violation() => Self::Taken {
+                kind,
+                name: name.to_owned(),
+            },
             _ => Self::Database(error),
         }
     }
@@ -36,12 +42,18 @@ impl Error {
     /// Whether trying again later may help.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
-            // SQLite: BUSY, LOCKED, IOERR, FULL, CANTOPEN, with their extended codes in the upper bytes.
-            // PostgreSQL: serialization failures, deadlocks, connection trouble, no resources, shutdown, a standby.
+            Self::Database(
+                sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed,
+            ) => true,
+            // SQLite: BUSY, LOCKED, IOERR, FULL, CANTOPEN, with their extended codes in the upper
+            // bytes. PostgreSQL: serialization failures, deadlocks, connection trouble, no
+            // resources, shutdown, a standby.
             Self::Database(sqlx::Error::Database(cause)) => cause.code().is_some_and(|code| {
-                code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13 | 14) && code < 10_000)
-                    || ["40", "08", "53", "57", "25006"].iter().any(|class| code.len() == 5 && code.starts_with(class))
+                code.parse::<u32>()
+                    .is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13 | 14) && code < 10_000)
+                    || ["40", "08", "53", "57", "25006"]
+                        .iter()
+                        .any(|class| code.len() == 5 && code.starts_with(class))
             }),
             Self::Taken { .. }
             | Self::Changed { .. }

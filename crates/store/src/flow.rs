@@ -1,4 +1,5 @@
-//! Flows: the draft, where it stands, and its last deployed version. Deleted rows stay; nothing reads them as flows.
+//! Flows: the draft, where it stands, and its last deployed version. Deleted rows stay; nothing
+//! reads them as flows.
 
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
@@ -25,8 +26,8 @@ pub struct Flow {
     pub yaml_config: String,
     /// The draft as it was written, sealed; `None` when that is `yaml_config`.
     pub sealed_config: Option<Vec<u8>>,
-    /// Whether the definition differs from the deployed one; true before the first deploy. Found with each read, and not
-    /// written.
+    /// Whether the definition differs from the deployed one; true before the first deploy. Found
+    /// with each read, and not written.
     pub draft: bool,
     /// What changed in the draft, for its next version.
     pub change_summary: String,
@@ -54,7 +55,10 @@ fn read(row: &AnyRow) -> Result<Flow, Error> {
         environment_id: row.id("environment_id")?,
         name: row.text("name")?,
         description: row.text("description")?,
-        status: Status::parse(&status).ok_or(Error::Corrupt { column: "status", value: status })?,
+        status: Status::parse(&status).ok_or(Error::Corrupt {
+            column: "status",
+            value: status,
+        })?,
         version: row.whole("version")?,
         trigger_kind: row.text("trigger_kind")?,
         yaml_config: row.text("yaml_config")?,
@@ -68,9 +72,10 @@ fn read(row: &AnyRow) -> Result<Flow, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO flow (id, account_id, environment_id, name, description, status, version, \
-    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+const INSERT: &str = "INSERT INTO flow (id, account_id, environment_id, name, description, \
+                      status, version, trigger_kind, yaml_config, sealed_config, change_summary, \
+                      webhook_token, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, \
+                      $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 /// Errors when the environment has a flow of that name.
 pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
@@ -96,39 +101,60 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
-    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
-    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
-    END AS draft FROM flow \
-    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
+                   trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
+                   revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM flow_version \
+                   v WHERE v.flow_id = flow.id AND v.version = flow.version AND v.yaml_config = \
+                   flow.yaml_config AND (v.sealed_config = flow.sealed_config OR v.sealed_config \
+                   IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS \
+                   BIGINT) END AS draft FROM flow WHERE environment_id = $1 AND id = $2 AND \
+                   deleted_at IS NULL";
 
-pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Result<Option<Flow>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &FlowId,
+) -> Result<Option<Flow>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
-    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
-    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
-    END AS draft \
-    FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
+const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
+                    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
+                    revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM \
+                    flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version AND \
+                    v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config OR \
+                    v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS \
+                    BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow WHERE environment_id = \
+                    $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
 
 /// The environment's flow of that id or name.
-pub async fn find(db: &mut Db, environment: &EnvironmentId, id_or_name: &str) -> Result<Option<Flow>, Error> {
-    let row = sqlx::query(FIND).bind(environment.as_str()).bind(id_or_name).fetch_optional(db).await?;
+pub async fn find(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id_or_name: &str,
+) -> Result<Option<Flow>, Error> {
+    let row = sqlx::query(FIND)
+        .bind(environment.as_str())
+        .bind(id_or_name)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const PAUSED: &str =
-    "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND deleted_at IS NULL ORDER BY id";
+const PAUSED: &str = "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND \
+                      deleted_at IS NULL ORDER BY id";
 
 /// Reads the ids of the environment's paused flows, in their order.
 pub async fn paused(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<FlowId>, Error> {
-    let rows = sqlx::query(PAUSED).bind(environment.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(PAUSED)
+        .bind(environment.as_str())
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| row.id("id")).collect()
 }
 
@@ -136,24 +162,34 @@ const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND delet
 
 /// Whether there is such a flow, in whatever environment.
 pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
-    Ok(sqlx::query(EXISTS).bind(id.as_str()).fetch_one(db).await?.number("total")? > 0)
+    Ok(sqlx::query(EXISTS)
+        .bind(id.as_str())
+        .fetch_one(db)
+        .await?
+        .number("total")?
+        > 0)
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 \
-    OR description GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
-    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
-    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
-    END AS draft FROM flow \
-    WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) \
-    AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
-    ORDER BY id DESC LIMIT $4 OFFSET $5";
+const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at \
+                     IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR \
+                     description GLOB $3)";
+const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
+                    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
+                    revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM \
+                    flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version AND \
+                    v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config OR \
+                    v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS \
+                    BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow WHERE environment_id = \
+                    $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name \
+                    GLOB $3 OR description GLOB $3) ORDER BY id DESC LIMIT $4 OFFSET $5";
 
 /// The environment's flows, newest first.
-pub async fn list(db: &mut Db, environment: &EnvironmentId, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
+pub async fn list(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    filter: &Filter,
+    page: Page,
+) -> Result<Paged<Flow>, Error> {
     let status = filter.status.map_or("", Status::as_str);
     let pattern = search::pattern(db, &filter.search)?;
     let total = sqlx::query(search::statement(db, COUNT))
@@ -171,16 +207,20 @@ pub async fn list(db: &mut Db, environment: &EnvironmentId, filter: &Filter, pag
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const UPDATE: &str = "UPDATE flow SET name = $3, description = $4, status = $5, version = $6, trigger_kind = $7, \
-    yaml_config = $8, sealed_config = $12, change_summary = $9, webhook_token = $10, revision = revision + 1, \
-    updated_at = $11 \
-    WHERE id = $1 AND revision = $2 AND deleted_at IS NULL";
+const UPDATE: &str = "UPDATE flow SET name = $3, description = $4, status = $5, version = $6, \
+                      trigger_kind = $7, yaml_config = $8, sealed_config = $12, change_summary = \
+                      $9, webhook_token = $10, revision = revision + 1, updated_at = $11 WHERE id \
+                      = $1 AND revision = $2 AND deleted_at IS NULL";
 
-/// Writes what may change, as the next revision. Errors when the row is no longer at `flow.revision`, and when another
-/// flow of the environment has the name.
+/// Writes what may change, as the next revision. Errors when the row is no longer at
+/// `flow.revision`, and when another flow of the environment has the name.
 pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
     let done = sqlx::query(UPDATE)
         .bind(flow.id.as_str())
@@ -199,7 +239,10 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
         .await
         .map_err(|error| Error::taken(error, "flow", &flow.name))?;
     if done.rows_affected() == 0 {
-        return Err(Error::Changed { kind: "flow", id: flow.id.as_str().to_owned() });
+        return Err(Error::Changed {
+            kind: "flow",
+            id: flow.id.as_str().to_owned(),
+        });
     }
     flow.revision += 1;
     Ok(())
@@ -214,15 +257,26 @@ pub struct Unsealed {
     pub yaml_config: String,
 }
 
-const UNSEALED: &str = "SELECT flow_id, version, yaml_config FROM (\
-    SELECT id AS flow_id, CAST(0 AS BIGINT) AS version, yaml_config FROM flow WHERE sealed_config IS NULL \
-    UNION ALL SELECT flow_id, version, yaml_config FROM flow_version WHERE sealed_config IS NULL) unsealed \
-    WHERE flow_id > $1 OR flow_id = $1 AND version > $2 ORDER BY flow_id, version LIMIT $3";
+const UNSEALED: &str = "SELECT flow_id, version, yaml_config FROM (SELECT id AS flow_id, CAST(0 \
+                        AS BIGINT) AS version, yaml_config FROM flow WHERE sealed_config IS NULL \
+                        UNION ALL SELECT flow_id, version, yaml_config FROM flow_version WHERE \
+                        sealed_config IS NULL) unsealed WHERE flow_id > $1 OR flow_id = $1 AND \
+                        version > $2 ORDER BY flow_id, version LIMIT $3";
 
-/// Returns definitions of all accounts, of deleted flows too, in order of flow and version, after those of `after`.
-pub async fn unsealed(db: &mut Db, after: (&FlowId, i64), limit: u32) -> Result<Vec<Unsealed>, Error> {
+/// Returns definitions of all accounts, of deleted flows too, in order of flow and version, after
+/// those of `after`.
+pub async fn unsealed(
+    db: &mut Db,
+    after: (&FlowId, i64),
+    limit: u32,
+) -> Result<Vec<Unsealed>, Error> {
     let (flow, version) = after;
-    let rows = sqlx::query(UNSEALED).bind(flow.as_str()).bind(version).bind(i64::from(limit)).fetch_all(db).await?;
+    let rows = sqlx::query(UNSEALED)
+        .bind(flow.as_str())
+        .bind(version)
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
     let unsealed = |row: &AnyRow| {
         Ok(Unsealed {
             flow_id: row.id("flow_id")?,
@@ -238,9 +292,14 @@ const SEAL_DRAFT: &str = "UPDATE flow SET yaml_config = $4, sealed_config = $5 \
 const SEAL_VERSION: &str = "UPDATE flow_version SET yaml_config = $4, sealed_config = $5 \
     WHERE flow_id = $1 AND version = $2 AND yaml_config = $3 AND sealed_config IS NULL";
 
-/// Seals a definition, unless it was changed meanwhile. The flow's revision stays: nothing changes for those who read it.
+/// Seals a definition, unless it was changed meanwhile. The flow's revision stays: nothing changes
+/// for those who read it.
 pub async fn seal(db: &mut Db, plain: &Unsealed, masked: &str, sealed: &[u8]) -> Result<(), Error> {
-    let statement = if plain.version == 0 { SEAL_DRAFT } else { SEAL_VERSION };
+    let statement = if plain.version == 0 {
+        SEAL_DRAFT
+    } else {
+        SEAL_VERSION
+    };
     sqlx::query(statement)
         .bind(plain.flow_id.as_str())
         .bind(i64::from(plain.version))
@@ -256,8 +315,17 @@ const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 /// Whether there was such a flow.
-pub async fn delete(db: &mut Db, environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> Result<bool, Error> {
-    let done =
-        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+pub async fn delete(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &FlowId,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(DELETE)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

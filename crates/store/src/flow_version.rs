@@ -53,11 +53,15 @@ pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by FROM flow_version \
-    WHERE flow_id = $1 AND version = $2";
+const GET: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, \
+                   created_at, created_by FROM flow_version WHERE flow_id = $1 AND version = $2";
 
 pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
-    let row = sqlx::query(GET).bind(flow.as_str()).bind(i64::from(version)).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(flow.as_str())
+        .bind(i64::from(version))
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -69,14 +73,20 @@ pub struct Running {
     pub flow_name: String,
 }
 
-const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_config, v.change_summary, v.created_at, \
-    v.created_by, flow.environment_id AS environment_id, flow.name AS name FROM flow \
-    JOIN flow_version v ON v.flow_id = flow.id AND v.version = flow.version \
-    WHERE flow.deleted_at IS NULL AND flow.id > $1 AND v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
+const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_config, \
+                       v.change_summary, v.created_at, v.created_by, flow.environment_id AS \
+                       environment_id, flow.name AS name FROM flow JOIN flow_version v ON \
+                       v.flow_id = flow.id AND v.version = flow.version WHERE flow.deleted_at IS \
+                       NULL AND flow.id > $1 AND v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
 
-/// Returns deployed versions of all environments whose definition has `word` in it, in order of their flows' ids, after the
-/// flow `after`.
-pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Result<Vec<Running>, Error> {
+/// Returns deployed versions of all environments whose definition has `word` in it, in order of
+/// their flows' ids, after the flow `after`.
+pub async fn running(
+    db: &mut Db,
+    word: &str,
+    after: &FlowId,
+    limit: u32,
+) -> Result<Vec<Running>, Error> {
     let rows = sqlx::query(RUNNING)
         .bind(after.as_str())
         .bind(format!("%{word}%"))
@@ -84,23 +94,36 @@ pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Res
         .fetch_all(db)
         .await?;
     let running = |row: &AnyRow| {
-        Ok(Running { version: read(row)?, environment_id: row.id("environment_id")?, flow_name: row.text("name")? })
+        Ok(Running {
+            version: read(row)?,
+            environment_id: row.id("environment_id")?,
+            flow_name: row.text("name")?,
+        })
     };
     rows.iter().map(running).collect()
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
-const LIST: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by FROM flow_version \
-    WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET $3";
+const LIST: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, \
+                    created_at, created_by FROM flow_version WHERE flow_id = $1 ORDER BY version \
+                    DESC LIMIT $2 OFFSET $3";
 
 /// The flow's versions, newest first.
 pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<Paged<FlowVersion>, Error> {
-    let total = sqlx::query(COUNT).bind(flow.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+    let total = sqlx::query(COUNT)
+        .bind(flow.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
     let rows = sqlx::query(LIST)
         .bind(flow.as_str())
         .bind(i64::from(page.limit))
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }

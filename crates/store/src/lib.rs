@@ -1,5 +1,5 @@
-//! All SQL for configuration: one text for SQLite and PostgreSQL, one module a noun, one function a statement. What the
-//! rows mean is decided elsewhere; secrets come in and go out sealed.
+//! All SQL for configuration: one text for SQLite and PostgreSQL, one module a noun, one function a
+//! statement. What the rows mean is decided elsewhere; secrets come in and go out sealed.
 
 pub mod account;
 pub mod adapter;

@@ -1,4 +1,5 @@
-//! Lookup tables; their entries are in `lookup_table/entry.rs`. Deleted rows stay; nothing reads them as tables.
+//! Lookup tables; their entries are in `lookup_table/entry.rs`. Deleted rows stay; nothing reads
+//! them as tables.
 
 pub mod entry;
 
@@ -38,8 +39,9 @@ fn read(row: &AnyRow) -> Result<LookupTable, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO lookup_table (id, account_id, environment_id, name, description, version, \
-    entries_count, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const INSERT: &str = "INSERT INTO lookup_table (id, account_id, environment_id, name, \
+                      description, version, entries_count, created_at, updated_at) VALUES ($1, \
+                      $2, $3, $4, $5, $6, $7, $8, $9)";
 
 /// Errors when the environment has a table of that name.
 pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
@@ -59,20 +61,29 @@ pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, version, entries_count, created_at, \
-    updated_at FROM lookup_table WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, environment_id, name, description, version, \
+                   entries_count, created_at, updated_at FROM lookup_table WHERE environment_id = \
+                   $1 AND id = $2 AND deleted_at IS NULL";
 
-pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &LookupTableId) -> Result<Option<LookupTable>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &LookupTableId,
+) -> Result<Option<LookupTable>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR name GLOB $2 OR description GLOB $2)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, version, entries_count, created_at, \
-    updated_at FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR name GLOB $2 OR description GLOB $2) \
-    ORDER BY id DESC LIMIT $3 OFFSET $4";
+const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND \
+                     deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2)";
+const LIST: &str = "SELECT id, account_id, environment_id, name, description, version, \
+                    entries_count, created_at, updated_at FROM lookup_table WHERE environment_id \
+                    = $1 AND deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB \
+                    $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
 
 /// The environment's tables, newest first; `search` is looked for in name and description.
 pub async fn list(
@@ -95,17 +106,31 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, entries_count = $3 \
-    WHERE id = $1 AND deleted_at IS NULL RETURNING id, account_id, environment_id, name, description, version, \
-    entries_count, created_at, updated_at";
+const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, \
+                        entries_count = $3 WHERE id = $1 AND deleted_at IS NULL RETURNING id, \
+                        account_id, environment_id, name, description, version, entries_count, \
+                        created_at, updated_at";
 
 /// Counts a modification after which it has so many entries, and gives the table as it now is.
-pub async fn modified(db: &mut Db, id: &LookupTableId, entries: u32, at: Timestamp) -> Result<LookupTable, Error> {
-    let row =
-        sqlx::query(MODIFIED).bind(id.as_str()).bind(at.as_millis()).bind(i64::from(entries)).fetch_one(db).await?;
+pub async fn modified(
+    db: &mut Db,
+    id: &LookupTableId,
+    entries: u32,
+    at: Timestamp,
+) -> Result<LookupTable, Error> {
+    let row = sqlx::query(MODIFIED)
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .bind(i64::from(entries))
+        .fetch_one(db)
+        .await?;
     read(&row)
 }
 
@@ -119,7 +144,11 @@ pub async fn delete(
     id: &LookupTableId,
     at: Timestamp,
 ) -> Result<bool, Error> {
-    let done =
-        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+    let done = sqlx::query(DELETE)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

@@ -1,4 +1,5 @@
-//! Forward-only migrations, run at open in one transaction. A landed file is never edited; a newer schema is refused.
+//! Forward-only migrations, run at open in one transaction. A landed file is never edited; a newer
+//! schema is refused.
 
 use crate::dialect::Dialect;
 use crate::{Db, Error, meta};
@@ -22,7 +23,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0015_control_plane_key.sql"),
 ];
 
-const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
+const CREATE: &str =
+    "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 const CURRENT: &str = "SELECT COALESCE(MAX(version), 0) AS version FROM schema_version";
 const RECORD: &str = "INSERT INTO schema_version (version) VALUES ($1)";
 
@@ -42,19 +44,36 @@ async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<(),
     if found > known {
         return Err(Error::Newer { found, known });
     }
-    for (version, text) in (1..).zip(migrations).skip_while(|(version, _)| *version <= found) {
+    for (version, text) in (1..)
+        .zip(migrations)
+        .skip_while(|(version, _)| *version <= found)
+    {
         for statement in statements(&dialect.schema_text(text)) {
-            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *db).await?;
+            sqlx::query(sqlx::AssertSqlSafe(statement))
+                .execute(&mut *db)
+                .await?;
         }
-        sqlx::query(RECORD).bind::<i64>(version).execute(&mut *db).await?;
+        sqlx::query(RECORD)
+            .bind::<i64>(version)
+            .execute(&mut *db)
+            .await?;
     }
     Ok(())
 }
 
-/// Migrations hold no `;` but at the end of a statement and in comments, which have lines of their own.
+/// Migrations hold no `;` but at the end of a statement and in comments, which have lines of their
+/// own.
 fn statements(text: &str) -> Vec<String> {
-    let bare: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
-    bare.join("\n").split(';').map(str::trim).filter(|s| !s.is_empty()).map(str::to_owned).collect()
+    let bare: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect();
+    bare.join("\n")
+        .split(';')
+        .map(str::trim)
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -69,16 +88,27 @@ mod tests {
     async fn refuses_a_newer_schema(address: &str) {
         let store = Store::open(address).await.unwrap();
         let mut tx = store.begin().await.unwrap();
-        sqlx::query(RECORD).bind(99_i64).execute(&mut *tx).await.unwrap();
+        sqlx::query(RECORD)
+            .bind(99_i64)
+            .execute(&mut *tx)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         store.close().await;
-        assert!(matches!(Store::open(address).await.err(), Some(Error::Newer { found: 99, .. })));
+        assert!(matches!(
+            Store::open(address).await.err(),
+            Some(Error::Newer { found: 99, .. })
+        ));
     }
 
     #[tokio::test]
     async fn refuses_a_file_that_is_newer() {
         let folder = tempfile::tempdir().unwrap();
-        refuses_a_newer_schema(&format!("sqlite:{}", folder.path().join("kanat.db").display())).await;
+        refuses_a_newer_schema(&format!(
+            "sqlite:{}",
+            folder.path().join("kanat.db").display()
+        ))
+        .await;
     }
 
     #[tokio::test]
@@ -120,7 +150,10 @@ mod tests {
         meta::ensure_epoch(&mut tx).await.unwrap();
         let epoch = meta::epoch(&mut tx).await.unwrap();
         for statement in statements(OF_BEFORE) {
-            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await.unwrap();
+            sqlx::query(sqlx::AssertSqlSafe(statement))
+                .execute(&mut *tx)
+                .await
+                .unwrap();
         }
         tx.commit().await.unwrap();
         store.close().await;
@@ -129,20 +162,44 @@ mod tests {
         let mut tx = store.begin().await.unwrap();
         assert_eq!(meta::epoch(&mut tx).await.unwrap(), epoch);
         let account = AccountId::new("acc_1");
-        let found = environment::default(&mut tx, &account).await.unwrap().unwrap();
-        assert_eq!(
-            (found.name.as_str(), found.generation, found.base_url, found.revision),
-            ("development", 7, None, 1)
-        );
-        assert_eq!((found.created_at.as_millis(), found.updated_at.as_millis()), (2, 2));
-        let orders = flow::find(&mut tx, &found.id, "orders").await.unwrap().unwrap();
-        assert_eq!((orders.id.as_str(), orders.version, orders.yaml_config.as_str()), ("flw_1", 1, "flow: orders"));
+        let found = environment::default(&mut tx, &account)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.name.as_str(), "development");
+        assert_eq!(found.generation, 7);
+        assert_eq!(found.base_url, None);
+        assert_eq!(found.revision, 1);
+        assert_eq!(found.created_at.as_millis(), 2);
+        assert_eq!(found.updated_at.as_millis(), 2);
+        let orders = flow::find(&mut tx, &found.id, "orders")
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(orders.id.as_str(), "flw_1");
+        assert_eq!(orders.version, 1);
+        assert_eq!(orders.yaml_config.as_str(), "flow: orders");
         let select = "SELECT payload FROM batch_record WHERE job_id = 'bat_1'";
-        let records: Vec<String> = sqlx::query_scalar(select).fetch_all(&mut *tx).await.unwrap();
+        let records: Vec<String> = sqlx::query_scalar(select)
+            .fetch_all(&mut *tx)
+            .await
+            .unwrap();
         assert_eq!(records, [r#"{"n":1}"#]);
-        let page = Page { limit: 10, offset: 0 };
-        assert_eq!(published_api::list(&mut tx, &found.id, "", page).await.unwrap().total, 0);
-        let newest: i64 = sqlx::query_scalar(CURRENT).fetch_one(&mut *tx).await.unwrap();
+        let page = Page {
+            limit: 10,
+            offset: 0,
+        };
+        assert_eq!(
+            published_api::list(&mut tx, &found.id, "", page)
+                .await
+                .unwrap()
+                .total,
+            0
+        );
+        let newest: i64 = sqlx::query_scalar(CURRENT)
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap();
         assert_eq!(usize::try_from(newest).unwrap(), MIGRATIONS.len());
     }
 
@@ -167,14 +224,21 @@ mod tests {
             meta::set(&mut tx, name, "x").await.unwrap();
         }
         let select = "SELECT name FROM meta WHERE value = 'x' ORDER BY name";
-        let names: Vec<String> = sqlx::query_scalar(select).fetch_all(&mut *tx).await.unwrap();
+        let names: Vec<String> = sqlx::query_scalar(select)
+            .fetch_all(&mut *tx)
+            .await
+            .unwrap();
         assert_eq!(names, ["B", "a", "b", "ä"]);
     }
 
     #[test]
     fn the_shared_types_become_those_of_postgresql() {
         let text = Dialect::Postgres.schema_text(MIGRATIONS[0]);
-        assert!(statements(&text).iter().all(|statement| !statement.contains("BLOB")));
+        assert!(
+            statements(&text)
+                .iter()
+                .all(|statement| !statement.contains("BLOB"))
+        );
         assert!(text.contains("sha256         BYTEA"));
         assert!(text.contains("id         TEXT COLLATE \"C\"   NOT NULL PRIMARY KEY"));
     }

@@ -1,5 +1,5 @@
-//! The names that an environment has for definitions to name, in one statement: deploys wait for each other while they are
-//! read.
+//! The names that an environment has for definitions to name, in one statement: deploys wait for
+//! each other while they are read.
 
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
 
@@ -23,13 +23,24 @@ const OF: &str = "SELECT 'instance' AS kind, id, name, catalog_id FROM connector
 
 /// All of the environment, with their names, in no order.
 pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<(String, Named)>, Error> {
-    let rows = sqlx::query(OF).bind(environment.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(OF)
+        .bind(environment.as_str())
+        .fetch_all(db)
+        .await?;
     let named = rows.iter().map(|row| {
         let named = match row.text("kind")?.as_str() {
-            "instance" => Named::Instance { id: row.id("id")?, catalog_id: row.text("catalog_id")? },
+            "instance" => Named::Instance {
+                id: row.id("id")?,
+                catalog_id: row.text("catalog_id")?,
+            },
             "table" => Named::Table(row.id("id")?),
             "adapter" => Named::Adapter(row.id("id")?),
-            other => return Err(Error::Corrupt { column: "kind", value: other.to_owned() }),
+            other => {
+                return Err(Error::Corrupt {
+                    column: "kind",
+                    value: other.to_owned(),
+                });
+            }
         };
         Ok((row.text("name")?, named))
     });

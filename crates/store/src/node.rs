@@ -1,5 +1,5 @@
-//! Data-plane nodes as they were last seen: so that one that is away is still listed, and so that one control plane knows
-//! of the nodes of the others.
+//! Data-plane nodes as they were last seen: so that one that is away is still listed, and so that
+//! one control plane knows of the nodes of the others.
 
 pub mod environment;
 
@@ -54,16 +54,19 @@ const ALL_ENVIRONMENTS: &str = "all";
 /// What it holds of a node that named those that it serves, which have rows of their own.
 const NAMED_ENVIRONMENTS: &str = "[]";
 
-// The columns `epoch`, `generation` and `set_hash` are those of builds that wrote no `node_environment`.
-const UPSERT: &str = "INSERT INTO node (id, boot_id, address, build, control_plane, status, in_flight, environments, \
-    epoch, generation, set_hash, first_seen_at, last_seen_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $9, '', 0, '', $8, $8) ON CONFLICT (id) DO UPDATE SET \
-    boot_id = excluded.boot_id, address = excluded.address, build = excluded.build, \
-    control_plane = excluded.control_plane, status = excluded.status, in_flight = excluded.in_flight, \
-    environments = excluded.environments, last_seen_at = excluded.last_seen_at WHERE node.last_seen_at <= excluded.last_seen_at";
+// The columns `epoch`, `generation` and `set_hash` are those of builds that wrote no
+// `node_environment`.
+const UPSERT: &str = "INSERT INTO node (id, boot_id, address, build, control_plane, status, \
+                      in_flight, environments, epoch, generation, set_hash, first_seen_at, \
+                      last_seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $9, '', 0, '', $8, $8) ON \
+                      CONFLICT (id) DO UPDATE SET boot_id = excluded.boot_id, address = \
+                      excluded.address, build = excluded.build, control_plane = \
+                      excluded.control_plane, status = excluded.status, in_flight = \
+                      excluded.in_flight, environments = excluded.environments, last_seen_at = \
+                      excluded.last_seen_at WHERE node.last_seen_at <= excluded.last_seen_at";
 
-/// Writes down how the node was last seen, without its environments; `false` when somebody has seen it later, whose word
-/// stands.
+/// Writes down how the node was last seen, without its environments; `false` when somebody has seen
+/// it later, whose word stands.
 pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool, Error> {
     let written = sqlx::query(UPSERT)
         .bind(node.id.as_str())
@@ -74,15 +77,18 @@ pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool, Error> {
         .bind(node.status.as_str())
         .bind(i64::from(node.in_flight))
         .bind(node.last_seen_at.as_millis())
-        .bind(if node.serves_all { ALL_ENVIRONMENTS } else { NAMED_ENVIRONMENTS })
+        .bind(if node.serves_all {
+            ALL_ENVIRONMENTS
+        } else {
+            NAMED_ENVIRONMENTS
+        })
         .execute(db)
         .await?;
     Ok(written.rows_affected() > 0)
 }
 
-const ALL: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, environments, \
-    last_seen_at FROM node \
-    ORDER BY last_seen_at DESC, id";
+const ALL: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, \
+                   environments, last_seen_at FROM node ORDER BY last_seen_at DESC, id";
 
 /// All nodes, those seen last first.
 pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
@@ -90,13 +96,17 @@ pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
     with_environments(rows, environment::all(db).await?)
 }
 
-const ELSEWHERE: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, environments, \
-    last_seen_at FROM node \
-    WHERE control_plane <> '' AND control_plane <> $1 AND last_seen_at > $2 ORDER BY id";
+const ELSEWHERE: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, \
+                         environments, last_seen_at FROM node WHERE control_plane <> '' AND \
+                         control_plane <> $1 AND last_seen_at > $2 ORDER BY id";
 
 /// Nodes connected to other control planes than `own`, seen after `since`.
 pub async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Vec<Node>, Error> {
-    let rows = sqlx::query(ELSEWHERE).bind(own.as_str()).bind(since.as_millis()).fetch_all(&mut *db).await?;
+    let rows = sqlx::query(ELSEWHERE)
+        .bind(own.as_str())
+        .bind(since.as_millis())
+        .fetch_all(&mut *db)
+        .await?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -108,10 +118,17 @@ const DELETE_UNSEEN: &str = "DELETE FROM node WHERE last_seen_at < $1";
 /// Forgets nodes that were not seen since `before`, and says how many.
 pub async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<u64, Error> {
     environment::delete_unseen(db, before).await?;
-    Ok(sqlx::query(DELETE_UNSEEN).bind(before.as_millis()).execute(db).await?.rows_affected())
+    Ok(sqlx::query(DELETE_UNSEEN)
+        .bind(before.as_millis())
+        .execute(db)
+        .await?
+        .rows_affected())
 }
 
-fn with_environments(rows: Vec<AnyRow>, environments: Vec<(NodeId, Running)>) -> Result<Vec<Node>, Error> {
+fn with_environments(
+    rows: Vec<AnyRow>,
+    environments: Vec<(NodeId, Running)>,
+) -> Result<Vec<Node>, Error> {
     let mut by_node: HashMap<NodeId, Vec<Running>> = HashMap::new();
     for (node, running) in environments {
         by_node.entry(node).or_default().push(running);

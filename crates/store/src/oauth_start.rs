@@ -1,5 +1,5 @@
-//! People who were sent to a provider for their consent and are not back yet; verifiers are sealed. A row is found by the
-//! hash of its state and taken once.
+//! People who were sent to a provider for their consent and are not back yet; verifiers are sealed.
+//! A row is found by the hash of its state and taken once.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
@@ -19,8 +19,9 @@ pub struct OauthStart {
     pub expires_at: Timestamp,
 }
 
-const INSERT: &str = "INSERT INTO oauth_start (state_sha256, account_id, environment_id, instance_id, redirect_uri, \
-    verifier, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+const INSERT: &str = "INSERT INTO oauth_start (state_sha256, account_id, environment_id, \
+                      instance_id, redirect_uri, verifier, expires_at) VALUES ($1, $2, $3, $4, \
+                      $5, $6, $7)";
 
 pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -36,12 +37,21 @@ pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
     Ok(())
 }
 
-const TAKE: &str = "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING state_sha256, \
-    account_id, environment_id, instance_id, redirect_uri, verifier, expires_at";
+const TAKE: &str = "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING \
+                    state_sha256, account_id, environment_id, instance_id, redirect_uri, \
+                    verifier, expires_at";
 
 /// Takes the row out: nobody else gets it. None when there is none that has not expired.
-pub async fn take(db: &mut Db, state_sha256: &[u8; 32], now: Timestamp) -> Result<Option<OauthStart>, Error> {
-    let row = sqlx::query(TAKE).bind(state_sha256.as_slice()).bind(now.as_millis()).fetch_optional(db).await?;
+pub async fn take(
+    db: &mut Db,
+    state_sha256: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<OauthStart>, Error> {
+    let row = sqlx::query(TAKE)
+        .bind(state_sha256.as_slice())
+        .bind(now.as_millis())
+        .fetch_optional(db)
+        .await?;
     row.map(|row| {
         Ok(OauthStart {
             state_sha256: row.hash("state_sha256")?,
@@ -59,7 +69,10 @@ pub async fn take(db: &mut Db, state_sha256: &[u8; 32], now: Timestamp) -> Resul
 const DELETE_EXPIRED: &str = "DELETE FROM oauth_start WHERE expires_at <= $1";
 
 pub async fn delete_expired(db: &mut Db, now: Timestamp) -> Result<(), Error> {
-    sqlx::query(DELETE_EXPIRED).bind(now.as_millis()).execute(db).await?;
+    sqlx::query(DELETE_EXPIRED)
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -67,6 +80,9 @@ const DELETE_OF: &str = "DELETE FROM oauth_start WHERE instance_id = $1";
 
 /// Ends all that was started for an instance.
 pub async fn delete_of(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
-    sqlx::query(DELETE_OF).bind(instance.as_str()).execute(db).await?;
+    sqlx::query(DELETE_OF)
+        .bind(instance.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }

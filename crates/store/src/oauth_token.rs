@@ -1,5 +1,5 @@
-//! What the OAuth2 clients of connector instances hold; tokens are sealed. Who asks a provider for new ones holds a lease
-//! meanwhile, and what is written of the outcome is fenced by it.
+//! What the OAuth2 clients of connector instances hold; tokens are sealed. Who asks a provider for
+//! new ones holds a lease meanwhile, and what is written of the outcome is fenced by it.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, InstanceId};
@@ -42,11 +42,12 @@ fn read(row: &AnyRow) -> Result<OauthToken, Error> {
     })
 }
 
-const PUT: &str = "INSERT INTO oauth_token (instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
-    refused, lease_holder, lease_until, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, '', 0, $8) \
-    ON CONFLICT (instance_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at, \
-    refresh_at = excluded.refresh_at, failures = excluded.failures, refused = excluded.refused, lease_holder = '', \
-    lease_until = 0, updated_at = excluded.updated_at";
+const PUT: &str = "INSERT INTO oauth_token (instance_id, environment_id, tokens, expires_at, \
+                   refresh_at, failures, refused, lease_holder, lease_until, updated_at) VALUES \
+                   ($1, $2, $3, $4, $5, $6, $7, '', 0, $8) ON CONFLICT (instance_id) DO UPDATE \
+                   SET tokens = excluded.tokens, expires_at = excluded.expires_at, refresh_at = \
+                   excluded.refresh_at, failures = excluded.failures, refused = excluded.refused, \
+                   lease_holder = '', lease_until = 0, updated_at = excluded.updated_at";
 
 /// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
 pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), Error> {
@@ -64,33 +65,47 @@ pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, environment_id, tokens, expires_at, refresh_at, failures, refused \
-    FROM oauth_token WHERE instance_id = $1";
+const GET: &str = "SELECT instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
+                   refused FROM oauth_token WHERE instance_id = $1";
 
 /// What an instance holds.
 pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken>, Error> {
-    let row = sqlx::query(GET).bind(instance.as_str()).fetch_optional(db).await?;
+    let row = sqlx::query(GET)
+        .bind(instance.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Of those that somebody asks for the end of the first lease counts.
-const FIRST: &str = "SELECT min(due) AS due FROM (SELECT refresh_at AS due FROM (SELECT refresh_at FROM oauth_token \
-    WHERE refresh_at IS NOT NULL AND lease_until <= $1 ORDER BY refresh_at LIMIT 1) AS free \
-    UNION ALL SELECT min(lease_until) FROM oauth_token WHERE refresh_at <= $1 AND lease_until > $1) AS first";
+const FIRST: &str = "SELECT min(due) AS due FROM (SELECT refresh_at AS due FROM (SELECT \
+                     refresh_at FROM oauth_token WHERE refresh_at IS NOT NULL AND lease_until <= \
+                     $1 ORDER BY refresh_at LIMIT 1) AS free UNION ALL SELECT min(lease_until) \
+                     FROM oauth_token WHERE refresh_at <= $1 AND lease_until > $1) AS first";
 
 /// When the first new tokens are due that nobody asks for by then; it may be long ago.
 pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    sqlx::query(FIRST).bind(now.as_millis()).fetch_one(db).await?.optional_time("due")
+    sqlx::query(FIRST)
+        .bind(now.as_millis())
+        .fetch_one(db)
+        .await?
+        .optional_time("due")
 }
 
 // The outer conditions are looked at again where another transaction was first.
-const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id = (SELECT instance_id \
-    FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 ORDER BY refresh_at, instance_id LIMIT 1) \
-    AND refresh_at <= $3 AND lease_until <= $3 RETURNING instance_id, environment_id, tokens, expires_at, refresh_at, \
-    failures, refused";
+const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id \
+                     = (SELECT instance_id FROM oauth_token WHERE refresh_at <= $3 AND \
+                     lease_until <= $3 ORDER BY refresh_at, instance_id LIMIT 1) AND refresh_at \
+                     <= $3 AND lease_until <= $3 RETURNING instance_id, environment_id, tokens, \
+                     expires_at, refresh_at, failures, refused";
 
-/// Takes the lease of one whose new tokens are due and that nobody has; none when there is none, or when somebody was faster.
-pub async fn claim(db: &mut Db, lease: Lease<'_>, now: Timestamp) -> Result<Option<OauthToken>, Error> {
+/// Takes the lease of one whose new tokens are due and that nobody has; none when there is none, or
+/// when somebody was faster.
+pub async fn claim(
+    db: &mut Db,
+    lease: Lease<'_>,
+    now: Timestamp,
+) -> Result<Option<OauthToken>, Error> {
     let row = sqlx::query(CLAIM)
         .bind(lease.holder)
         .bind(lease.until.as_millis())
@@ -100,21 +115,39 @@ pub async fn claim(db: &mut Db, lease: Lease<'_>, now: Timestamp) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
-const EXPEDITE: &str = "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens = $2 AND refused = '' \
-    AND failures = 0 AND (refresh_at IS NULL OR refresh_at > $3)";
+const EXPEDITE: &str = "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens \
+                        = $2 AND refused = '' AND failures = 0 AND (refresh_at IS NULL OR \
+                        refresh_at > $3)";
 
-/// Makes new tokens due at once, as long as `tokens`, sealed, are what the instance holds and asking for others has not
-/// failed; `false` when that is not so, or they are due.
-pub async fn expedite(db: &mut Db, instance: &InstanceId, tokens: &[u8], now: Timestamp) -> Result<bool, Error> {
-    let done = sqlx::query(EXPEDITE).bind(instance.as_str()).bind(tokens).bind(now.as_millis()).execute(db).await?;
+/// Makes new tokens due at once, as long as `tokens`, sealed, are what the instance holds and
+/// asking for others has not failed; `false` when that is not so, or they are due.
+pub async fn expedite(
+    db: &mut Db,
+    instance: &InstanceId,
+    tokens: &[u8],
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let done = sqlx::query(EXPEDITE)
+        .bind(instance.as_str())
+        .bind(tokens)
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }
 
-const SETTLE: &str = "UPDATE oauth_token SET tokens = $3, expires_at = $4, refresh_at = $5, failures = $6, refused = $7, \
-    lease_holder = '', lease_until = 0, updated_at = $8 WHERE instance_id = $1 AND lease_holder = $2";
+const SETTLE: &str = "UPDATE oauth_token SET tokens = $3, expires_at = $4, refresh_at = $5, \
+                      failures = $6, refused = $7, lease_holder = '', lease_until = 0, updated_at \
+                      = $8 WHERE instance_id = $1 AND lease_holder = $2";
 
-/// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and nothing is written.
-pub async fn settle(db: &mut Db, holder: &str, token: &OauthToken, now: Timestamp) -> Result<bool, Error> {
+/// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and
+/// nothing is written.
+pub async fn settle(
+    db: &mut Db,
+    holder: &str,
+    token: &OauthToken,
+    now: Timestamp,
+) -> Result<bool, Error> {
     let done = sqlx::query(SETTLE)
         .bind(token.instance_id.as_str())
         .bind(holder)
@@ -132,6 +165,9 @@ pub async fn settle(db: &mut Db, holder: &str, token: &OauthToken, now: Timestam
 const DELETE: &str = "DELETE FROM oauth_token WHERE instance_id = $1";
 
 pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
-    sqlx::query(DELETE).bind(instance.as_str()).execute(db).await?;
+    sqlx::query(DELETE)
+        .bind(instance.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }

@@ -1,13 +1,22 @@
-//! Work that comes due again and again, and is done by one process of several: the first to take up a due time does it.
+//! Work that comes due again and again, and is done by one process of several: the first to take up
+//! a due time does it.
 
 use kanat_model::Timestamp;
 
 use crate::{Db, Error};
 
-const TAKE: &str = "INSERT INTO periodic_task (name, taken_for) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET \
-    taken_for = excluded.taken_for WHERE periodic_task.taken_for < excluded.taken_for";
+const TAKE: &str = "INSERT INTO periodic_task (name, taken_for) VALUES ($1, $2) ON CONFLICT \
+                    (name) DO UPDATE SET taken_for = excluded.taken_for WHERE \
+                    periodic_task.taken_for < excluded.taken_for";
 
-/// Takes up the task for a due time; `false` when somebody has taken it up for that time or a later one.
+/// Takes up the task for a due time; `false` when somebody has taken it up for that time or a later
+/// one.
 pub async fn take(db: &mut Db, name: &str, due: Timestamp) -> Result<bool, Error> {
-    Ok(sqlx::query(TAKE).bind(name).bind(due.as_millis()).execute(db).await?.rows_affected() > 0)
+    Ok(sqlx::query(TAKE)
+        .bind(name)
+        .bind(due.as_millis())
+        .execute(db)
+        .await?
+        .rows_affected()
+        > 0)
 }

@@ -1,5 +1,6 @@
-//! What the nodes of an environment run: one row a resource, its body sealed, under the generation that changed it. A
-//! removed resource leaves its row behind, so that a node which was away learns of it.
+//! What the nodes of an environment run: one row a resource, its body sealed, under the generation
+//! that changed it. A removed resource leaves its row behind, so that a node which was away learns
+//! of it.
 
 pub mod revision;
 
@@ -43,10 +44,10 @@ fn read(row: &AnyRow) -> Result<Published, Error> {
     })
 }
 
-const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, removed) \
-    VALUES ($1, $2, $3, $4, $5, $6) \
-    ON CONFLICT (environment_id, resource_id) DO UPDATE SET \
-    hash = excluded.hash, sealed = excluded.sealed, generation = excluded.generation, removed = excluded.removed";
+const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, \
+                   removed) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (environment_id, \
+                   resource_id) DO UPDATE SET hash = excluded.hash, sealed = excluded.sealed, \
+                   generation = excluded.generation, removed = excluded.removed";
 
 async fn write(db: &mut Db, environment: &EnvironmentId, row: &Published) -> Result<(), Error> {
     sqlx::query(PUT)
@@ -79,11 +80,16 @@ pub async fn put(
     hash: [u8; 32],
     sealed: Vec<u8>,
 ) -> Result<u64, Error> {
-    let resource = Resource { id: resource_id.to_owned(), hash, sealed };
+    let resource = Resource {
+        id: resource_id.to_owned(),
+        hash,
+        sealed,
+    };
     put_together(db, environment, &resource, &[]).await
 }
 
-/// Adds or replaces resources, each once, and gives the environment's next generation, which brings all of them.
+/// Adds or replaces resources, each once, and gives the environment's next generation, which brings
+/// all of them.
 pub async fn put_together(
     db: &mut Db,
     environment: &EnvironmentId,
@@ -95,7 +101,11 @@ pub async fn put_together(
 }
 
 /// Removes a resource, and gives the environment's next generation.
-pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64, Error> {
+pub async fn remove(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    resource_id: &str,
+) -> Result<u64, Error> {
     together(db, environment, Step::Remove(resource_id), &[]).await
 }
 
@@ -107,7 +117,8 @@ pub enum Step<'a> {
     Remove(&'a str),
 }
 
-/// Takes several steps, each about another resource, and gives the environment's next generation, which brings all of them.
+/// Takes several steps, each about another resource, and gives the environment's next generation,
+/// which brings all of them.
 pub async fn together(
     db: &mut Db,
     environment: &EnvironmentId,
@@ -133,12 +144,26 @@ impl Step<'_> {
     fn row(&self, generation: u64) -> Published {
         match self {
             Self::Put(Resource { id, hash, sealed }) => {
-                let (resource_id, hash, sealed) = (id.clone(), *hash, sealed.clone());
-                Published { resource_id, hash, sealed, generation, removed: false }
+                let resource_id = id.clone();
+                let hash = *hash;
+                let sealed = sealed.clone();
+                Published {
+                    resource_id,
+                    hash,
+                    sealed,
+                    generation,
+                    removed: false,
+                }
             }
             Self::Remove(id) => {
                 let resource_id = (*id).to_owned();
-                Published { resource_id, hash: [0; 32], sealed: Vec::new(), generation, removed: true }
+                Published {
+                    resource_id,
+                    hash: [0; 32],
+                    sealed: Vec::new(),
+                    generation,
+                    removed: true,
+                }
             }
         }
     }
@@ -148,29 +173,55 @@ const GET: &str = "SELECT resource_id, hash, sealed, generation, removed FROM pu
     WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
 
 /// One resource, unless it was removed.
-pub async fn get(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<Option<Published>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(resource_id).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    resource_id: &str,
+) -> Result<Option<Published>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(resource_id)
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
 const ALL: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
     WHERE environment_id = $1 AND removed = 0 ORDER BY resource_id";
 
-/// Everything that the environment runs; `None` when there is no such environment. Read it in a transaction.
+/// Everything that the environment runs; `None` when there is no such environment. Read it in a
+/// transaction.
 pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>, Error> {
-    let Some(revision) = revision::of(db, environment).await? else { return Ok(None) };
+    let Some(revision) = revision::of(db, environment).await? else {
+        return Ok(None);
+    };
     let epoch = meta::epoch(db).await?;
-    let rows = sqlx::query(ALL).bind(environment.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(ALL)
+        .bind(environment.as_str())
+        .fetch_all(db)
+        .await?;
     let resources = rows.iter().map(read).collect::<Result<_, _>>()?;
-    Ok(Some(Snapshot { epoch, revision, resources }))
+    Ok(Some(Snapshot {
+        epoch,
+        revision,
+        resources,
+    }))
 }
 
 const SINCE: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
     WHERE environment_id = $1 AND generation > $2 ORDER BY generation";
 
 /// What changed after `generation`, removed resources included, in the order of the changes.
-pub async fn since(db: &mut Db, environment: &EnvironmentId, generation: u64) -> Result<Vec<Published>, Error> {
+pub async fn since(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    generation: u64,
+) -> Result<Vec<Published>, Error> {
     let generation = i64::try_from(generation).unwrap_or(i64::MAX);
-    let rows = sqlx::query(SINCE).bind(environment.as_str()).bind(generation).fetch_all(db).await?;
+    let rows = sqlx::query(SINCE)
+        .bind(environment.as_str())
+        .bind(generation)
+        .fetch_all(db)
+        .await?;
     rows.iter().map(read).collect()
 }

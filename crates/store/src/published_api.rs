@@ -1,5 +1,5 @@
-//! Published APIs; their versions are in `published_api/version.rs`, what their answers name in `published_api/uses.rs`.
-//! Deleted rows stay; nothing reads them as APIs.
+//! Published APIs; their versions are in `published_api/version.rs`, what their answers name in
+//! `published_api/uses.rs`. Deleted rows stay; nothing reads them as APIs.
 
 pub mod uses;
 pub mod version;
@@ -42,9 +42,16 @@ pub struct PublishedApi {
 }
 
 fn read(row: &AnyRow) -> Result<PublishedApi, Error> {
-    fn known<T>(row: &AnyRow, column: &'static str, parse: fn(&str) -> Option<T>) -> Result<T, Error> {
+    fn known<T>(
+        row: &AnyRow,
+        column: &'static str,
+        parse: fn(&str) -> Option<T>,
+    ) -> Result<T, Error> {
         let text = row.text(column)?;
-        parse(&text).ok_or(Error::Corrupt { column, value: text })
+        parse(&text).ok_or(Error::Corrupt {
+            column,
+            value: text,
+        })
     }
     Ok(PublishedApi {
         id: row.id("id")?,
@@ -69,21 +76,32 @@ fn read(row: &AnyRow) -> Result<PublishedApi, Error> {
 }
 
 fn settings<T: DeserializeOwned>(row: &AnyRow, column: &'static str) -> Result<Option<T>, Error> {
-    let Some(text) = row.optional_text(column)? else { return Ok(None) };
-    serde_json::from_str(&text).map(Some).map_err(|_| Error::Corrupt { column, value: text })
+    let Some(text) = row.optional_text(column)? else {
+        return Ok(None);
+    };
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|_| Error::Corrupt {
+            column,
+            value: text,
+        })
 }
 
 fn json<T: Serialize>(settings: &Option<T>) -> Result<Option<String>, Error> {
-    let write = |settings| serde_json::to_string(settings).map_err(|error| sqlx::Error::Encode(Box::new(error)).into());
+    let write = |settings| {
+        serde_json::to_string(settings).map_err(|error| sqlx::Error::Encode(Box::new(error)).into())
+    };
     settings.as_ref().map(write).transpose()
 }
 
-const INSERT: &str = "INSERT INTO published_api (id, account_id, environment_id, name, description, method, path, shape, \
-    auth, oauth2, validation, deadline_ms, on_timeout, strict_response, cors, revision, created_at, updated_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+const INSERT: &str = "INSERT INTO published_api (id, account_id, environment_id, name, \
+                      description, method, path, shape, auth, oauth2, validation, deadline_ms, \
+                      on_timeout, strict_response, cors, revision, created_at, updated_at) VALUES \
+                      ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+                      $17, $18)";
 
-/// Errors when the environment has an API of that name. Whether another one takes the same requests is the caller's to
-/// see.
+/// Errors when the environment has an API of that name. Whether another one takes the same requests
+/// is the caller's to see.
 pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(api.id.as_str())
@@ -110,18 +128,29 @@ pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, auth, oauth2, \
-    validation, deadline_ms, on_timeout, strict_response, cors, revision, created_at, updated_at \
-    FROM published_api WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, \
+                   auth, oauth2, validation, deadline_ms, on_timeout, strict_response, cors, \
+                   revision, created_at, updated_at FROM published_api WHERE environment_id = $1 \
+                   AND id = $2 AND deleted_at IS NULL";
 
-pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &PublishedApiId) -> Result<Option<PublishedApi>, Error> {
-    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+pub async fn get(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &PublishedApiId,
+) -> Result<Option<PublishedApi>, Error> {
+    let row = sqlx::query(GET)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .fetch_optional(db)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
-const BY_ROUTE: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, auth, oauth2, \
-    validation, deadline_ms, on_timeout, strict_response, cors, revision, created_at, updated_at \
-    FROM published_api WHERE environment_id = $1 AND method = $2 AND shape = $3 AND deleted_at IS NULL";
+const BY_ROUTE: &str = "SELECT id, account_id, environment_id, name, description, method, path, \
+                        shape, auth, oauth2, validation, deadline_ms, on_timeout, \
+                        strict_response, cors, revision, created_at, updated_at FROM \
+                        published_api WHERE environment_id = $1 AND method = $2 AND shape = $3 \
+                        AND deleted_at IS NULL";
 
 /// The API that takes the requests of this method on paths of this shape.
 pub async fn by_route(
@@ -130,18 +159,26 @@ pub async fn by_route(
     method: Method,
     shape: &str,
 ) -> Result<Option<PublishedApi>, Error> {
-    let query = sqlx::query(BY_ROUTE).bind(environment.as_str()).bind(method.as_str()).bind(shape);
-    query.fetch_optional(db).await?.as_ref().map(read).transpose()
+    let query = sqlx::query(BY_ROUTE)
+        .bind(environment.as_str())
+        .bind(method.as_str())
+        .bind(shape);
+    query
+        .fetch_optional(db)
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
 }
 
-const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR name GLOB $2 OR description GLOB $2 \
-    OR path GLOB $2)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, auth, oauth2, \
-    validation, deadline_ms, on_timeout, strict_response, cors, revision, created_at, updated_at \
-    FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR name GLOB $2 OR description GLOB $2 \
-    OR path GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
+const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND \
+                     deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2 OR \
+                     path GLOB $2)";
+const LIST: &str = "SELECT id, account_id, environment_id, name, description, method, path, \
+                    shape, auth, oauth2, validation, deadline_ms, on_timeout, strict_response, \
+                    cors, revision, created_at, updated_at FROM published_api WHERE \
+                    environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR \
+                    description GLOB $2 OR path GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
 
 /// The environment's APIs, newest first; `search` is looked for in name, description and path.
 pub async fn list(
@@ -164,14 +201,21 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+    Ok(Paged {
+        items: rows.iter().map(read).collect::<Result<_, _>>()?,
+        total,
+        page,
+    })
 }
 
-const UPDATE: &str = "UPDATE published_api SET name = $3, description = $4, method = $5, path = $6, shape = $7, auth = $8, \
-    oauth2 = $9, validation = $10, deadline_ms = $11, on_timeout = $12, strict_response = $13, cors = $14, \
-    updated_at = $15, revision = revision + 1 WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+const UPDATE: &str = "UPDATE published_api SET name = $3, description = $4, method = $5, path = \
+                      $6, shape = $7, auth = $8, oauth2 = $9, validation = $10, deadline_ms = \
+                      $11, on_timeout = $12, strict_response = $13, cors = $14, updated_at = $15, \
+                      revision = revision + 1 WHERE environment_id = $1 AND id = $2 AND \
+                      deleted_at IS NULL";
 
-/// Writes what may change, as the next revision. Errors when another API of the environment has the name.
+/// Writes what may change, as the next revision. Errors when another API of the environment has the
+/// name.
 pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<(), Error> {
     sqlx::query(UPDATE)
         .bind(api.environment_id.as_str())
@@ -206,7 +250,11 @@ pub async fn delete(
     id: &PublishedApiId,
     at: Timestamp,
 ) -> Result<bool, Error> {
-    let done =
-        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+    let done = sqlx::query(DELETE)
+        .bind(environment.as_str())
+        .bind(id.as_str())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

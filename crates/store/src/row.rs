@@ -33,7 +33,10 @@ pub(crate) trait Read {
     /// A whole number of a smaller or unsigned type.
     fn whole<T: TryFrom<i64>>(&self, column: &'static str) -> Result<T, Error> {
         let number = self.number(column)?;
-        T::try_from(number).map_err(|_| Error::Corrupt { column, value: number.to_string() })
+        T::try_from(number).map_err(|_| Error::Corrupt {
+            column,
+            value: number.to_string(),
+        })
     }
 
     fn hash(&self, column: &'static str) -> Result<[u8; 32], Error> {
@@ -41,7 +44,9 @@ pub(crate) trait Read {
     }
 
     fn optional_hash(&self, column: &'static str) -> Result<Option<[u8; 32]>, Error> {
-        self.optional_bytes(column)?.map(|bytes| hash_of(column, bytes)).transpose()
+        self.optional_bytes(column)?
+            .map(|bytes| hash_of(column, bytes))
+            .transpose()
     }
 }
 
@@ -73,5 +78,8 @@ impl Read for AnyRow {
 
 fn hash_of(column: &'static str, bytes: Vec<u8>) -> Result<[u8; 32], Error> {
     let length = bytes.len();
-    bytes.try_into().map_err(|_| Error::Corrupt { column, value: format!("{length} bytes") })
+    bytes.try_into().map_err(|_| Error::Corrupt {
+        column,
+        value: format!("{length} bytes"),
+    })
 }

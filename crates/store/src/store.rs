@@ -41,20 +41,24 @@ struct Writers {
 pub struct Options {
     /// Most connections at once, without that of a [`Listener`].
     pub connections: u32,
-    /// Longest that the database may take to answer a statement. Its connection is given up then, and all of them when nobody
-    /// got one for so long.
+    /// Longest that the database may take to answer a statement. Its connection is given up then,
+    /// and all of them when nobody got one for so long.
     pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections: 8, patience: Duration::from_secs(30) }
+        Self {
+            connections: 8,
+            patience: Duration::from_secs(30),
+        }
     }
 }
 
 impl Store {
-    /// Opens `sqlite:<path>` (made when missing), `postgres://...`, or that one of several such addresses, with commas between, that takes
-    /// writes. Brings the schema up to date. Errors when the schema is newer than this build.
+    /// Opens `sqlite:<path>` (made when missing), `postgres://...`, or that one of several such
+    /// addresses, with commas between, that takes writes. Brings the schema up to date. Errors when
+    /// the schema is newer than this build.
     pub async fn open(address: &str) -> Result<Self, Error> {
         Self::open_with(address, &Options::default()).await
     }
@@ -68,7 +72,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the same and leaves its schema as it is: for a look at a database that is another process's.
+    /// Opens the same and leaves its schema as it is: for a look at a database that is another
+    /// process's.
     pub async fn attach(address: &str) -> Result<Self, Error> {
         Self::connect(address, &Options::default()).await
     }
@@ -85,8 +90,17 @@ impl Store {
         let pool = Pool::new(way, settings(dialect, options));
         // Whether there is a database.
         pool.current().acquire().await?;
-        let writers = Some(Writers { turns: Arc::new(Semaphore::new(1)), written: watch::Sender::new(()) });
-        Ok(Self { pool, dialect, servers: None, patience: options.patience, writers })
+        let writers = Some(Writers {
+            turns: Arc::new(Semaphore::new(1)),
+            written: watch::Sender::new(()),
+        });
+        Ok(Self {
+            pool,
+            dialect,
+            servers: None,
+            patience: options.patience,
+            writers,
+        })
     }
 
     async fn connect_to(addresses: &Addresses, options: &Options) -> Result<Self, Error> {
@@ -94,9 +108,18 @@ impl Store {
         let servers = Servers::new(addresses, |server| server);
         // Whether there is a database, and where.
         servers.connect(options.patience).await?;
-        let ways = addresses.urls().map(AnyConnectOptions::from_str).collect::<Result<Vec<_>, _>>()?;
+        let ways = addresses
+            .urls()
+            .map(AnyConnectOptions::from_str)
+            .collect::<Result<Vec<_>, _>>()?;
         let pool = Pool::at(&servers, ways, settings(dialect, options));
-        Ok(Self { pool, dialect, servers: Some(servers), patience: options.patience, writers: None })
+        Ok(Self {
+            pool,
+            dialect,
+            servers: Some(servers),
+            patience: options.patience,
+            writers: None,
+        })
     }
 
     /// Opens the SQLite file at `path`, which is made when it is missing.
@@ -113,7 +136,10 @@ impl Store {
     pub async fn begin(&self) -> Result<Tx, Error> {
         let turn = match &self.writers {
             Some(Writers { turns, written }) => {
-                let turn = Arc::clone(turns).acquire_owned().await.expect("the semaphore is never closed");
+                let turn = Arc::clone(turns)
+                    .acquire_owned()
+                    .await
+                    .expect("the semaphore is never closed");
                 Some(Turn::new(turn, written.clone()))
             }
             None => None,
@@ -148,7 +174,9 @@ impl Store {
 
     /// Hears what other processes announce; `None` where there are none.
     pub async fn listen(&self) -> Result<Option<Listener>, Error> {
-        let Some(servers) = &self.servers else { return Ok(None) };
+        let Some(servers) = &self.servers else {
+            return Ok(None);
+        };
         Ok(Some(Listener::open(servers).await?))
     }
 
@@ -176,13 +204,18 @@ fn settings(dialect: Dialect, options: &Options) -> pool::Settings {
 
 /// Returns the driver's address of a file.
 fn locate(address: &str) -> Result<String, Error> {
-    let path = address.strip_prefix("sqlite:").ok_or_else(|| Error::Address(hide_password(address)))?;
+    let path = address
+        .strip_prefix("sqlite:")
+        .ok_or_else(|| Error::Address(hide_password(address)))?;
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() {
         return Err(Error::Address(address.to_owned()));
     }
     let path = std::path::absolute(path).map_err(|_| Error::Address(address.to_owned()))?;
-    Ok(format!("sqlite://{}?mode=rwc", percent_encode(&path.to_string_lossy())))
+    Ok(format!(
+        "sqlite://{}?mode=rwc",
+        percent_encode(&path.to_string_lossy())
+    ))
 }
 
 /// An address that is wrong may still carry a password.
@@ -224,23 +257,35 @@ mod tests {
         store.close().await;
         assert!(path.exists());
         let again = Store::open_file(&path).await.unwrap();
-        assert_eq!(meta::epoch(&mut again.read().await.unwrap()).await.unwrap(), epoch);
+        assert_eq!(
+            meta::epoch(&mut again.read().await.unwrap()).await.unwrap(),
+            epoch
+        );
     }
 
     #[tokio::test]
     async fn what_is_not_committed_is_undone() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         let mut tx = store.begin().await.unwrap();
         meta::set(&mut tx, "colour", "red").await.unwrap();
         drop(tx);
-        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), None);
+        assert_eq!(
+            meta::get(&mut store.read().await.unwrap(), "colour")
+                .await
+                .unwrap(),
+            None
+        );
     }
 
     #[tokio::test]
     async fn who_looks_is_told_of_what_is_written_and_of_no_reading() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         let mut written = store.writers.as_ref().unwrap().written.subscribe();
         store.read().await.unwrap().commit().await.unwrap();
         drop(store.begin().await.unwrap());
@@ -257,8 +302,16 @@ mod tests {
         let mut commit = Box::pin(tx.commit());
         assert!(futures::poll!(commit.as_mut()).is_pending());
         drop(commit);
-        timeout(Duration::from_secs(30), written.changed()).await.expect("it is told").unwrap();
-        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), Some("blue".to_owned()));
+        timeout(Duration::from_secs(30), written.changed())
+            .await
+            .expect("it is told")
+            .unwrap();
+        assert_eq!(
+            meta::get(&mut store.read().await.unwrap(), "colour")
+                .await
+                .unwrap(),
+            Some("blue".to_owned())
+        );
     }
 
     /// One connection, so that whoever keeps it for nothing is seen.
@@ -266,17 +319,28 @@ mod tests {
     async fn a_connection_that_falls_silent_is_given_up() {
         let database = Database::fresh();
         let line = Line::to(database.url());
-        let options = Options { connections: 1, patience: Duration::from_secs(1) };
+        let options = Options {
+            connections: 1,
+            patience: Duration::from_secs(1),
+        };
         let store = Store::open_with(line.url(), &options).await.unwrap();
         let mut tx = store.begin().await.unwrap();
         line.fall_silent_at("blue");
         let error = meta::set(&mut tx, "colour", "blue").await.unwrap_err();
-        assert!(error.may_pass() && error.to_string().contains("does not answer"), "{error}");
+        assert!(
+            error.may_pass() && error.to_string().contains("does not answer"),
+            "{error}"
+        );
         drop(tx);
         let mut tx = store.begin().await.expect("its place is free again");
         meta::set(&mut tx, "colour", "red").await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), Some("red".to_owned()));
+        assert_eq!(
+            meta::get(&mut store.read().await.unwrap(), "colour")
+                .await
+                .unwrap(),
+            Some("red".to_owned())
+        );
         store.close().await;
     }
 
@@ -285,7 +349,10 @@ mod tests {
     async fn connections_that_fell_silent_on_their_way_back_are_left_for_new_ones() {
         let database = Database::fresh();
         let line = Line::to(database.url());
-        let options = Options { connections: 1, patience: Duration::from_secs(1) };
+        let options = Options {
+            connections: 1,
+            patience: Duration::from_secs(1),
+        };
         let store = Store::open_with(line.url(), &options).await.unwrap();
         let mut tx = store.begin().await.unwrap();
         meta::set(&mut tx, "colour", "red").await.unwrap();
@@ -302,15 +369,25 @@ mod tests {
                 }
             }
         };
-        let mut tx = timeout(Duration::from_secs(60), read).await.expect("its place is lost for good");
-        assert_eq!(meta::get(&mut tx, "colour").await.unwrap(), Some("red".to_owned()));
+        let mut tx = timeout(Duration::from_secs(60), read)
+            .await
+            .expect("its place is lost for good");
+        assert_eq!(
+            meta::get(&mut tx, "colour").await.unwrap(),
+            Some("red".to_owned())
+        );
         tx.commit().await.unwrap();
-        timeout(Duration::from_secs(60), store.close()).await.expect("nothing holds it up");
+        timeout(Duration::from_secs(60), store.close())
+            .await
+            .expect("nothing holds it up");
     }
 
     #[tokio::test]
     async fn refuses_an_address_of_another_kind_without_repeating_its_password() {
-        let error = Store::open("mysql://root:hunter2@localhost/x").await.err().unwrap();
+        let error = Store::open("mysql://root:hunter2@localhost/x")
+            .await
+            .err()
+            .unwrap();
         assert!(matches!(error, Error::Address(_)));
         assert!(!error.to_string().contains("hunter2"));
     }

@@ -1,4 +1,5 @@
-//! A transaction, and how one begins so that its connection is of use afterwards, whatever becomes of the caller.
+//! A transaction, and how one begins so that its connection is of use afterwards, whatever becomes
+//! of the caller.
 
 use std::ops::{Deref, DerefMut};
 
@@ -25,16 +26,20 @@ pub(crate) struct Turn {
 impl Turn {
     /// Tells `written` of what is committed in it.
     pub fn new(held: OwnedSemaphorePermit, written: watch::Sender<()>) -> Self {
-        Self { _held: held, written }
+        Self {
+            _held: held,
+            written,
+        }
     }
 }
 
 impl Tx {
     /// Begins by `statement`, in a task of its own that goes on when the caller stops waiting.
     ///
-    /// The driver for PostgreSQL undoes only a transaction of which it has heard that it began: a connection that was asked
-    /// to begin, and whose answer nobody waits for, would go back to the pool inside of one. Its next user would read an old
-    /// state, or could not write. So the answer is always waited for, and a transaction that nobody wants is undone then.
+    /// The driver for PostgreSQL undoes only a transaction of which it has heard that it began: a
+    /// connection that was asked to begin, and whose answer nobody waits for, would go back to the
+    /// pool inside of one. Its next user would read an old state, or could not write. So the answer
+    /// is always waited for, and a transaction that nobody wants is undone then.
     pub(crate) async fn begin(
         connection: PoolConnection<Any>,
         statement: &'static str,
@@ -44,12 +49,18 @@ impl Tx {
         let begun = TaskTracker::new().spawn(async move {
             let begun = Transaction::begin(connection, Some(statement.into_sql_str()));
             let tx = patience.answered(begun).await?;
-            Ok(Self { db: Db::new(tx, patience), turn })
+            Ok(Self {
+                db: Db::new(tx, patience),
+                turn,
+            })
         });
-        begun.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
+        begun
+            .await
+            .unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 
-    /// Returns once the changes are durable. It goes on when the caller stops waiting: what is written then is told of too.
+    /// Returns once the changes are durable. It goes on when the caller stops waiting: what is
+    /// written then is told of too.
     pub async fn commit(self) -> Result<(), Error> {
         let Self { db, turn } = self;
         let committed = TaskTracker::new().spawn(async move {
@@ -60,7 +71,9 @@ impl Tx {
             }
             committed
         });
-        committed.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
+        committed
+            .await
+            .unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 }
 
@@ -89,25 +102,44 @@ mod tests {
     use super::*;
 
     /// Whether another connection waits for the lock below.
-    const WAITS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+    const WAITS: &str =
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
 
     async fn one_connection(database: &Database) -> AnyPool {
         sqlx::any::install_default_drivers();
-        AnyPoolOptions::new().max_connections(1).connect(database.url()).await.unwrap()
+        AnyPoolOptions::new()
+            .max_connections(1)
+            .connect(database.url())
+            .await
+            .unwrap()
     }
 
     /// The database cannot answer that the transaction began before the caller has left.
     #[tokio::test]
     async fn who_stops_waiting_leaves_no_connection_inside_of_a_transaction() {
         let database = Database::fresh();
-        let (pool, other) = (one_connection(&database).await, one_connection(&database).await);
-        sqlx::raw_sql("CREATE TABLE written (n BIGINT); SELECT pg_advisory_lock(7)").execute(&other).await.unwrap();
+        let pool = one_connection(&database).await;
+        let other = one_connection(&database).await;
+        sqlx::raw_sql("CREATE TABLE written (n BIGINT); SELECT pg_advisory_lock(7)")
+            .execute(&other)
+            .await
+            .unwrap();
 
         let connection = pool.acquire().await.unwrap();
         let patience = Patience::in_place(Duration::from_secs(60));
-        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None, patience);
+        let begun = Tx::begin(
+            connection,
+            "BEGIN; SELECT pg_advisory_xact_lock(7)",
+            None,
+            patience,
+        );
         let asked = async {
-            while sqlx::query_scalar::<_, i64>(WAITS).fetch_one(&other).await.unwrap() == 0 {
+            while sqlx::query_scalar::<_, i64>(WAITS)
+                .fetch_one(&other)
+                .await
+                .unwrap()
+                == 0
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -115,10 +147,19 @@ mod tests {
             _ = begun => panic!("it cannot begin yet"),
             () = asked => {}
         }
-        sqlx::raw_sql("SELECT pg_advisory_unlock(7)").execute(&other).await.unwrap();
+        sqlx::raw_sql("SELECT pg_advisory_unlock(7)")
+            .execute(&other)
+            .await
+            .unwrap();
 
-        sqlx::raw_sql("INSERT INTO written VALUES (1)").execute(&pool).await.expect("the next one can write");
-        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM written").fetch_one(&other).await.unwrap();
+        sqlx::raw_sql("INSERT INTO written VALUES (1)")
+            .execute(&pool)
+            .await
+            .expect("the next one can write");
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM written")
+            .fetch_one(&other)
+            .await
+            .unwrap();
         assert_eq!(count, 1, "what was written is committed");
     }
 }

@@ -13,7 +13,8 @@ pub struct Former {
     pub expires_at: Timestamp,
 }
 
-const INSERT: &str = "INSERT INTO former_webhook_token (flow_id, sha256, expires_at) VALUES ($1, $2, $3)";
+const INSERT: &str =
+    "INSERT INTO former_webhook_token (flow_id, sha256, expires_at) VALUES ($1, $2, $3)";
 
 pub async fn insert(db: &mut Db, flow: &FlowId, token: &Former) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -25,19 +26,35 @@ pub async fn insert(db: &mut Db, flow: &FlowId, token: &Former) -> Result<(), Er
     Ok(())
 }
 
-const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND expires_at > $2 \
-    ORDER BY expires_at, sha256";
+const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND \
+                    expires_at > $2 ORDER BY expires_at, sha256";
 
 /// Those that are still accepted at `now`.
 pub async fn list(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<Vec<Former>, Error> {
-    let rows = sqlx::query(LIST).bind(flow.as_str()).bind(now.as_millis()).fetch_all(db).await?;
-    rows.iter().map(|row| Ok(Former { sha256: row.hash("sha256")?, expires_at: row.time("expires_at")? })).collect()
+    let rows = sqlx::query(LIST)
+        .bind(flow.as_str())
+        .bind(now.as_millis())
+        .fetch_all(db)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Former {
+                sha256: row.hash("sha256")?,
+                expires_at: row.time("expires_at")?,
+            })
+        })
+        .collect()
 }
 
-const DELETE_EXPIRED: &str = "DELETE FROM former_webhook_token WHERE flow_id = $1 AND expires_at <= $2";
+const DELETE_EXPIRED: &str =
+    "DELETE FROM former_webhook_token WHERE flow_id = $1 AND expires_at <= $2";
 
 pub async fn delete_expired(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<(), Error> {
-    sqlx::query(DELETE_EXPIRED).bind(flow.as_str()).bind(now.as_millis()).execute(db).await?;
+    sqlx::query(DELETE_EXPIRED)
+        .bind(flow.as_str())
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -45,6 +62,9 @@ const DELETE_ALL: &str = "DELETE FROM former_webhook_token WHERE flow_id = $1";
 
 /// Ends every grace period of the flow.
 pub async fn delete_all(db: &mut Db, flow: &FlowId) -> Result<(), Error> {
-    sqlx::query(DELETE_ALL).bind(flow.as_str()).execute(db).await?;
+    sqlx::query(DELETE_ALL)
+        .bind(flow.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }

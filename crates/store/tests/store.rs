@@ -1,6 +1,10 @@
-//! The store on a real file and on a real PostgreSQL, by the same tests: names, revisions, pages, generations.
+//! The store on a real file and on a real PostgreSQL, by the same tests: names, revisions, pages,
+//! generations.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so where it stands"
+)]
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId};
@@ -61,7 +65,9 @@ mod store {
 impl TestStore {
     async fn in_a_file() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         Self::fill(store, Place::Folder(folder)).await
     }
 
@@ -75,7 +81,11 @@ impl TestStore {
         let account = AccountId::generate();
         let environment = EnvironmentId::generate();
         let mut tx = store.begin().await.unwrap();
-        let row = Account { id: account.clone(), name: "default".to_owned(), created_at: NOW };
+        let row = Account {
+            id: account.clone(),
+            name: "default".to_owned(),
+            created_at: NOW,
+        };
         account::insert(&mut tx, &row).await.unwrap();
         assert_eq!(account::first(&mut tx).await.unwrap(), Some(row));
         let row = Environment {
@@ -90,9 +100,22 @@ impl TestStore {
             updated_at: NOW,
         };
         environment::insert(&mut tx, &row).await.unwrap();
-        assert_eq!(environment::find(&mut tx, &account, "development").await.unwrap(), Some(row.clone()));
-        assert_eq!(environment::default(&mut tx, &account).await.unwrap(), Some(row));
+        assert_eq!(
+            environment::find(&mut tx, &account, "development")
+                .await
+                .unwrap(),
+            Some(row.clone())
+        );
+        assert_eq!(
+            environment::default(&mut tx, &account).await.unwrap(),
+            Some(row)
+        );
         tx.commit().await.unwrap();
-        Self { store, account, environment, _place: place }
+        Self {
+            store,
+            account,
+            environment,
+            _place: place,
+        }
     }
 }

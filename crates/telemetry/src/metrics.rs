@@ -1,8 +1,9 @@
 //! What the process counts, and how that is told to Prometheus.
 //!
-//! Counters and histograms are atomics of the process: counting costs nanoseconds, and nobody has to be handed anything.
-//! What is only of interest at the moment somebody asks comes as [`Readings`]. Label values are bounded: flows by
-//! [`Flows`], everything else by lists that are written down in code.
+//! Counters and histograms are atomics of the process: counting costs nanoseconds, and nobody has
+//! to be handed anything. What is only of interest at the moment somebody asks comes as
+//! [`Readings`]. Label values are bounded: flows by [`Flows`], everything else by lists that are
+//! written down in code.
 
 mod flows;
 mod histogram;
@@ -114,7 +115,11 @@ impl Metrics {
     /// What is counted from a list of labels is told from the start.
     fn begin(&self) {
         let lists: [(&Labelled<1>, &'static str, &[&'static str]); 5] = [
-            (&self.adapter_calls, "result", &["ok", "code", "thrown", "time", "memory", "unavailable"]),
+            (
+                &self.adapter_calls,
+                "result",
+                &["ok", "code", "thrown", "time", "memory", "unavailable"],
+            ),
             (&self.breaker_turns, "to", &["open", "closed"]),
             (&self.connector_waits, "reason", &["turn", "breaker"]),
             (&self.api_keys_refused, "reason", &["wrong", "limited"]),
@@ -134,7 +139,9 @@ impl Metrics {
 
     /// A call of an adapter ended: `result` is `ok`, or the kind of the failure.
     pub fn adapter_called(&self, result: &'static str) {
-        self.adapter_calls.get_or_create(&[("result", result)]).inc();
+        self.adapter_calls
+            .get_or_create(&[("result", result)])
+            .inc();
     }
 
     /// The breaker of a connector turned to `open` or `closed`.
@@ -144,26 +151,36 @@ impl Metrics {
 
     /// A call of a connector waits: for its `turn`, or for an open `breaker`.
     pub fn connector_waits(&self, reason: &'static str) {
-        self.connector_waits.get_or_create(&[("reason", reason)]).inc();
+        self.connector_waits
+            .get_or_create(&[("reason", reason)])
+            .inc();
     }
 
     /// A request to the data plane was answered with this status instead of being accepted.
     pub fn refused(&self, status: u16) {
-        self.refused.get_or_create(&[("reason", names::refusal(status))]).inc();
+        self.refused
+            .get_or_create(&[("reason", names::refusal(status))])
+            .inc();
     }
 
-    /// A key of the management API was refused: it is `wrong`, or too many of its address were, and it is `limited`.
+    /// A key of the management API was refused: it is `wrong`, or too many of its address were, and
+    /// it is `limited`.
     pub fn api_key_refused(&self, reason: &'static str) {
-        self.api_keys_refused.get_or_create(&[("reason", reason)]).inc();
+        self.api_keys_refused
+            .get_or_create(&[("reason", reason)])
+            .inc();
     }
 
-    /// Intake was refused for the backlog: of `all` flows, of one `flow`, or for the `age` of a flow's.
+    /// Intake was refused for the backlog: of `all` flows, of one `flow`, or for the `age` of a
+    /// flow's.
     pub fn backlog_refused(&self, reason: &'static str) {
-        self.backlog_refusals.get_or_create(&[("reason", reason)]).inc();
+        self.backlog_refusals
+            .get_or_create(&[("reason", reason)])
+            .inc();
     }
 
-    /// A call of the management API was answered. `method` is the gRPC method's path, of those that exist; `status` the
-    /// number of its gRPC status.
+    /// A call of the management API was answered. `method` is the gRPC method's path, of those that
+    /// exist; `status` the number of its gRPC status.
     pub fn api_called(&self, method: &str, status: u16, took: Duration) {
         let method = method.trim_start_matches('/').to_owned();
         let labels = [("method", method), ("code", names::code(status).to_owned())];
@@ -190,37 +207,109 @@ impl Metrics {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
         let ours = registry.sub_registry_with_prefix("kanat");
-        ours.register("build", "The build that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        ours.register(
+            "build",
+            "The build that runs",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
         ours.register_collector(Box::new(self.flows.clone()));
         for (name, help, histogram) in [
-            ("ack_duration", "From a webhook's arrival to its 202", &self.ack),
-            ("delivery_duration", "From a message's arrival to its delivery, retries included", &self.delivery),
+            (
+                "ack_duration",
+                "From a webhook's arrival to its 202",
+                &self.ack,
+            ),
+            (
+                "delivery_duration",
+                "From a message's arrival to its delivery, retries included",
+                &self.delivery,
+            ),
             ("attempt_duration", "One call to a target", &self.attempt),
-            ("api_request_duration", "One call of the management API, to the head of its answer", &self.api),
+            (
+                "api_request_duration",
+                "One call of the management API, to the head of its answer",
+                &self.api,
+            ),
         ] {
             ours.register_with_unit(name, help, Unit::Seconds, histogram.clone());
         }
         for (name, help, counter) in [
-            ("log_append_failures", "Messages that the log did not take", &self.append_failures),
-            ("log_settle_failures", "Tries to write an outcome that failed", &self.settle_failures),
-            ("log_settles_fenced", "Outcomes refused because the message was taken over", &self.settles_fenced),
-            ("egress_refused", "Calls that the egress guard did not let out", &self.egress_refused),
-            ("plan_resources_refused", "Resources that this node refused to run", &self.plans_refused),
-            ("trace_spans_dropped", "Spans that could not be sent to the collector", &self.spans_dropped),
-            ("adapter_kills", "Adapter processes killed because their code did not end in time", &self.adapter_kills),
-            ("poll_messages", "Messages that polls made", &self.poll_messages),
-            ("clock_jumps", "Jumps of the wall clock of more than 5 s", &self.clock_jumps),
+            (
+                "log_append_failures",
+                "Messages that the log did not take",
+                &self.append_failures,
+            ),
+            (
+                "log_settle_failures",
+                "Tries to write an outcome that failed",
+                &self.settle_failures,
+            ),
+            (
+                "log_settles_fenced",
+                "Outcomes refused because the message was taken over",
+                &self.settles_fenced,
+            ),
+            (
+                "egress_refused",
+                "Calls that the egress guard did not let out",
+                &self.egress_refused,
+            ),
+            (
+                "plan_resources_refused",
+                "Resources that this node refused to run",
+                &self.plans_refused,
+            ),
+            (
+                "trace_spans_dropped",
+                "Spans that could not be sent to the collector",
+                &self.spans_dropped,
+            ),
+            (
+                "adapter_kills",
+                "Adapter processes killed because their code did not end in time",
+                &self.adapter_kills,
+            ),
+            (
+                "poll_messages",
+                "Messages that polls made",
+                &self.poll_messages,
+            ),
+            (
+                "clock_jumps",
+                "Jumps of the wall clock of more than 5 s",
+                &self.clock_jumps,
+            ),
         ] {
             ours.register(name, help, counter.clone());
         }
         let help = "Environments of which this node does not run what its control plane says";
         ours.register("node_plans_behind", help, self.plans_behind.clone());
-        ours.register("attempts", "Attempts by what they came to", self.attempts.clone());
+        ours.register(
+            "attempts",
+            "Attempts by what they came to",
+            self.attempts.clone(),
+        );
         let families = [
-            ("adapter_calls", "Calls of adapters by what they came to", &self.adapter_calls),
-            ("breaker_turns", "Turns of the circuit breakers of connectors", &self.breaker_turns),
-            ("connector_waits", "Calls of connectors that waited, by what for", &self.connector_waits),
-            ("api_keys_refused", "Keys that the management API refused, by reason", &self.api_keys_refused),
+            (
+                "adapter_calls",
+                "Calls of adapters by what they came to",
+                &self.adapter_calls,
+            ),
+            (
+                "breaker_turns",
+                "Turns of the circuit breakers of connectors",
+                &self.breaker_turns,
+            ),
+            (
+                "connector_waits",
+                "Calls of connectors that waited, by what for",
+                &self.connector_waits,
+            ),
+            (
+                "api_keys_refused",
+                "Keys that the management API refused, by reason",
+                &self.api_keys_refused,
+            ),
         ];
         for (name, help, family) in families {
             ours.register(name, help, family.clone());
@@ -242,20 +331,35 @@ mod tests {
     #[test]
     fn what_was_counted_is_told_in_the_form_that_prometheus_reads() {
         let metrics = Metrics::new();
-        metrics.flows.flow("flw_1", "order \"sync\"").count(Outcome::Accepted);
+        metrics
+            .flows
+            .flow("flw_1", "order \"sync\"")
+            .count(Outcome::Accepted);
         metrics.attempted("delivered");
         metrics.refused(413);
         metrics.api_called("/kanat.v1.FlowService/GetFlow", 5, Duration::from_millis(3));
         metrics.egress_refused.inc();
         metrics.ack.observe(Duration::from_micros(700));
-        let log = Log { commits: 2, operations: 9, ..Log::default() };
-        let text = metrics.text(Readings { log: Some(log), ..Readings::default() });
+        let log = Log {
+            commits: 2,
+            operations: 9,
+            ..Log::default()
+        };
+        let text = metrics.text(Readings {
+            log: Some(log),
+            ..Readings::default()
+        });
         for line in [
-            concat!("kanat_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            concat!(
+                "kanat_build_info{version=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\"} 1"
+            ),
             "kanat_messages_accepted_total{flow_id=\"flw_1\",flow=\"order \\\"sync\\\"\"} 1",
             "kanat_attempts_total{result=\"delivered\"} 1",
             "kanat_ingress_refused_total{reason=\"too_large\"} 1",
-            "kanat_api_requests_total{method=\"kanat.v1.FlowService/GetFlow\",code=\"NOT_FOUND\"} 1",
+            "kanat_api_requests_total{method=\"kanat.v1.FlowService/GetFlow\",code=\"NOT_FOUND\"} \
+             1",
             "kanat_egress_refused_total 1",
             "kanat_ack_duration_seconds_bucket{le=\"0.0005\"} 0",
             "kanat_ack_duration_seconds_bucket{le=\"0.001\"} 1",
@@ -264,7 +368,10 @@ mod tests {
             "kanat_log_commits_total 2",
             "kanat_log_operations_total 9",
         ] {
-            assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
+            assert!(
+                text.lines().any(|found| found == line),
+                "no line {line} in\n{text}"
+            );
         }
         assert!(text.ends_with("# EOF\n"));
     }
@@ -277,11 +384,20 @@ mod tests {
             control_plane: Some(ControlPlane::default()),
         };
         let text = Metrics::new().text(readings);
-        let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let mut types: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("# TYPE "))
+            .collect();
         let found = types.len();
         types.sort_unstable();
         types.dedup();
         assert_eq!(types.len(), found, "{text}");
-        assert_eq!(text.lines().filter(|line| line.starts_with("# HELP ")).count(), found, "{text}");
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.starts_with("# HELP "))
+                .count(),
+            found,
+            "{text}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Spans of OpenTelemetry traces: begun and ended where the work is done, taken by whoever exports them. As long as nobody
-//! does, beginning one costs a look at an atomic.
+//! Spans of OpenTelemetry traces: begun and ended where the work is done, taken by whoever exports
+//! them. As long as nobody does, beginning one costs a look at an atomic.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -53,15 +53,31 @@ pub fn taken() -> bool {
 }
 
 impl Span {
-    /// Begins the span that `traceparent` names, under the one that `parent` names, if any. `None` when spans are not
-    /// taken, or this trace is not sampled.
-    pub fn begin(name: &'static str, kind: Kind, traceparent: &str, parent: Option<&str>) -> Option<Self> {
-        if taken() { Self::new(name, kind, traceparent, parent) } else { None }
+    /// Begins the span that `traceparent` names, under the one that `parent` names, if any. `None`
+    /// when spans are not taken, or this trace is not sampled.
+    pub fn begin(
+        name: &'static str,
+        kind: Kind,
+        traceparent: &str,
+        parent: Option<&str>,
+    ) -> Option<Self> {
+        if taken() {
+            Self::new(name, kind, traceparent, parent)
+        } else {
+            None
+        }
     }
 
-    fn new(name: &'static str, kind: Kind, traceparent: &str, parent: Option<&str>) -> Option<Self> {
+    fn new(
+        name: &'static str,
+        kind: Kind,
+        traceparent: &str,
+        parent: Option<&str>,
+    ) -> Option<Self> {
         let (trace_id, span_id) = sampled(traceparent)?;
-        let parent_id = parent.and_then(|parent| parent.split('-').nth(2)).map(str::to_owned);
+        let parent_id = parent
+            .and_then(|parent| parent.split('-').nth(2))
+            .map(str::to_owned);
         Some(Self {
             name,
             kind,
@@ -86,7 +102,10 @@ impl Span {
     pub fn end(mut self, failure: Option<String>) {
         self.took = self.begun.elapsed();
         self.failure = failure;
-        if EXPORT.get().is_none_or(|export| export.try_send(self).is_err()) {
+        if EXPORT
+            .get()
+            .is_none_or(|export| export.try_send(self).is_err())
+        {
             metrics().spans_dropped.inc();
         }
     }
@@ -95,7 +114,9 @@ impl Span {
 /// Trace and span of a `traceparent` whose last bit of flags says that the trace is sampled.
 fn sampled(traceparent: &str) -> Option<(&str, &str)> {
     let mut parts = traceparent.split('-').skip(1);
-    let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
+    let trace = parts.next()?;
+    let span = parts.next()?;
+    let flags = parts.next()?;
     let sampled = u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1);
     sampled.then_some((trace, span))
 }
@@ -110,15 +131,28 @@ mod tests {
     fn a_span_is_what_its_traceparent_names_under_its_parent() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-1111111111111111-01";
         let span = Span::new("run", Kind::Internal, SAMPLED, Some(parent)).unwrap();
-        assert_eq!((span.trace_id.as_str(), span.span_id.as_str()), (&SAMPLED[3..35], "00f067aa0ba902b7"));
+        assert_eq!(span.trace_id.as_str(), &SAMPLED[3..35]);
+        assert_eq!(span.span_id.as_str(), "00f067aa0ba902b7");
         assert_eq!(span.parent_id.as_deref(), Some("1111111111111111"));
     }
 
     #[test]
     fn what_is_not_sampled_is_not_begun() {
-        for traceparent in [&SAMPLED.replace("-01", "-00"), "", "00", "00-a-b", "00-a-b-xx"] {
-            assert!(Span::new("run", Kind::Internal, traceparent, None).is_none(), "{traceparent}");
+        for traceparent in [
+            &SAMPLED.replace("-01", "-00"),
+            "",
+            "00",
+            "00-a-b",
+            "00-a-b-xx",
+        ] {
+            assert!(
+                Span::new("run", Kind::Internal, traceparent, None).is_none(),
+                "{traceparent}"
+            );
         }
-        assert!(Span::begin("run", Kind::Internal, SAMPLED, None).is_none(), "nobody takes spans");
+        assert!(
+            Span::begin("run", Kind::Internal, SAMPLED, None).is_none(),
+            "nobody takes spans"
+        );
     }
 }

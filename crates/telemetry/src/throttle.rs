@@ -1,4 +1,5 @@
-//! Lines of the log that would be written over and over: one a minute, with the number of those that were not.
+//! Lines of the log that would be written over and over: one a minute, with the number of those
+//! that were not.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +20,10 @@ struct State {
 impl Throttle {
     /// Makes one whose first line is due.
     pub const fn new() -> Self {
-        Self(Mutex::new(State { told: None, untold: 0 }))
+        Self(Mutex::new(State {
+            told: None,
+            untold: 0,
+        }))
     }
 
     /// Counts an event; returns the number of events since the last line where a line is due.
@@ -30,7 +34,10 @@ impl Throttle {
     fn count_at(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.untold = state.untold.saturating_add(1);
-        if state.told.is_some_and(|told| now.saturating_duration_since(told) < PAUSE) {
+        if state
+            .told
+            .is_some_and(|told| now.saturating_duration_since(told) < PAUSE)
+        {
             return None;
         }
         state.told = Some(now);
@@ -44,7 +51,8 @@ mod tests {
 
     #[test]
     fn a_line_is_due_once_a_minute_and_has_the_number_of_those_that_were_not() {
-        let (throttle, begun) = (Throttle::new(), Instant::now());
+        let throttle = Throttle::new();
+        let begun = Instant::now();
         let count = |seconds| throttle.count_at(begun + Duration::from_secs(seconds));
         assert_eq!(count(0), Some(1));
         assert_eq!(count(1), None);

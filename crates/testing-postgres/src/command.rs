@@ -10,22 +10,36 @@ use crate::Error;
 pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|cause| Error::Run { program: program.clone(), cause })?;
+    let output = output.map_err(|cause| Error::Run {
+        program: program.clone(),
+        cause,
+    })?;
     if output.status.success() {
         return Ok(());
     }
     let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
     said.push_str(&String::from_utf8_lossy(&output.stdout));
-    Err(Error::Failed { program, output: said.trim().to_owned() })
+    Err(Error::Failed {
+        program,
+        output: said.trim().to_owned(),
+    })
 }
 
 /// Runs to its end on this input; gives its output.
 pub(crate) fn pipe(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |cause| Error::Run { program: program.clone(), cause };
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+    let failed = |cause| Error::Run {
+        program: program.clone(),
+        cause,
+    };
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let stdin = child.stdin.take();
+    let stderr = child.stderr.take();
     let output = thread::scope(|threads| {
         // A program that reads no input, or fails, closes its end early; its status says so.
         threads.spawn(|| stdin.map(|mut stdin| stdin.write_all(input)));
@@ -41,17 +55,27 @@ pub(crate) fn pipe(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, Error
     if output.status.success() {
         Ok(output.stdout)
     } else {
-        Err(Error::Failed { program, output: said.trim().to_owned() })
+        Err(Error::Failed {
+            program,
+            output: said.trim().to_owned(),
+        })
     }
 }
 
 /// Runs a program that leaves another one behind, whose output must not keep ours waiting.
 pub(crate) fn launch(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Error::Failed { program, output: status.to_string() }),
+        Ok(status) => Err(Error::Failed {
+            program,
+            output: status.to_string(),
+        }),
         Err(cause) => Err(Error::Run { program, cause }),
     }
 }

@@ -42,7 +42,10 @@ impl Database {
         let name = format!("kanat_test_{}", uuid::Uuid::now_v7().simple());
         let mut url = server.url.clone();
         url.set_path(&name);
-        let database = Self { name, url: url.into() };
+        let database = Self {
+            name,
+            url: url.into(),
+        };
         database.make().map_err(|error| error.to_string())?;
         Ok(database)
     }
@@ -57,7 +60,11 @@ impl Database {
     pub(crate) fn remove(&self) -> Result<(), Error> {
         let server = server().map_err(|_| Error::NotInstalled)?;
         let mut drop = server.programs.command("dropdb");
-        command::run(drop.args(["--force", "--if-exists"]).arg(server.maintenance()).arg(&self.name))
+        command::run(
+            drop.args(["--force", "--if-exists"])
+                .arg(server.maintenance())
+                .arg(&self.name),
+        )
     }
 
     pub(crate) fn programs(&self) -> Result<&'static Programs, Error> {
@@ -76,13 +83,24 @@ impl Drop for Database {
 impl Server {
     fn find() -> Result<Self, Error> {
         let programs = Programs::find()?;
-        if let Some(given) = std::env::var("DATABASE_URL").ok().filter(|given| given.starts_with("postgres")) {
+        if let Some(given) = std::env::var("DATABASE_URL")
+            .ok()
+            .filter(|given| given.starts_with("postgres"))
+        {
             let url = Url::parse(&given).map_err(|_| Error::Address)?;
-            return Ok(Self { programs, url, _cluster: None });
+            return Ok(Self {
+                programs,
+                url,
+                _cluster: None,
+            });
         }
         let cluster = Cluster::start(programs.clone(), Durability::InMemory)?;
         let url = Url::parse(&cluster.url("postgres")).map_err(|_| Error::Address)?;
-        Ok(Self { programs, url, _cluster: Some(cluster) })
+        Ok(Self {
+            programs,
+            url,
+            _cluster: Some(cluster),
+        })
     }
 
     fn maintenance(&self) -> String {

@@ -1,5 +1,6 @@
-//! A line to a server that can fall silent: what goes in no longer comes out, and neither end hears that it is over. So it
-//! is when a database moves to another machine, or a firewall forgets a connection.
+//! A line to a server that can fall silent: what goes in no longer comes out, and neither end hears
+//! that it is over. So it is when a database moves to another machine, or a firewall forgets a
+//! connection.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -38,13 +39,23 @@ impl Line {
     /// When `url` is no address of a server, or there is no free port.
     pub fn to(url: &str) -> Self {
         let mut url = Url::parse(url).expect("an address");
-        let server = format!("{}:{}", url.host_str().expect("an address with a host"), url.port().unwrap_or(5_432));
+        let server = format!(
+            "{}:{}",
+            url.host_str().expect("an address with a host"),
+            url.port().unwrap_or(5_432)
+        );
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let own = listener.local_addr().expect("it is bound");
-        url.set_host(Some("127.0.0.1")).expect("a host may be an address");
-        url.set_port(Some(own.port())).expect("a server's address has a port");
+        url.set_host(Some("127.0.0.1"))
+            .expect("a host may be an address");
+        url.set_port(Some(own.port()))
+            .expect("a server's address has a port");
         let state = Arc::new(State::default());
-        let line = Self { url: url.into(), own: own.to_string(), state: Arc::clone(&state) };
+        let line = Self {
+            url: url.into(),
+            own: own.to_string(),
+            state: Arc::clone(&state),
+        };
         std::thread::spawn(move || state.accept(&listener, &server));
         line
     }
@@ -60,10 +71,12 @@ impl Line {
         self.fall_silent_when(move |asked| contains(asked, &text));
     }
 
-    /// As soon as a connection that committed is asked for the second time whether it is still there, which is the driver's own
-    /// question when it takes the connection back, all connections fall silent; new ones work.
+    /// As soon as a connection that committed is asked for the second time whether it is still
+    /// there, which is the driver's own question when it takes the connection back, all connections
+    /// fall silent; new ones work.
     pub fn fall_silent_on_the_way_back(&self) {
-        let (mut committed, mut asked) = (false, 0);
+        let mut committed = false;
+        let mut asked = 0;
         self.fall_silent_when(move |sent| {
             committed |= contains(sent, "COMMIT");
             asked += u32::from(committed && sent == SYNC);
@@ -99,7 +112,9 @@ impl State {
             if self.ended.load(Ordering::SeqCst) {
                 return;
             }
-            let Ok(server) = TcpStream::connect(server) else { continue };
+            let Ok(server) = TcpStream::connect(server) else {
+                continue;
+            };
             let number = self.opened.fetch_add(1, Ordering::SeqCst);
             for (from, to, asks) in [(&client, &server, true), (&server, &client, false)] {
                 if let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) {
@@ -128,12 +143,15 @@ impl State {
     fn hear(&self, asked: &[u8]) {
         let mut trigger = self.trigger();
         if trigger.as_mut().is_some_and(|is_it| is_it(asked)) {
-            self.first_alive.store(self.opened.load(Ordering::SeqCst), Ordering::SeqCst);
+            self.first_alive
+                .store(self.opened.load(Ordering::SeqCst), Ordering::SeqCst);
             *trigger = None;
         }
     }
 }
 
 fn contains(asked: &[u8], text: &str) -> bool {
-    asked.windows(text.len()).any(|bytes| bytes == text.as_bytes())
+    asked
+        .windows(text.len())
+        .any(|bytes| bytes == text.as_bytes())
 }

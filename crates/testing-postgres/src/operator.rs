@@ -1,5 +1,5 @@
-//! What an operator does to a database with PostgreSQL's own programs: backs it up, restores it, and makes a table of it
-//! unreadable or empty.
+//! What an operator does to a database with PostgreSQL's own programs: backs it up, restores it,
+//! and makes a table of it unreadable or empty.
 
 use crate::{Database, Error, command};
 
@@ -16,15 +16,27 @@ impl Database {
     /// Backs it up, whoever works on it meanwhile.
     pub fn back_up(&self) -> Result<Backup, Error> {
         let mut dump = self.programs()?.command("pg_dump");
-        command::pipe(dump.args(["--format=custom", "--dbname"]).arg(self.url()), &[]).map(Backup)
+        command::pipe(
+            dump.args(["--format=custom", "--dbname"]).arg(self.url()),
+            &[],
+        )
+        .map(Backup)
     }
 
-    /// Makes it anew from a backup. Whoever is connected loses the connection, and finds no database for a while.
+    /// Makes it anew from a backup. Whoever is connected loses the connection, and finds no
+    /// database for a while.
     pub fn restore(&self, backup: &Backup) -> Result<(), Error> {
         self.remove()?;
         self.make()?;
         let mut restore = self.programs()?.command("pg_restore");
-        restore.args(["--exit-on-error", "--single-transaction", "--no-owner", "--dbname"]).arg(self.url());
+        restore
+            .args([
+                "--exit-on-error",
+                "--single-transaction",
+                "--no-owner",
+                "--dbname",
+            ])
+            .arg(self.url());
         command::pipe(&mut restore, &backup.0).map(drop)
     }
 
@@ -35,19 +47,29 @@ impl Database {
 
     /// Brings back a table that was hidden, or replaced by an empty one.
     pub fn show_table(&self, name: &str) -> Result<(), Error> {
-        self.execute(&format!("BEGIN; DROP TABLE IF EXISTS {name}; ALTER TABLE {name}_hidden RENAME TO {name}; COMMIT"))
+        self.execute(&format!(
+            "BEGIN; DROP TABLE IF EXISTS {name}; ALTER TABLE {name}_hidden RENAME TO {name}; COMMIT"
+        ))
     }
 
     /// Puts an empty table in the place of one: whoever reads it gets nothing, and no error.
     pub fn empty_table(&self, name: &str) -> Result<(), Error> {
         self.execute(&format!(
-            "BEGIN; ALTER TABLE {name} RENAME TO {name}_hidden; CREATE TABLE {name} (LIKE {name}_hidden INCLUDING ALL); COMMIT"
+            "BEGIN; ALTER TABLE {name} RENAME TO {name}_hidden; CREATE TABLE {name} (LIKE \
+             {name}_hidden INCLUDING ALL); COMMIT"
         ))
     }
 
     fn execute(&self, statements: &str) -> Result<(), Error> {
         let mut psql = self.programs()?.command("psql");
-        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statements]).arg(self.url());
+        psql.args([
+            "--no-psqlrc",
+            "--quiet",
+            "--set=ON_ERROR_STOP=1",
+            "--command",
+            statements,
+        ])
+        .arg(self.url());
         command::run(&mut psql)
     }
 }

@@ -29,11 +29,16 @@ impl Programs {
     /// The newest version that is installed.
     pub fn find() -> Result<Self, Error> {
         let folder = newest().or_else(on_path).ok_or(Error::NotInstalled)?;
-        let user = if is_root()? { Some(User::find("postgres").ok_or(Error::NoUser)?) } else { None };
+        let user = if is_root()? {
+            Some(User::find("postgres").ok_or(Error::NoUser)?)
+        } else {
+            None
+        };
         Ok(Self { folder, user })
     }
 
-    /// As [`Self::find`], after an installation with Debian's `apt-get` where there is none and we may.
+    /// As [`Self::find`], after an installation with Debian's `apt-get` where there is none and we
+    /// may.
     pub fn find_or_install() -> Result<Self, Error> {
         match Self::find() {
             Err(Error::NotInstalled) if is_root()? && Path::new("/usr/bin/apt-get").exists() => {}
@@ -43,7 +48,13 @@ impl Programs {
         command::run(update.args(["update", "-q"]))?;
         let mut install = Command::new("apt-get");
         install.env("DEBIAN_FRONTEND", "noninteractive");
-        command::run(install.args(["install", "-y", "-q", "--no-install-recommends", "postgresql"]))?;
+        command::run(install.args([
+            "install",
+            "-y",
+            "-q",
+            "--no-install-recommends",
+            "postgresql",
+        ]))?;
         Self::find()
     }
 
@@ -66,7 +77,10 @@ impl Programs {
     /// A command for any program, as that user, apart from our terminal's signals.
     pub(crate) fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.process_group(0).env_remove("PGDATA").env_remove("PGOPTIONS");
+        command
+            .process_group(0)
+            .env_remove("PGDATA")
+            .env_remove("PGOPTIONS");
         if let Some(User { uid, gid }) = self.user {
             command.uid(uid).gid(gid);
         }
@@ -78,15 +92,20 @@ impl Programs {
         let Some(User { uid, gid }) = self.user else {
             return Ok(());
         };
-        std::os::unix::fs::chown(folder, Some(uid), Some(gid))
-            .map_err(|cause| Error::Folder { path: folder.to_owned(), cause })
+        std::os::unix::fs::chown(folder, Some(uid), Some(gid)).map_err(|cause| Error::Folder {
+            path: folder.to_owned(),
+            cause,
+        })
     }
 }
 
 impl User {
     fn find(name: &str) -> Option<Self> {
         let users = fs::read_to_string("/etc/passwd").ok()?;
-        let mut fields = users.lines().map(|line| line.split(':')).find(|line| line.clone().next() == Some(name))?;
+        let mut fields = users
+            .lines()
+            .map(|line| line.split(':'))
+            .find(|line| line.clone().next() == Some(name))?;
         let uid = fields.nth(2)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
         Some(Self { uid, gid })
@@ -99,16 +118,22 @@ fn newest() -> Option<PathBuf> {
         versions.map(move |version| (number(&version.file_name()), version.path().join(bin)))
     });
     let versions = versions.filter(|(_, folder)| folder.join("initdb").exists());
-    versions.max_by_key(|(number, _)| *number).map(|(_, folder)| folder)
+    versions
+        .max_by_key(|(number, _)| *number)
+        .map(|(_, folder)| folder)
 }
 
 fn number(version: &OsStr) -> u32 {
-    version.to_str().and_then(|version| version.parse().ok()).unwrap_or(0)
+    version
+        .to_str()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
 }
 
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).find(|folder| folder.join("initdb").exists() && folder.join("pg_ctl").exists())
+    std::env::split_paths(&path)
+        .find(|folder| folder.join("initdb").exists() && folder.join("pg_ctl").exists())
 }
 
 fn is_root() -> Result<bool, Error> {

@@ -1,6 +1,9 @@
 //! The server of our own, and what is left of it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so where it stands"
+)]
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,13 @@ fn a_cluster_is_stopped_and_started_and_leaves_nothing_behind() {
     cluster.start_again().unwrap();
     cluster.pause().unwrap();
     cluster.resume().unwrap();
-    assert!(cluster.create_database("orders").unwrap_err().to_string().contains("already exists"));
+    assert!(
+        cluster
+            .create_database("orders")
+            .unwrap_err()
+            .to_string()
+            .contains("already exists")
+    );
     let folder = folder_of(&cluster);
     assert!(folder.exists());
     drop(cluster);
@@ -42,19 +51,30 @@ fn a_cluster_that_is_killed_starts_again_with_what_it_has() {
         assert!(!accepts(&cluster.url("orders")));
         cluster.start_again().unwrap();
     }
-    assert!(cluster.create_database("orders").unwrap_err().to_string().contains("already exists"));
+    assert!(
+        cluster
+            .create_database("orders")
+            .unwrap_err()
+            .to_string()
+            .contains("already exists")
+    );
 }
 
 #[test]
 fn each_test_has_a_database_of_its_own() {
-    let (one, other) = (Database::fresh(), Database::fresh());
+    let one = Database::fresh();
+    let other = Database::fresh();
     assert_ne!(one.url(), other.url());
     assert!(accepts(one.url()));
 }
 
 fn folder_of(cluster: &Cluster) -> PathBuf {
     let port = Url::parse(&cluster.url("x")).unwrap().port().unwrap();
-    let folders = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten().map(|entry| entry.path());
-    let mut ours = folders.filter(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());
+    let folders = std::fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut ours =
+        folders.filter(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());
     ours.next().unwrap()
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: builds what is measured and what measures, and lets the latter write `docs/benchmarks.md`.
+//! `cargo xtask bench`: builds what is measured and what measures, and lets the latter write
+//! `docs/benchmarks.md`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use crate::{test, workspace};
 /// Crates that do what the mapping does: a workspace of its own, for they are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// The bare server of published APIs checks whole documents with this crate; Kanat checks only formats and builds it small.
+/// The bare server of published APIs checks whole documents with this crate; Kanat checks only
+/// formats and builds it small.
 const BARE_JSONSCHEMA: &str = "profile.dist.package.jsonschema.opt-level=3";
 
 /// What the counts of instructions are held against.
@@ -21,9 +23,10 @@ const INSTRUCTIONS: &str = "crates/bench/instructions.json";
 /// Binaries of earlier commits, for `bench pair`.
 const KEPT: &str = "bench-former";
 
-/// Runs `kanat-bench` with these options of its own. Times are measured with the `dist` profile, and a whole run of it writes
-/// its page. A quick look and the counting of instructions take the build that the tests take, unless `--dist` asks for the
-/// optimised one. `--kanat` names another service to measure; the program that measures it is built all the same.
+/// Runs `kanat-bench` with these options of its own. Times are measured with the `dist` profile,
+/// and a whole run of it writes its page. A quick look and the counting of instructions take the
+/// build that the tests take, unless `--dist` asks for the optimised one. `--kanat` names another
+/// service to measure; the program that measures it is built all the same.
 pub fn run(options: &[String]) -> Result<()> {
     let has = |name: &str| options.iter().any(|option| option == name);
     let counts = has("instructions");
@@ -35,7 +38,14 @@ pub fn run(options: &[String]) -> Result<()> {
         if !has("--kanat") {
             build_dist()?;
         }
-        let mut build = cargo(["build", "--profile", "dist", "--locked", "--package", "kanat-bench"]);
+        let mut build = cargo([
+            "build",
+            "--profile",
+            "dist",
+            "--locked",
+            "--package",
+            "kanat-bench",
+        ]);
         build.args(["--config", BARE_JSONSCHEMA]);
         command::run(build)?;
     } else {
@@ -52,23 +62,44 @@ pub fn run(options: &[String]) -> Result<()> {
     if is_dist && is_whole(options) {
         bench.arg("--write").arg(workspace::root().join("docs"));
     }
-    bench.args(options.iter().filter(|option| !["--dist", "--keep"].contains(&option.as_str())).map(former));
+    bench.args(
+        options
+            .iter()
+            .filter(|option| !["--dist", "--keep"].contains(&option.as_str()))
+            .map(former),
+    );
     if counts {
-        bench.arg("--figures").arg(workspace::root().join(INSTRUCTIONS));
+        bench
+            .arg("--figures")
+            .arg(workspace::root().join(INSTRUCTIONS));
     }
     command::run(bench)?;
-    if has("--keep") { keep(&binaries.join("kanat")) } else { Ok(()) }
+    if has("--keep") {
+        keep(&binaries.join("kanat"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Builds the binary as packages have it.
 pub fn build_dist() -> Result<()> {
-    command::run(cargo(["build", "--profile", "dist", "--locked", "--package", "kanat"]))
+    command::run(cargo([
+        "build",
+        "--profile",
+        "dist",
+        "--locked",
+        "--package",
+        "kanat",
+    ]))
 }
 
-/// Keeps the binary by the commit that it was built of, so that later commits can be measured beside it.
+/// Keeps the binary by the commit that it was built of, so that later commits can be measured
+/// beside it.
 fn keep(binary: &Path) -> Result<()> {
     let mut commit = Command::new("git");
-    commit.args(["rev-parse", "--short", "HEAD"]).current_dir(workspace::root());
+    commit
+        .args(["rev-parse", "--short", "HEAD"])
+        .current_dir(workspace::root());
     let place = kept(command::output(commit)?.trim());
     std::fs::create_dir_all(place.parent().unwrap_or(Path::new(".")))?;
     std::fs::copy(binary, &place).with_context(|| format!("cannot keep {}", place.display()))?;
@@ -83,13 +114,24 @@ fn kept(commit: &str) -> PathBuf {
 /// The commit of a binary that was kept stands for its path.
 fn former(option: &String) -> OsString {
     let path = kept(option);
-    if path.is_file() { path.into() } else { option.into() }
+    if path.is_file() {
+        path.into()
+    } else {
+        option.into()
+    }
 }
 
-/// Their lock file follows what our own crates depend on, which changes without a look at it: so it is not held to.
+/// Their lock file follows what our own crates depend on, which changes without a look at it: so it
+/// is not held to.
 fn build_peers() -> Result<PathBuf> {
     let folder = workspace::target_folder().join("peers");
-    let mut build = cargo(["build", "--release", "--manifest-path", PEERS, "--target-dir"]);
+    let mut build = cargo([
+        "build",
+        "--release",
+        "--manifest-path",
+        PEERS,
+        "--target-dir",
+    ]);
     build.arg(&folder);
     command::run(build)?;
     Ok(folder.join("release/kanat-bench-peers"))
@@ -97,12 +139,31 @@ fn build_peers() -> Result<PathBuf> {
 
 /// Whether all is measured: no part is named, and it is not a quick look.
 fn is_whole(options: &[String]) -> bool {
-    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter", "pair", "instructions"];
-    !options.iter().any(|option| parts.iter().any(|part| option.split('=').next() == Some(*part)))
+    let parts = [
+        "--only",
+        "--quick",
+        "--write",
+        "--help",
+        "-h",
+        "api",
+        "adapter",
+        "pair",
+        "instructions",
+    ];
+    !options.iter().any(|option| {
+        parts
+            .iter()
+            .any(|part| option.split('=').next() == Some(*part))
+    })
 }
 
 fn measures_mappings(options: &[String]) -> bool {
-    let named = options.iter().any(|option| option.to_lowercase().split([',', '=']).any(|name| name == "p9"));
+    let named = options.iter().any(|option| {
+        option
+            .to_lowercase()
+            .split([',', '='])
+            .any(|name| name == "p9")
+    });
     is_whole(options) || named
 }
 
@@ -117,7 +178,15 @@ mod tests {
     #[test]
     fn only_a_whole_run_writes_the_page() {
         assert!(is_whole(&options("")) && is_whole(&options("--rounds 3 --seconds 2")));
-        for part in ["--only p1", "--only=p1", "--quick", "api --rounds 3", "adapter", "pair abc", "--help"] {
+        for part in [
+            "--only p1",
+            "--only=p1",
+            "--quick",
+            "api --rounds 3",
+            "adapter",
+            "pair abc",
+            "--help",
+        ] {
             assert!(!is_whole(&options(part)), "{part}");
         }
     }
@@ -125,6 +194,8 @@ mod tests {
     #[test]
     fn other_crates_are_built_when_they_are_measured() {
         assert!(measures_mappings(&options("")) && measures_mappings(&options("--only P1,P9")));
-        assert!(!measures_mappings(&options("--only p1,p10")) && !measures_mappings(&options("api")));
+        assert!(
+            !measures_mappings(&options("--only p1,p10")) && !measures_mappings(&options("api"))
+        );
     }
 }

@@ -15,7 +15,15 @@ pub fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn check(files: &[String]) -> Result<()> {
-    let mut check = cargo(["run", "--quiet", "--package", "kanat-catalog", "--example", "check_entry", "--"]);
+    let mut check = cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "kanat-catalog",
+        "--example",
+        "check_entry",
+        "--",
+    ]);
     for file in files {
         check.arg(std::path::absolute(file)?);
     }

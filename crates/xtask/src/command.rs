@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 /// A cargo command at the root of the workspace, with the cargo that runs this task.
 pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(crate::workspace::root());
+    command
+        .args(arguments)
+        .current_dir(crate::workspace::root());
     command
 }
 
@@ -20,7 +22,9 @@ pub fn run(mut command: Command) -> Result<()> {
     let text = describe(&command);
     eprintln!("\n$ {text}");
     let start = Instant::now();
-    let status = command.status().with_context(|| format!("cannot start `{text}`"))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{text}`"))?;
     if !status.success() {
         bail!("`{text}` failed ({status})");
     }
@@ -31,7 +35,10 @@ pub fn run(mut command: Command) -> Result<()> {
 /// Runs `command` and gives its standard output; its standard error stays in the open.
 pub fn output(mut command: Command) -> Result<String> {
     let text = describe(&command);
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start `{text}`"))?;
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{text}`"))?;
     if !output.status.success() {
         bail!("`{text}` failed ({})", output.status);
     }
@@ -40,11 +47,16 @@ pub fn output(mut command: Command) -> Result<String> {
 
 /// Whether `program arguments...` starts and ends well.
 pub fn works(program: &str, arguments: &[&str]) -> bool {
-    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     status.is_ok_and(|status| status.success())
 }
 
-/// Sees to it that a program is there: its package is installed where it is missing and that is ours to do.
+/// Sees to it that a program is there: its package is installed where it is missing and that is
+/// ours to do.
 pub fn installed(package: &str, is_here: impl Fn() -> bool) -> Result<()> {
     if is_here() {
         return Ok(());
@@ -59,13 +71,25 @@ pub fn installed(package: &str, is_here: impl Fn() -> bool) -> Result<()> {
         install.env("DEBIAN_FRONTEND", "noninteractive");
         run(install)?;
     }
-    ensure!(is_here(), "{package} is not here: apt-get install {package}");
+    ensure!(
+        is_here(),
+        "{package} is not here: apt-get install {package}"
+    );
     Ok(())
 }
 
 fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let program = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")
+    let program = program
+        .file_name()
+        .unwrap_or(command.get_program())
+        .to_string_lossy()
+        .into_owned();
+    let arguments = command
+        .get_args()
+        .map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(program)
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -1,5 +1,5 @@
-//! Licences, banned crates and sources of others' code: cargo-deny with `deny.toml`, brought into the target folder
-//! where the machine has none.
+//! Licences, banned crates and sources of others' code: cargo-deny with `deny.toml`, brought into
+//! the target folder where the machine has none.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,13 +27,26 @@ pub fn run() -> Result<()> {
 }
 
 fn install(root: PathBuf) -> Result<()> {
-    eprintln!("\ncargo-deny is missing: building {VERSION} into {}", root.display());
-    let mut install = cargo(["install", "--locked", "--quiet", "--version", VERSION, "cargo-deny", "--root"]);
+    eprintln!(
+        "\ncargo-deny is missing: building {VERSION} into {}",
+        root.display()
+    );
+    let mut install = cargo([
+        "install",
+        "--locked",
+        "--quiet",
+        "--version",
+        VERSION,
+        "cargo-deny",
+        "--root",
+    ]);
     install.arg(root);
     command::run(install)
 }
 
 fn check(mut deny: Command) -> Result<()> {
-    deny.arg("--locked").args(CHECKS).current_dir(workspace::root());
+    deny.arg("--locked")
+        .args(CHECKS)
+        .current_dir(workspace::root());
     command::run(deny)
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the binary for packages. It is a `dist` build without paths of the machine that
-//! built it, and it is looked at before it is handed out.
+//! `cargo xtask dist`: the binary for packages. It is a `dist` build without paths of the machine
+//! that built it, and it is looked at before it is handed out.
 
 use std::path::PathBuf;
 
@@ -18,14 +18,34 @@ pub fn run(options: &[String]) -> Result<()> {
     ensure!(options.is_empty(), "dist takes no options");
     let folder = workspace::target_folder().join("package");
     let paths = paths(folder.clone())?;
-    let mut build = cargo(["build", "--profile", "dist", "--locked", "--package", "kanat", "--target-dir"]);
-    build.arg(&folder).env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", for_rust(&paths));
-    build.env("CFLAGS", for_c(&std::env::var("CFLAGS").unwrap_or_default(), &paths));
+    let mut build = cargo([
+        "build",
+        "--profile",
+        "dist",
+        "--locked",
+        "--package",
+        "kanat",
+        "--target-dir",
+    ]);
+    build
+        .arg(&folder)
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", for_rust(&paths));
+    build.env(
+        "CFLAGS",
+        for_c(&std::env::var("CFLAGS").unwrap_or_default(), &paths),
+    );
     command::run(build)?;
     let binary = folder.join("dist/kanat");
-    let bytes = std::fs::read(&binary).with_context(|| format!("cannot read {}", binary.display()))?;
+    let bytes =
+        std::fs::read(&binary).with_context(|| format!("cannot read {}", binary.display()))?;
     let faults = faults(&bytes, &paths);
-    ensure!(faults.is_empty(), "{} is not fit for others: {}", binary.display(), faults.join("; "));
+    ensure!(
+        faults.is_empty(),
+        "{} is not fit for others: {}",
+        binary.display(),
+        faults.join("; ")
+    );
     println!("{}", binary.display());
     Ok(())
 }
@@ -39,11 +59,21 @@ struct Renamed {
 /// What lies within another one stands after it, because the last match counts.
 fn paths(target: PathBuf) -> Result<Vec<Renamed>> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home.map(|home| home.join(".cargo")));
+    let cargo_home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or(home.map(|home| home.join(".cargo")));
     let cargo_home = cargo_home.context("neither CARGO_HOME nor HOME is set")?;
-    let folders = [(cargo_home, "/cargo"), (workspace::root(), "/kanat"), (target, "/build")];
+    let folders = [
+        (cargo_home, "/cargo"),
+        (workspace::root(), "/kanat"),
+        (target, "/build"),
+    ];
     let renamed = |(from, to): (PathBuf, &'static str)| -> Result<Renamed> {
-        let from = from.into_os_string().into_string().ok().context("a folder's name is not UTF-8")?;
+        let from = from
+            .into_os_string()
+            .into_string()
+            .ok()
+            .context("a folder's name is not UTF-8")?;
         Ok(Renamed { from, to })
     };
     folders.into_iter().map(renamed).collect()
@@ -51,19 +81,35 @@ fn paths(target: PathBuf) -> Result<Vec<Renamed>> {
 
 /// As cargo takes flags that may hold blanks.
 fn for_rust(paths: &[Renamed]) -> String {
-    let flags = paths.iter().map(|Renamed { from, to }| format!("--remap-path-prefix={from}={to}"));
+    let flags = paths
+        .iter()
+        .map(|Renamed { from, to }| format!("--remap-path-prefix={from}={to}"));
     flags.collect::<Vec<_>>().join("\u{1f}")
 }
 
 fn for_c(given: &str, paths: &[Renamed]) -> String {
-    paths.iter().fold(given.to_owned(), |flags, Renamed { from, to }| format!("{flags} -ffile-prefix-map={from}={to}"))
+    paths
+        .iter()
+        .fold(given.to_owned(), |flags, Renamed { from, to }| {
+            format!("{flags} -ffile-prefix-map={from}={to}")
+        })
 }
 
 /// What a binary should not tell, and what it should have.
 fn faults(binary: &[u8], paths: &[Renamed]) -> Vec<String> {
-    let has = |text: &str| binary.windows(text.len()).any(|window| window == text.as_bytes());
-    let told = paths.iter().filter(|path| has(&path.from)).map(|path| format!("it names {}", path.from));
-    let open = GUARDS.iter().filter(|guard| !has(guard)).map(|guard| format!("its C code does not call {guard}"));
+    let has = |text: &str| {
+        binary
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
+    let told = paths
+        .iter()
+        .filter(|path| has(&path.from))
+        .map(|path| format!("it names {}", path.from));
+    let open = GUARDS
+        .iter()
+        .filter(|guard| !has(guard))
+        .map(|guard| format!("its C code does not call {guard}"));
     let named = has(NAMES).then(|| "it is not stripped".to_owned());
     told.chain(open).chain(named).collect()
 }
@@ -73,8 +119,10 @@ mod tests {
     use super::*;
 
     fn paths() -> [Renamed; 2] {
-        [("/home/a b/.cargo", "/cargo"), ("/src/kanat", "/kanat")]
-            .map(|(from, to)| Renamed { from: from.to_owned(), to })
+        [("/home/a b/.cargo", "/cargo"), ("/src/kanat", "/kanat")].map(|(from, to)| Renamed {
+            from: from.to_owned(),
+            to,
+        })
     }
 
     #[test]
@@ -83,7 +131,10 @@ mod tests {
             for_rust(&paths()),
             "--remap-path-prefix=/home/a b/.cargo=/cargo\u{1f}--remap-path-prefix=/src/kanat=/kanat"
         );
-        assert_eq!(for_c("-O2", &paths()[1..]), "-O2 -ffile-prefix-map=/src/kanat=/kanat");
+        assert_eq!(
+            for_c("-O2", &paths()[1..]),
+            "-O2 -ffile-prefix-map=/src/kanat=/kanat"
+        );
     }
 
     #[test]
@@ -93,7 +144,11 @@ mod tests {
         let bad = b"\0__stack_chk_fail\0/src/kanat/crates/a.rs\0.symtab\0";
         assert_eq!(
             faults(bad, &paths()),
-            ["it names /src/kanat", "its C code does not call __snprintf_chk", "it is not stripped"]
+            [
+                "it names /src/kanat",
+                "its C code does not call __snprintf_chk",
+                "it is not stripped"
+            ]
         );
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask full`: what takes too long for every change. All parts run, also when one fails, and one table tells how each ended.
+//! `cargo xtask full`: what takes too long for every change. All parts run, also when one fails,
+//! and one table tells how each ended.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +12,17 @@ type Part = (&'static str, fn() -> Result<()>);
 
 const PARTS: [Part; 6] = [
     ("soak, one round", || soak::run(&[])),
-    ("faults, 60 s each", || soak::run(&["--faults", "all", "--seconds", "60"].map(str::to_owned))),
-    ("overload, 60 s each", || soak::run(&["--overload", "all", "--seconds", "60"].map(str::to_owned))),
+    ("faults, 60 s each", || {
+        soak::run(&["--faults", "all", "--seconds", "60"].map(str::to_owned))
+    }),
+    ("overload, 60 s each", || {
+        soak::run(&["--overload", "all", "--seconds", "60"].map(str::to_owned))
+    }),
     ("fuzz targets, 60 s each", || fuzz::run(&[])),
     ("dist build", bench::build_dist),
-    ("instructions of the dist build", || bench::run(&["instructions".to_owned(), "--dist".to_owned()])),
+    ("instructions of the dist build", || {
+        bench::run(&["instructions".to_owned(), "--dist".to_owned()])
+    }),
 ];
 
 /// How one part ended.
@@ -34,7 +41,10 @@ pub fn run(options: &[String]) -> Result<()> {
     ensure!(options.is_empty(), "full takes no options");
     let outcomes: Vec<Outcome> = PARTS.into_iter().map(outcome).collect();
     print!("\n{}", table(&outcomes));
-    let failed = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.error.is_some())
+        .count();
     if failed > 0 {
         bail!("{failed} of {} parts failed", outcomes.len());
     }
@@ -44,13 +54,19 @@ pub fn run(options: &[String]) -> Result<()> {
 fn outcome((name, part): Part) -> Outcome {
     let begun = Instant::now();
     let error = part().err().map(|error| format!("{error:#}"));
-    Outcome { name, took: begun.elapsed(), error }
+    Outcome {
+        name,
+        took: begun.elapsed(),
+        error,
+    }
 }
 
 fn table(outcomes: &[Outcome]) -> String {
     let mut text = "| part | took | outcome |\n| --- | --- | --- |\n".to_owned();
     for Outcome { name, took, error } in outcomes {
-        let ended = error.as_ref().map_or("passed".to_owned(), |error| format!("failed: {error}"));
+        let ended = error
+            .as_ref()
+            .map_or("passed".to_owned(), |error| format!("failed: {error}"));
         text += &format!("| {name} | {} s | {ended} |\n", took.as_secs());
     }
     text
@@ -62,7 +78,10 @@ mod tests {
 
     #[test]
     fn a_part_that_fails_stands_in_the_table_beside_those_that_passed() {
-        let outcomes = [outcome(("good", || Ok(()))), outcome(("bad", || bail!("no disk")))];
+        let outcomes = [
+            outcome(("good", || Ok(()))),
+            outcome(("bad", || bail!("no disk"))),
+        ];
         let text = table(&outcomes);
         assert!(text.contains("| good | 0 s | passed |"), "{text}");
         assert!(text.contains("| bad | 0 s | failed: no disk |"), "{text}");

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: every fuzz target under libFuzzer, guided by coverage, for some seconds each; then
-//! one table. It needs a C++ compiler, and no other Rust than the workspace's: the counters of coverage
-//! come from LLVM's own pass, which every compiler has. Only the crates of the workspace are built with
-//! them, by this program in the place of the compiler.
+//! `cargo xtask fuzz`: every fuzz target under libFuzzer, guided by coverage, for some seconds
+//! each; then one table. It needs a C++ compiler, and no other Rust than the workspace's: the
+//! counters of coverage come from LLVM's own pass, which every compiler has. Only the crates of the
+//! workspace are built with them, by this program in the place of the compiler.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ use crate::workspace;
 
 /// Seconds of each target.
 const SECONDS: u64 = 60;
-/// Bounds of one input: its length in bytes, its time in seconds, and the memory of the process in MiB.
+/// Bounds of one input: its length in bytes, its time in seconds, and the memory of the process in
+/// MiB.
 const LIMITS: [&str; 3] = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=1024"];
 /// Is set where cargo starts this program in the place of the compiler.
 const AS_COMPILER: &str = "KANAT_FUZZ_COMPILES";
-/// Counters of edges, a table of what they count, and comparisons, as libFuzzer reads them. A little
-/// speed, and the checks of a debug build.
+/// Counters of edges, a table of what they count, and comparisons, as libFuzzer reads them. A
+/// little speed, and the checks of a debug build.
 const COVERAGE: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=3",
@@ -53,16 +54,27 @@ pub fn run(options: &[String]) -> Result<()> {
     let mut only = None;
     for option in options.chunks(2) {
         match option {
-            [name, value] if name == "--seconds" => seconds = value.parse().context("--seconds takes a number")?,
+            [name, value] if name == "--seconds" => {
+                seconds = value.parse().context("--seconds takes a number")?
+            }
             [name, value] if name == "--target" => only = Some(value.clone()),
-            _ => bail!("fuzz takes --seconds N and --target NAME, not {}", option.concat()),
+            _ => bail!(
+                "fuzz takes --seconds N and --target NAME, not {}",
+                option.concat()
+            ),
         }
     }
     build()?;
     let names = names(&workspace::root().join("crates/fuzz/seeds"))?;
-    let names: Vec<String> = names.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)).collect();
+    let names: Vec<String> = names
+        .into_iter()
+        .filter(|name| only.as_ref().is_none_or(|only| only == name))
+        .collect();
     ensure!(!names.is_empty(), "there is no such target");
-    let outcomes = names.into_iter().map(|name| fuzz(name, seconds)).collect::<Result<Vec<_>>>()?;
+    let outcomes = names
+        .into_iter()
+        .map(|name| fuzz(name, seconds))
+        .collect::<Result<Vec<_>>>()?;
     print!("\n{}", table(&outcomes));
     let failed = outcomes.iter().filter(|outcome| outcome.failed).count();
     ensure!(failed == 0, "{failed} of {} targets failed", outcomes.len());
@@ -79,33 +91,49 @@ pub fn compile() -> Option<ExitCode> {
     if !runs_in_the_build(arguments) {
         command.args(COVERAGE);
     }
-    let code = command.status().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+    let code = command
+        .status()
+        .ok()
+        .and_then(|status| status.code())
+        .and_then(|code| u8::try_from(code).ok());
     Some(ExitCode::from(code.unwrap_or(1)))
 }
 
 /// Build scripts and procedural macros are run without libFuzzer, which has what the counters call.
 fn runs_in_the_build(arguments: &[OsString]) -> bool {
     let is = |name: &str, value: &str| {
-        arguments
-            .windows(2)
-            .any(|pair| pair[0] == *name && pair[1].to_str().is_some_and(|text| text.starts_with(value)))
+        arguments.windows(2).any(|pair| {
+            pair[0] == *name && pair[1].to_str().is_some_and(|text| text.starts_with(value))
+        })
     };
-    is("--crate-name", "build_script") || is("--crate-type", "proc-macro") || !is("--crate-name", "")
+    is("--crate-name", "build_script")
+        || is("--crate-type", "proc-macro")
+        || !is("--crate-name", "")
 }
 
 fn build() -> Result<()> {
     let itself = std::env::current_exe().context("a program has a path")?;
-    let mut build = cargo(["build", "--locked", "-p", "kanat-fuzz", "--bin", "libfuzzer"]);
+    let mut build = cargo([
+        "build",
+        "--locked",
+        "-p",
+        "kanat-fuzz",
+        "--bin",
+        "libfuzzer",
+    ]);
     build.args(["--features", "kanat-fuzz/libfuzzer"]);
     command::run({
-        build.env("RUSTC_WORKSPACE_WRAPPER", itself).env(AS_COMPILER, "1");
+        build
+            .env("RUSTC_WORKSPACE_WRAPPER", itself)
+            .env(AS_COMPILER, "1");
         build
     })
 }
 
 /// Returns the names of the targets, which the folders of their seeds have.
 fn names(seeds: &Path) -> Result<Vec<String>> {
-    let folders = std::fs::read_dir(seeds).with_context(|| format!("cannot read {}", seeds.display()))?;
+    let folders =
+        std::fs::read_dir(seeds).with_context(|| format!("cannot read {}", seeds.display()))?;
     let names = folders.map(|folder| Ok(folder?.file_name().to_string_lossy().into_owned()));
     let mut names = names.collect::<Result<Vec<_>>>()?;
     names.sort_unstable();
@@ -115,16 +143,31 @@ fn names(seeds: &Path) -> Result<Vec<String>> {
 fn fuzz(target: String, seconds: u64) -> Result<Outcome> {
     let folder = workspace::target_folder().join("fuzz").join(&target);
     let corpus = folder.join("corpus");
-    std::fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
-    plant(&workspace::root().join("crates/fuzz/seeds").join(&target), &corpus)?;
+    std::fs::create_dir_all(&corpus)
+        .with_context(|| format!("cannot make {}", corpus.display()))?;
+    plant(
+        &workspace::root().join("crates/fuzz/seeds").join(&target),
+        &corpus,
+    )?;
     let log = folder.join("log");
-    let output = std::fs::File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+    let output =
+        std::fs::File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
     eprintln!("{target}: {seconds} s");
     let begun = Instant::now();
     let mut fuzzer = Command::new(workspace::target_folder().join("debug/libfuzzer"));
-    fuzzer.arg(&corpus).args(LIMITS).arg(format!("-max_total_time={seconds}")).arg("-print_final_stats=1");
-    fuzzer.arg(format!("-artifact_prefix={}/", folder.display())).env("KANAT_FUZZ_TARGET", &target);
-    let status = fuzzer.stdout(output.try_clone()?).stderr(output).status().context("cannot start the fuzzer")?;
+    fuzzer
+        .arg(&corpus)
+        .args(LIMITS)
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-print_final_stats=1");
+    fuzzer
+        .arg(format!("-artifact_prefix={}/", folder.display()))
+        .env("KANAT_FUZZ_TARGET", &target);
+    let status = fuzzer
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .status()
+        .context("cannot start the fuzzer")?;
     let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
     if !status.success() {
         let tail: Vec<&str> = text.lines().rev().take(40).collect();
@@ -146,11 +189,14 @@ fn fuzz(target: String, seconds: u64) -> Result<Outcome> {
 
 /// Copies seeds to where libFuzzer keeps what it found before.
 fn plant(seeds: &Path, corpus: &Path) -> Result<()> {
-    for file in std::fs::read_dir(seeds).with_context(|| format!("cannot read {}", seeds.display()))? {
+    for file in
+        std::fs::read_dir(seeds).with_context(|| format!("cannot read {}", seeds.display()))?
+    {
         let file: PathBuf = file?.path();
         let mut bytes = std::fs::read(&file)?;
         if file.extension().is_some_and(|extension| extension == "hex") {
-            bytes = from_hex(&bytes).with_context(|| format!("{} has no hexadecimal digits", file.display()))?;
+            bytes = from_hex(&bytes)
+                .with_context(|| format!("{} has no hexadecimal digits", file.display()))?;
         }
         let name = file.file_name().context("a file has a name")?;
         std::fs::write(corpus.join(name), bytes)?;
@@ -167,14 +213,31 @@ fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
 /// Returns the number after the last occurrence of a name.
 fn last_number(text: &str, name: &str) -> Option<u64> {
     let (_, after) = text.rsplit_once(name)?;
-    let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    let digits: String = after
+        .trim_start()
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
     digits.parse().ok()
 }
 
 fn table(outcomes: &[Outcome]) -> String {
-    let mut text = "| target | executions | edges | corpus | outcome |\n| --- | --- | --- | --- | --- |\n".to_owned();
-    for Outcome { target, executions, edges, corpus, failed } in outcomes {
-        let ended = if *failed { "failed: its input is in target/fuzz" } else { "passed" };
+    let mut text =
+        "| target | executions | edges | corpus | outcome |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for Outcome {
+        target,
+        executions,
+        edges,
+        corpus,
+        failed,
+    } in outcomes
+    {
+        let ended = if *failed {
+            "failed: its input is in target/fuzz"
+        } else {
+            "passed"
+        };
         text += &format!("| {target} | {executions} | {edges} | {corpus} | {ended} |\n");
     }
     text
@@ -186,18 +249,26 @@ mod tests {
 
     #[test]
     fn build_scripts_and_macros_have_no_counters() {
-        let runs = |text: &str| runs_in_the_build(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let runs = |text: &str| {
+            runs_in_the_build(&text.split(' ').map(OsString::from).collect::<Vec<_>>())
+        };
         assert!(runs("--crate-name build_script_build --crate-type bin"));
         assert!(runs("--crate-name derive --crate-type proc-macro"));
         assert!(runs("-vV"));
-        assert!(!runs("--crate-name kanat_flow --edition=2024 --crate-type lib"));
+        assert!(!runs(
+            "--crate-name kanat_flow --edition=2024 --crate-type lib"
+        ));
     }
 
     #[test]
     fn reads_what_libfuzzer_tells_at_its_end() {
-        let text = "#2 INITED cov: 12 ft: 13\n#99 NEW cov: 345 ft: 400\nstat::number_of_executed_units: 1234\n";
+        let text = "#2 INITED cov: 12 ft: 13\n#99 NEW cov: 345 ft: \
+                    400\nstat::number_of_executed_units: 1234\n";
         assert_eq!(last_number(text, "cov:"), Some(345));
-        assert_eq!(last_number(text, "stat::number_of_executed_units:"), Some(1_234));
+        assert_eq!(
+            last_number(text, "stat::number_of_executed_units:"),
+            Some(1_234)
+        );
         assert_eq!(last_number(text, "none:"), None);
     }
 

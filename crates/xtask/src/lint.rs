@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: everything that can be said about the code without running it. A warning is an error.
+//! `cargo xtask lint`: everything that can be said about the code without running it. A warning is
+//! an error.
 
 use anyhow::Result;
 
@@ -10,7 +11,15 @@ pub fn run() -> Result<()> {
     command::run(cargo(["fmt", "--all", "--check"]))?;
     tidy::run()?;
     deny::run()?;
-    command::run(cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
+    command::run(cargo([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
     let mut doc = cargo(["doc", "--workspace", "--no-deps", "--locked"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     command::run(doc)

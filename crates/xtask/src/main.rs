@@ -1,4 +1,5 @@
-//! `cargo xtask`: the tasks of the workspace that are more than one cargo command. Each task is one file.
+//! `cargo xtask`: the tasks of the workspace that are more than one cargo command. Each task is one
+//! file.
 
 mod bench;
 mod catalog;

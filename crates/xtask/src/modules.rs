@@ -14,7 +14,9 @@ pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 /// Returns the arrows between the modules of `folder`, which is empty for the root of the crate
 /// whose sources are in `root`. Tests are left out.
 pub fn arrows(files: &[ParsedFile], root: &str, folder: &[&str]) -> Arrows {
-    let own = files.iter().filter_map(|file| Some((module(&file.path, root)?, file)));
+    let own = files
+        .iter()
+        .filter_map(|file| Some((module(&file.path, root)?, file)));
     let own: Vec<_> = own.filter(|(_, file)| file.is_product()).collect();
     let within = |path: &[String]| {
         let (start, rest) = path.split_at_checked(folder.len())?;
@@ -24,7 +26,10 @@ pub fn arrows(files: &[ParsedFile], root: &str, folder: &[&str]) -> Arrows {
     let mut arrows = Arrows::new();
     for (path, file) in &own {
         let Some(from) = within(path) else { continue };
-        let mut paths = NamedPaths { module: path.clone(), found: Vec::new() };
+        let mut paths = NamedPaths {
+            module: path.clone(),
+            found: Vec::new(),
+        };
         paths.visit_file(&file.syntax);
         let to = paths.found.iter().filter_map(|path| within(path));
         let to = to.filter(|to| *to != from && names.contains(to));
@@ -47,18 +52,29 @@ pub fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
         }
         reached
     };
-    let reach: BTreeMap<&String, BTreeSet<String>> = arrows.keys().map(|module| (module, reached(module))).collect();
+    let reach: BTreeMap<&String, BTreeSet<String>> = arrows
+        .keys()
+        .map(|module| (module, reached(module)))
+        .collect();
     let circle = |module: &String| -> BTreeSet<String> {
-        let back = reach[module].iter().filter(|to| reach.get(to).is_some_and(|all| all.contains(module)));
+        let back = reach[module]
+            .iter()
+            .filter(|to| reach.get(to).is_some_and(|all| all.contains(module)));
         back.cloned().collect()
     };
     let circles: BTreeSet<BTreeSet<String>> = arrows.keys().map(circle).collect();
-    circles.into_iter().filter(|circle| circle.len() > 1).collect()
+    circles
+        .into_iter()
+        .filter(|circle| circle.len() > 1)
+        .collect()
 }
 
 /// Returns the path of a file's module in its crate; none for a file of another crate.
 fn module(path: &str, root: &str) -> Option<Vec<String>> {
-    let path = path.strip_prefix(root)?.strip_prefix('/')?.strip_suffix(".rs")?;
+    let path = path
+        .strip_prefix(root)?
+        .strip_prefix('/')?
+        .strip_suffix(".rs")?;
     let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
     (parts != ["lib"] && parts != ["main"]).then_some(parts)
 }
@@ -99,7 +115,10 @@ impl NamedPaths {
             UseTree::Rename(rename) => self.add(&with(&rename.ident)),
             UseTree::Glob(_) => self.add(before),
             UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.add_tree(tree, before));
+                group
+                    .items
+                    .iter()
+                    .for_each(|tree| self.add_tree(tree, before));
             }
         }
     }
@@ -117,7 +136,11 @@ impl Visit<'_> for NamedPaths {
     }
 
     fn visit_path(&mut self, path: &Path) {
-        let names: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        let names: Vec<String> = path
+            .segments
+            .iter()
+            .map(|part| part.ident.to_string())
+            .collect();
         self.add(&names);
         visit::visit_path(self, path);
     }
@@ -129,17 +152,30 @@ mod tests {
 
     fn parsed(path: &str, text: &str) -> ParsedFile {
         let syntax = syn::parse_file(text).unwrap();
-        ParsedFile { path: path.to_owned(), text: text.to_owned(), syntax }
+        ParsedFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            syntax,
+        }
     }
 
     #[test]
     fn arrows_lead_from_a_module_to_those_that_its_files_name() {
         let files = [
             parsed("plane/src/lib.rs", "mod app; mod grpc;"),
-            parsed("plane/src/app.rs", "pub struct App; #[cfg(test)] mod tests { use crate::grpc::Api; }"),
+            parsed(
+                "plane/src/app.rs",
+                "pub struct App; #[cfg(test)] mod tests { use crate::grpc::Api; }",
+            ),
             parsed("plane/src/grpc.rs", "use crate::app::App;"),
-            parsed("plane/src/grpc/flow.rs", "fn call() { super::super::push::tell(crate::app::get) }"),
-            parsed("plane/src/push.rs", "use super::{grpc::{flow::Flow}, app as other};"),
+            parsed(
+                "plane/src/grpc/flow.rs",
+                "fn call() { super::super::push::tell(crate::app::get) }",
+            ),
+            parsed(
+                "plane/src/push.rs",
+                "use super::{grpc::{flow::Flow}, app as other};",
+            ),
         ];
         let arrows = arrows(&files, "plane/src", &[]);
         let to = |from: &str| arrows[from].iter().map(String::as_str).collect::<Vec<_>>();
@@ -147,6 +183,9 @@ mod tests {
         assert_eq!(to("grpc"), ["app", "push"]);
         assert_eq!(to("push"), ["app", "grpc"]);
         let circles = circles(&arrows);
-        assert_eq!(circles, [BTreeSet::from(["grpc".to_owned(), "push".to_owned()])]);
+        assert_eq!(
+            circles,
+            [BTreeSet::from(["grpc".to_owned(), "push".to_owned()])]
+        );
     }
 }

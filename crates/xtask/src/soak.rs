@@ -25,9 +25,19 @@ const SECONDS: u64 = 60;
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
-    Suites { rounds: u64, seed: u64 },
-    Faults { list: String, seconds: u64, seed: u64 },
-    Overload { list: String, seconds: u64 },
+    Suites {
+        rounds: u64,
+        seed: u64,
+    },
+    Faults {
+        list: String,
+        seconds: u64,
+        seed: u64,
+    },
+    Overload {
+        list: String,
+        seconds: u64,
+    },
 }
 
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`; or the faults that
@@ -36,8 +46,14 @@ pub fn run(options: &[String]) -> Result<()> {
     let task = parse(options)?;
     test::prepare()?;
     match task {
-        Task::Suites { rounds, seed } => (seed..seed.saturating_add(rounds)).try_for_each(run_suites),
-        Task::Faults { list, seconds, seed } => {
+        Task::Suites { rounds, seed } => {
+            (seed..seed.saturating_add(rounds)).try_for_each(run_suites)
+        }
+        Task::Faults {
+            list,
+            seconds,
+            seed,
+        } => {
             let mut faults = Command::new(workspace::target_folder().join("debug/faults"));
             faults.args([list, seconds.to_string(), seed.to_string()]);
             command::run(faults)
@@ -52,11 +68,28 @@ pub fn run(options: &[String]) -> Result<()> {
 
 fn run_suites(seed: u64) -> Result<()> {
     eprintln!("\nround with seed {seed}");
-    let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
-    test.args(["--", "planes::faults", "planes::scale", "planes::split", "planes::full_disk"]);
+    let mut test = cargo([
+        "test",
+        "--workspace",
+        "--locked",
+        "--features",
+        FAILPOINTS,
+        "--test",
+        "it",
+    ]);
+    test.args([
+        "--",
+        "planes::faults",
+        "planes::scale",
+        "planes::split",
+        "planes::full_disk",
+    ]);
     test.args(["--nocapture", "--test-threads=1"]);
-    test.env("KANAT_SOAK", "1").env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
-    test.env("KANAT_SOAK_FLOWS", FLOWS).env("KANAT_SOAK_ENTRIES", ENTRIES);
+    test.env("KANAT_SOAK", "1")
+        .env("KANAT_SOAK_KILLS", KILLS)
+        .env("KANAT_SOAK_SEED", seed.to_string());
+    test.env("KANAT_SOAK_FLOWS", FLOWS)
+        .env("KANAT_SOAK_ENTRIES", ENTRIES);
     command::run(test)
 }
 
@@ -67,8 +100,14 @@ fn parse(options: &[String]) -> Result<Task> {
     let mut faults = None;
     let mut overload = None;
     for option in options.chunks(2) {
-        let [name, value] = option else { bail!("{} needs a value", option.concat()) };
-        let number = || value.parse().with_context(|| format!("{name} takes a number, not {value:?}"));
+        let [name, value] = option else {
+            bail!("{} needs a value", option.concat())
+        };
+        let number = || {
+            value
+                .parse()
+                .with_context(|| format!("{name} takes a number, not {value:?}"))
+        };
         match name.as_str() {
             "--rounds" => rounds = Some(number()?),
             "--seconds" => seconds = Some(number()?),
@@ -76,23 +115,42 @@ fn parse(options: &[String]) -> Result<Task> {
             "--faults" => faults = Some(value.clone()),
             "--overload" => overload = Some(value.clone()),
             _ => bail!(
-                "there is no option {name}: soak takes --rounds N, --faults LIST --seconds N or --overload LIST \
-                 --seconds N, and --seed S"
+                "there is no option {name}: soak takes --rounds N, --faults LIST --seconds N or \
+                 --overload LIST --seconds N, and --seed S",
             ),
         }
     }
     match (faults, overload) {
         (None, None) => {
-            ensure!(seconds.is_none(), "--seconds is for --faults and --overload");
-            Ok(Task::Suites { rounds: rounds.unwrap_or(1), seed })
+            ensure!(
+                seconds.is_none(),
+                "--seconds is for --faults and --overload"
+            );
+            Ok(Task::Suites {
+                rounds: rounds.unwrap_or(1),
+                seed,
+            })
         }
         (Some(list), None) => {
-            ensure!(rounds.is_none(), "--rounds is not for --faults, which takes --seconds");
-            Ok(Task::Faults { list, seconds: seconds.unwrap_or(SECONDS), seed })
+            ensure!(
+                rounds.is_none(),
+                "--rounds is not for --faults, which takes --seconds"
+            );
+            Ok(Task::Faults {
+                list,
+                seconds: seconds.unwrap_or(SECONDS),
+                seed,
+            })
         }
         (None, Some(list)) => {
-            ensure!(rounds.is_none(), "--rounds is not for --overload, which takes --seconds");
-            Ok(Task::Overload { list, seconds: seconds.unwrap_or(SECONDS) })
+            ensure!(
+                rounds.is_none(),
+                "--rounds is not for --overload, which takes --seconds"
+            );
+            Ok(Task::Overload {
+                list,
+                seconds: seconds.unwrap_or(SECONDS),
+            })
         }
         (Some(_), Some(_)) => bail!("--faults and --overload are runs of their own"),
     }
@@ -103,13 +161,22 @@ mod tests {
     use super::*;
 
     fn parsed(options: &[&str]) -> Option<Task> {
-        parse(&options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>()).ok()
+        parse(
+            &options
+                .iter()
+                .map(|option| (*option).to_owned())
+                .collect::<Vec<_>>(),
+        )
+        .ok()
     }
 
     #[test]
     fn takes_rounds_and_seed_in_any_order_and_nothing_else() {
         assert_eq!(parsed(&[]), Some(Task::Suites { rounds: 1, seed: 1 }));
-        assert_eq!(parsed(&["--seed", "7", "--rounds", "3"]), Some(Task::Suites { rounds: 3, seed: 7 }));
+        assert_eq!(
+            parsed(&["--seed", "7", "--rounds", "3"]),
+            Some(Task::Suites { rounds: 3, seed: 7 })
+        );
         assert_eq!(parsed(&["--rounds"]), None);
         assert_eq!(parsed(&["--rounds", "many"]), None);
         assert_eq!(parsed(&["--hours", "3"]), None);
@@ -118,17 +185,34 @@ mod tests {
 
     #[test]
     fn takes_a_list_of_faults_with_its_seconds() {
-        let faults = |seconds, seed| Some(Task::Faults { list: "kill,power".to_owned(), seconds, seed });
+        let faults = |seconds, seed| {
+            Some(Task::Faults {
+                list: "kill,power".to_owned(),
+                seconds,
+                seed,
+            })
+        };
         assert_eq!(parsed(&["--faults", "kill,power"]), faults(60, 1));
-        assert_eq!(parsed(&["--faults", "kill,power", "--seconds", "9", "--seed", "7"]), faults(9, 7));
+        assert_eq!(
+            parsed(&["--faults", "kill,power", "--seconds", "9", "--seed", "7"]),
+            faults(9, 7)
+        );
         assert_eq!(parsed(&["--faults", "kill,power", "--rounds", "3"]), None);
     }
 
     #[test]
     fn takes_a_list_of_logs_under_overload() {
-        let overload = |seconds| Some(Task::Overload { list: "all".to_owned(), seconds });
+        let overload = |seconds| {
+            Some(Task::Overload {
+                list: "all".to_owned(),
+                seconds,
+            })
+        };
         assert_eq!(parsed(&["--overload", "all"]), overload(60));
-        assert_eq!(parsed(&["--overload", "all", "--seconds", "9"]), overload(9));
+        assert_eq!(
+            parsed(&["--overload", "all", "--seconds", "9"]),
+            overload(9)
+        );
         assert_eq!(parsed(&["--overload", "all", "--faults", "kill"]), None);
     }
 }

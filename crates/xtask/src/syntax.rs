@@ -27,10 +27,18 @@ impl ParsedFile {
             "crates/testing-postgres/",
             "crates/xtask/",
         ];
-        let is_elsewhere = NOT_PRODUCT.iter().any(|folder| self.path.starts_with(folder));
-        let parts = Path::new(&self.path).iter().filter_map(|part| part.to_str());
-        let is_test =
-            parts.into_iter().any(|part| matches!(part, "tests" | "tests.rs" | "contract" | "contract.rs" | "fuzz.rs"));
+        let is_elsewhere = NOT_PRODUCT
+            .iter()
+            .any(|folder| self.path.starts_with(folder));
+        let parts = Path::new(&self.path)
+            .iter()
+            .filter_map(|part| part.to_str());
+        let is_test = parts.into_iter().any(|part| {
+            matches!(
+                part,
+                "tests" | "tests.rs" | "contract" | "contract.rs" | "fuzz.rs"
+            )
+        });
         !is_elsewhere && !is_test
     }
 }
@@ -49,11 +57,13 @@ pub fn parse(files: Vec<SourceFile>) -> Result<Vec<ParsedFile>> {
 
 /// Returns whether an item is compiled for tests alone.
 pub fn is_for_tests(item: &Item) -> bool {
-    attributes(item).iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
-        Meta::Path(path) => path.is_ident("test"),
-        Meta::NameValue(_) => false,
-    })
+    attributes(item)
+        .iter()
+        .any(|attribute| match &attribute.meta {
+            Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
+            Meta::Path(path) => path.is_ident("test"),
+            Meta::NameValue(_) => false,
+        })
 }
 
 fn attributes(item: &Item) -> &[Attribute] {

@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: the rules of the tree that neither rustfmt nor clippy knows. One file for each kind of rule.
+//! `cargo xtask tidy`: the rules of the tree that neither rustfmt nor clippy knows. One file for
+//! each kind of rule.
 
 mod blocks;
 mod crates;
@@ -46,7 +47,10 @@ pub fn run() -> Result<()> {
     let pages = workspace::files(&["md"])?;
     docs::check(&pages, &mut findings);
     let shown = blocks::check(&pages, &mut findings);
-    eprintln!("  {} blocks of the pages run in the tests, {} are only shown", shown.run, shown.not_run);
+    eprintln!(
+        "  {} blocks of the pages run in the tests, {} are only shown",
+        shown.run, shown.not_run
+    );
     guarantees::check(&pages, &sources, &mut findings);
     for warning in &findings.warnings {
         eprintln!("  warning: {warning}");
@@ -54,5 +58,9 @@ pub fn run() -> Result<()> {
     for error in &findings.errors {
         eprintln!("  error: {error}");
     }
-    if findings.errors.is_empty() { Ok(()) } else { bail!("{} broken rules of the tree", findings.errors.len()) }
+    if findings.errors.is_empty() {
+        Ok(())
+    } else {
+        bail!("{} broken rules of the tree", findings.errors.len())
+    }
 }

@@ -15,7 +15,9 @@ use crate::syntax::{self, ParsedFile, is_for_tests};
 use crate::workspace;
 
 /// Words that put the noun of a doc comment last.
-const LATE_NOUNS: [&str; 9] = ["What", "Who", "Whoever", "Whom", "Those", "Such", "Of", "Where", "Whether"];
+const LATE_NOUNS: [&str; 9] = [
+    "What", "Who", "Whoever", "Whom", "Those", "Such", "Of", "Where", "Whether",
+];
 
 /// Adjectives and irregular participles, one a line. A type that is called by one, or that ends in
 /// `ed`, says what it was done to and not what it is.
@@ -40,7 +42,9 @@ const FOLDERS: [(&str, &[&str]); 4] = [
 /// # Errors
 /// A file that cannot be read, or is not Rust.
 pub fn run(arguments: &[String]) -> Result<()> {
-    let root = arguments.first().map_or_else(workspace::root, |folder| Path::new(folder).into());
+    let root = arguments
+        .first()
+        .map_or_else(workspace::root, |folder| Path::new(folder).into());
     let files = syntax::parse(workspace::files_in(&root, &["rs"])?)?;
     let figures = Figures::of(&files);
     print!("{}", figures.table());
@@ -67,7 +71,10 @@ impl Figures {
         let mut figures = Self::default();
         for file in files {
             figures.visit_file(&file.syntax);
-            let long = file.text.lines().filter(|line| line.chars().count() > MAX_COLUMNS);
+            let long = file
+                .text
+                .lines()
+                .filter(|line| line.chars().count() > MAX_COLUMNS);
             figures.long_lines += long.count();
             if file.is_product() {
                 figures.product_tokens += product_tokens(&file.syntax);
@@ -97,13 +104,25 @@ impl Figures {
         let participles = share(self.participles, self.types);
         row(
             "types named by participles or bare adjectives",
-            format!("{} of {} ({participles:.1} %)", self.participles, self.types),
+            format!(
+                "{} of {} ({participles:.1} %)",
+                self.participles, self.types
+            ),
         );
         row("`let`s that pack a tuple", self.packed_lets.to_string());
-        row("assertions that compare tuples", self.packed_assertions.to_string());
-        row(&format!("lines over {MAX_COLUMNS} columns"), self.long_lines.to_string());
+        row(
+            "assertions that compare tuples",
+            self.packed_assertions.to_string(),
+        );
+        row(
+            &format!("lines over {MAX_COLUMNS} columns"),
+            self.long_lines.to_string(),
+        );
         row("circles of modules", self.circles.len().to_string());
-        row("tokens of product code, without comments", self.product_tokens.to_string());
+        row(
+            "tokens of product code, without comments",
+            self.product_tokens.to_string(),
+        );
         row("lines of product files", self.product_lines.to_string());
         for circle in &self.circles {
             table += &format!("\ncircle in {circle}");
@@ -113,13 +132,22 @@ impl Figures {
 
     /// Counts a doc comment by its first line.
     fn doc_comment(&mut self, attributes: &[Attribute]) {
-        let first = attributes.iter().find_map(|attribute| match &attribute.meta {
-            Meta::NameValue(doc) if doc.path.is_ident("doc") => Some(doc.value.to_token_stream()),
-            Meta::NameValue(_) | Meta::Path(_) | Meta::List(_) => None,
-        });
-        let Some(first) = first.map(|text| text.to_string()) else { return };
+        let first = attributes
+            .iter()
+            .find_map(|attribute| match &attribute.meta {
+                Meta::NameValue(doc) if doc.path.is_ident("doc") => {
+                    Some(doc.value.to_token_stream())
+                }
+                Meta::NameValue(_) | Meta::Path(_) | Meta::List(_) => None,
+            });
+        let Some(first) = first.map(|text| text.to_string()) else {
+            return;
+        };
         self.doc_comments += 1;
-        let word = first.trim_start_matches(['"', ' ']).split([' ', ',']).next();
+        let word = first
+            .trim_start_matches(['"', ' '])
+            .split([' ', ','])
+            .next();
         if word.is_some_and(|word| LATE_NOUNS.contains(&word)) {
             self.late_nouns += 1;
         }
@@ -244,17 +272,19 @@ mod tests {
 
     fn figures(text: &str) -> Figures {
         let syntax = syn::parse_file(text).unwrap();
-        Figures::of(&[ParsedFile { path: "a/src/b.rs".to_owned(), text: text.to_owned(), syntax }])
+        Figures::of(&[ParsedFile {
+            path: "a/src/b.rs".to_owned(),
+            text: text.to_owned(),
+            syntax,
+        }])
     }
 
     #[test]
     fn comments_names_and_packed_statements_are_counted() {
         let found = figures(
-            "/// What is told.\n\
-             struct Told;\n\
-             /// Number of the rest.\n\
-             struct RetryPolicy { /** Of a key. */ key: u8 }\n\
-             fn f() { let (a, b) = (1, 2); let (c, d) = f(); assert_eq!((a, b), (c, d)); assert_eq!(a, b); }\n",
+            "/// What is told.\nstruct Told;\n/// Number of the rest.\nstruct RetryPolicy { /** \
+             Of a key. */ key: u8 }\nfn f() { let (a, b) = (1, 2); let (c, d) = f(); \
+             assert_eq!((a, b), (c, d)); assert_eq!(a, b); }\n",
         );
         assert_eq!(found.doc_comments, 3);
         assert_eq!(found.late_nouns, 2);
@@ -278,7 +308,9 @@ mod tests {
     #[test]
     fn comments_and_tests_are_no_product() {
         let code = "fn f(a: u8) { g(a); }";
-        let more = format!("//! A page.\n/// Calls.\n{code} // so\n#[cfg(test)] mod tests {{ fn t() {{}} }}");
+        let more = format!(
+            "//! A page.\n/// Calls.\n{code} // so\n#[cfg(test)] mod tests {{ fn t() {{}} }}"
+        );
         assert_eq!(figures(&more).product_tokens, figures(code).product_tokens);
     }
 }

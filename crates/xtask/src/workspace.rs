@@ -46,10 +46,14 @@ pub fn files_in(root: &Path, extensions: &[&str]) -> Result<Vec<SourceFile>> {
     paths.sort();
     let mut files = Vec::new();
     for path in paths {
-        if !extensions.iter().any(|extension| path.ends_with(&format!(".{extension}"))) {
+        if !extensions
+            .iter()
+            .any(|extension| path.ends_with(&format!(".{extension}")))
+        {
             continue;
         }
-        let bytes = std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
+        let bytes =
+            std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
         let text = String::from_utf8(bytes).with_context(|| format!("{path} is not UTF-8"))?;
         files.push(SourceFile { path, text });
     }
@@ -62,7 +66,10 @@ fn collect(root: &Path, folder: &Path, paths: &mut Vec<String>) -> std::io::Resu
         let name = entry.file_name();
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            let skipped = name == ".git" || name == "target" || name == "node_modules" || name == "kanat-data";
+            let skipped = name == ".git"
+                || name == "target"
+                || name == "node_modules"
+                || name == "kanat-data";
             if !skipped {
                 collect(root, &path, paths)?;
             }
@@ -89,25 +96,44 @@ pub struct Dependency {
 
 /// The crates of the workspace.
 pub fn members() -> Result<Vec<Member>> {
-    let text = command::output(command::cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")?;
+    let text = command::output(command::cargo([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    let metadata: Value =
+        serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")?;
     Ok(list(&metadata, "packages").iter().map(member).collect())
 }
 
 fn member(package: &Value) -> Member {
     let manifest = text(package, "manifest_path");
     let folder = Path::new(manifest).parent().unwrap_or(Path::new(""));
-    let folder = folder.strip_prefix(root()).unwrap_or(folder).to_string_lossy().replace('\\', "/");
-    let dependencies = list(package, "dependencies").iter().map(|dependency| Dependency {
-        name: text(dependency, "name").to_owned(),
-        dev: text(dependency, "kind") == "dev",
-    });
-    Member { name: text(package, "name").to_owned(), folder, dependencies: dependencies.collect() }
+    let folder = folder
+        .strip_prefix(root())
+        .unwrap_or(folder)
+        .to_string_lossy()
+        .replace('\\', "/");
+    let dependencies = list(package, "dependencies")
+        .iter()
+        .map(|dependency| Dependency {
+            name: text(dependency, "name").to_owned(),
+            dev: text(dependency, "kind") == "dev",
+        });
+    Member {
+        name: text(package, "name").to_owned(),
+        folder,
+        dependencies: dependencies.collect(),
+    }
 }
 
 /// The list at `key`; empty when there is none.
 pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The text at `key`; empty when there is none.

@@ -1,4 +1,5 @@
-//! What a caller who waits is answered, from what a run came to: built, checked, and written down with the message.
+//! What a caller who waits is answered, from what a run came to: built, checked, and written down
+//! with the message.
 
 use std::time::Instant;
 
@@ -65,12 +66,27 @@ impl Run<'_> {
         let begun = Instant::now();
         let built = match &answering.mapping {
             Some(mapping) => {
-                let target = self.response.as_ref().map(target_document).unwrap_or_default();
-                self.evaluate(|program, input, resources| program.answer(mapping, input, &target, resources)).await
+                let target = self
+                    .response
+                    .as_ref()
+                    .map(target_document)
+                    .unwrap_or_default();
+                self.evaluate(|program, input, resources| {
+                    program.answer(mapping, input, &target, resources)
+                })
+                .await
             }
-            None => Ok(Built { status: StatusCode::OK, headers: HeaderMap::new(), body: None }),
+            None => Ok(Built {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: None,
+            }),
         };
-        let Built { status, mut headers, body } = match built {
+        let Built {
+            status,
+            mut headers,
+            body,
+        } = match built {
             Ok(built) => built,
             Err(failure) => {
                 let message = self.mask.apply(&failure.message).into_owned();
@@ -82,12 +98,18 @@ impl Run<'_> {
             Some(json) => mapped(json.into(), headers.get(header::CONTENT_TYPE)),
             None => self.own_output(),
         };
-        if let Some(Err(violations)) = answering.schema.as_ref().map(|schema| schema.validate(&body.json)) {
+        if let Some(Err(violations)) = answering
+            .schema
+            .as_ref()
+            .map(|schema| schema.validate(&body.json))
+        {
             if answering.strict {
-                self.trace.failed("validated", "responseSchema", words(&violations));
+                self.trace
+                    .failed("validated", "responseSchema", words(&violations));
                 return Answered::Unfit;
             }
-            self.trace.warned("validated", "responseSchema", words(&violations));
+            self.trace
+                .warned("validated", "responseSchema", words(&violations));
         }
         let (body, content_type) = body.other.unwrap_or((body.json, JSON));
         headers.entry(header::CONTENT_TYPE).or_insert(content_type);
@@ -97,25 +119,44 @@ impl Run<'_> {
         } else {
             body
         };
-        let shown = Response { status: status.as_u16(), headers, body, truncated: false };
+        let shown = Response {
+            status: status.as_u16(),
+            headers,
+            body,
+            truncated: false,
+        };
         self.trace.answered(begun, self::shown(&shown, &self.mask));
-        Answered::Ready(Ready { status, headers: shown.headers, body: shown.body })
+        Answered::Ready(Ready {
+            status,
+            headers: shown.headers,
+            body: shown.body,
+        })
     }
 
-    /// The mapping's output, else the target's body, else the output of the last step, else what came in.
+    /// The mapping's output, else the target's body, else the output of the last step, else what
+    /// came in.
     fn own_output(&self) -> Body {
         if let Some(mapped) = &self.mapped {
-            return Body { json: mapped.clone(), other: None };
+            return Body {
+                json: mapped.clone(),
+                other: None,
+            };
         }
         if let Some(response) = &self.response {
             let json = outputs::of_answer(response);
-            let is_json = json == response.body || response.body.iter().all(u8::is_ascii_whitespace);
+            let is_json =
+                json == response.body || response.body.iter().all(u8::is_ascii_whitespace);
             let content_type = response.headers.get(header::CONTENT_TYPE).cloned();
-            let other = content_type.filter(|_| !is_json).map(|content_type| (response.body.clone(), content_type));
+            let other = content_type
+                .filter(|_| !is_json)
+                .map(|content_type| (response.body.clone(), content_type));
             return Body { json, other };
         }
         let last = self.work.steps.last().map(|step| step.output.clone());
-        Body { json: last.unwrap_or_else(|| self.payload.clone()), other: None }
+        Body {
+            json: last.unwrap_or_else(|| self.payload.clone()),
+            other: None,
+        }
     }
 }
 
@@ -126,20 +167,37 @@ pub(super) fn shown(response: &Response, mask: &Mask) -> String {
 
 /// The parts of an answer that traces and errors show.
 pub(super) fn seen(response: &Response) -> Shown<'_> {
-    let Response { status, headers, body, truncated } = response;
-    Shown { status: *status, headers, body, truncated: *truncated }
+    let Response {
+        status,
+        headers,
+        body,
+        truncated,
+    } = response;
+    Shown {
+        status: *status,
+        headers,
+        body,
+        truncated: *truncated,
+    }
 }
 
 /// Whether answers of this status have no body.
 fn is_bare(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
+    matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    )
 }
 
 /// A text that the API calls by another type than JSON goes out without quotes.
 fn mapped(json: Bytes, content_type: Option<&HeaderValue>) -> Body {
     let declared = content_type.filter(|declared| !is_json(declared)).cloned();
-    let text = std::str::from_utf8(&json).ok().filter(|text| text.starts_with('"'));
-    let other = declared.zip(text).map(|(declared, text)| (Bytes::from(json::decode(text).into_owned()), declared));
+    let text = std::str::from_utf8(&json)
+        .ok()
+        .filter(|text| text.starts_with('"'));
+    let other = declared
+        .zip(text)
+        .map(|(declared, text)| (Bytes::from(json::decode(text).into_owned()), declared));
     Body { json, other }
 }
 
@@ -160,7 +218,9 @@ fn target_document(response: &Response) -> Vec<u8> {
 }
 
 fn words(violations: &[Violation]) -> String {
-    let words = violations.iter().map(|fault| format!("{} {}", fault.field, fault.message));
+    let words = violations
+        .iter()
+        .map(|fault| format!("{} {}", fault.field, fault.message));
     words.collect::<Vec<_>>().join("; ")
 }
 
@@ -174,7 +234,10 @@ mod tests {
             let body = mapped(json.into(), Some(&HeaderValue::from_static(content_type)));
             body.other.map(|(bytes, _)| bytes)
         };
-        assert_eq!(of(r#""<b>\"1\"</b>""#, "text/html"), Some("<b>\"1\"</b>".into()));
+        assert_eq!(
+            of(r#""<b>\"1\"</b>""#, "text/html"),
+            Some("<b>\"1\"</b>".into())
+        );
         assert_eq!(of(r#""a""#, "application/json; charset=utf-8"), None);
         assert_eq!(of(r#""a""#, "application/problem+json"), None);
         assert_eq!(of("{}", "text/html"), None);

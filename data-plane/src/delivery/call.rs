@@ -31,30 +31,57 @@ pub(super) struct Called<'c> {
 
 impl<'c> Called<'c> {
     pub fn target(key: &'c str) -> Self {
-        Self { stage: "delivery", name: "target", key, step: None, failpoint: "delivery.answered" }
+        Self {
+            stage: "delivery",
+            name: "target",
+            key,
+            step: None,
+            failpoint: "delivery.answered",
+        }
     }
 
     pub fn step(step: &'c Step, key: &'c str) -> Self {
-        Self { stage: "step", name: step.name(), key, step: Some(step), failpoint: "step.answered" }
+        Self {
+            stage: "step",
+            name: step.name(),
+            key,
+            step: Some(step),
+            failpoint: "step.answered",
+        }
     }
 }
 
 impl Run<'_> {
-    /// Calls, and calls once more with another access token where the first was refused. Gives an answer of 2xx; every
-    /// other one, and none, is a failure.
-    pub(super) async fn call(&mut self, request: Request, called: &Called<'_>) -> Result<Response, End> {
+    /// Calls, and calls once more with another access token where the first was refused. Gives an
+    /// answer of 2xx; every other one, and none, is a failure.
+    pub(super) async fn call(
+        &mut self,
+        request: Request,
+        called: &Called<'_>,
+    ) -> Result<Response, End> {
         let known = self.tools.resources.instance(&request.instance);
         let Some(instance) = known.filter(|instance| is_renewable(instance)) else {
             return self.call_once(request, called, known).await;
         };
         let mut again = repeated(&request);
         match self.call_once(request, called, Some(instance)).await {
-            Err(End::Failed { failure, answer: Some(answer) }) if answer.status == 401 => {
-                match self.tools.plans.renewed(self.tools.observer.environment, instance).await {
+            Err(End::Failed {
+                failure,
+                answer: Some(answer),
+            }) if answer.status == 401 => {
+                match self
+                    .tools
+                    .plans
+                    .renewed(self.tools.observer.environment, instance)
+                    .await
+                {
                     Renewed::Token(environment) => {
                         // One that is gone by now has nothing to call with.
                         let Some(instance) = environment.instance(instance.id()) else {
-                            return Err(End::Failed { failure, answer: Some(answer) });
+                            return Err(End::Failed {
+                                failure,
+                                answer: Some(answer),
+                            });
                         };
                         self.mask.add(instance.secrets());
                         instance.apply_auth(&mut again.url, &mut again.headers);
@@ -62,17 +89,28 @@ impl Run<'_> {
                     }
                     Renewed::Late => {
                         let message = format!("{}; no new access token has come", failure.message);
-                        let failure = Failure { kind: ErrorKind::Credentials, message, ..failure };
-                        Err(End::Failed { failure, answer: Some(answer) })
+                        let failure = Failure {
+                            kind: ErrorKind::Credentials,
+                            message,
+                            ..failure
+                        };
+                        Err(End::Failed {
+                            failure,
+                            answer: Some(answer),
+                        })
                     }
-                    Renewed::Never => Err(End::Failed { failure, answer: Some(answer) }),
+                    Renewed::Never => Err(End::Failed {
+                        failure,
+                        answer: Some(answer),
+                    }),
                 }
             }
             ended => ended,
         }
     }
 
-    /// Waits for its turn at the connector, then calls. An instance that is not there any more has no bounds.
+    /// Waits for its turn at the connector, then calls. An instance that is not there any more has
+    /// no bounds.
     async fn call_once(
         &mut self,
         mut request: Request,
@@ -86,10 +124,21 @@ impl Run<'_> {
         let context = self.work.traceparent.as_deref();
         let child = trace_context::child(context, &self.work.id);
         complete(&mut request, called.key, &child, self.tools.agent);
-        if let Some(Ok(state)) = context.and_then(trace_context::state).map(HeaderValue::from_str) {
+        if let Some(Ok(state)) = context
+            .and_then(trace_context::state)
+            .map(HeaderValue::from_str)
+        {
             request.headers.insert("tracestate", state);
         }
-        let Request { method, url, headers, body, timeout, instance, secrets } = request;
+        let Request {
+            method,
+            url,
+            headers,
+            body,
+            timeout,
+            instance,
+            secrets,
+        } = request;
         self.mask.add(&secrets);
         let action = match called.step {
             Some(step) => Some(step.action()),
@@ -102,7 +151,17 @@ impl Run<'_> {
             span.with("server.address", url.host_str().unwrap_or_default())
         });
         let begun = (Timestamp::now(), Instant::now());
-        let answer = self.tools.client.send(outbound::Request { method, url, headers, body, timeout }).await;
+        let answer = self
+            .tools
+            .client
+            .send(outbound::Request {
+                method,
+                url,
+                headers,
+                body,
+                timeout,
+            })
+            .await;
         kanat_failpoint::hit(called.failpoint);
         metrics().attempt.observe(begun.1.elapsed());
         if let Some(pass) = pass {
@@ -115,19 +174,35 @@ impl Run<'_> {
             span.end(error.clone());
         }
         let response = answer.as_ref().ok().map(|answer| shown(answer, &self.mask));
-        let (stage, name) = (called.stage, called.name);
-        self.trace.exchange(Exchange { stage, name, begun, request: sent, response, error });
+        let stage = called.stage;
+        let name = called.name;
+        self.trace.exchange(Exchange {
+            stage,
+            name,
+            begun,
+            request: sent,
+            response,
+            error,
+        });
         match (answer, failure) {
             (Ok(answer), None) => Ok(answer),
-            (answer, Some(failure)) => Err(End::Failed { failure, answer: answer.ok().map(Box::new) }),
-            (Err(error), None) => Err(End::Failed { failure: super::configuration(&error.to_string()), answer: None }),
+            (answer, Some(failure)) => Err(End::Failed {
+                failure,
+                answer: answer.ok().map(Box::new),
+            }),
+            (Err(error), None) => Err(End::Failed {
+                failure: super::configuration(&error.to_string()),
+                answer: None,
+            }),
         }
     }
 
     /// The right to call an instance.
     async fn enter(&self, instance: &Instance) -> Result<Pass, End> {
         let pass = self.tools.bounds.enter(instance).await;
-        pass.map_err(|NotNow(wait)| End::Waits { due: Timestamp::steady().after(wait) })
+        pass.map_err(|NotNow(wait)| End::Waits {
+            due: Timestamp::steady().after(wait),
+        })
     }
 
     /// Tells of how the call ended, and of what a step was answered.
@@ -138,27 +213,37 @@ impl Run<'_> {
         called: &Called<'_>,
         failure: Option<&Failure>,
     ) {
-        let Some(ended) = ended(answer.as_ref().map(|answer| answer.status)) else { return };
+        let Some(ended) = ended(answer.as_ref().map(|answer| answer.status)) else {
+            return;
+        };
         self.tools.observer.called(instance, ended);
         if let (Ended::Failed, Some(failure)) = (ended, failure) {
             self.tools.observer.failed(instance, &failure.message);
         }
-        if let (Some(step), Ok(answer), Some(known)) = (called.step, answer, self.tools.resources.instance(instance))
+        if let (Some(step), Ok(answer), Some(known)) =
+            (called.step, answer, self.tools.resources.instance(instance))
             && (200..300).contains(&answer.status)
             && !answer.truncated
         {
-            self.tools.observer.answered(instance, &step.endpoint(known), &answer.body);
+            self.tools
+                .observer
+                .answered(instance, &step.endpoint(known), &answer.body);
         }
     }
 
     /// The call as a span, under the `traceparent` that the other side is told.
     fn span(&self, called: &Called<'_>, headers: &HeaderMap) -> Option<Span> {
         let own = headers.get("traceparent")?.to_str().ok()?;
-        Span::begin(called.stage, Kind::Client, own, self.work.traceparent.as_deref().map(trace_context::parent))
+        Span::begin(
+            called.stage,
+            Kind::Client,
+            own,
+            self.work.traceparent.as_deref().map(trace_context::parent),
+        )
     }
 
-    /// Why an answer, or the want of one, is a failure; `None` for 2xx that `action` does not take for a refusal. `shown` is
-    /// the request as the trace has it.
+    /// Why an answer, or the want of one, is a failure; `None` for 2xx that `action` does not take
+    /// for a refusal. `shown` is the request as the trace has it.
     fn judge(
         &self,
         answer: &Result<Response, outbound::Error>,
@@ -179,10 +264,18 @@ impl Run<'_> {
         };
         let call = exchange::method_and_url(shown);
         let message = match answer {
-            Ok(answer) => format!("{call} answered {}", exchange::beginning(&seen(answer), &self.mask)),
+            Ok(answer) => format!(
+                "{call} answered {}",
+                exchange::beginning(&seen(answer), &self.mask)
+            ),
             Err(error) => format!("{call}: {}", self.mask.apply(&error.to_string())),
         };
-        Some(Failure { kind, message, field: called.step.map(Step::place), expression: None })
+        Some(Failure {
+            kind,
+            message,
+            field: called.step.map(Step::place),
+            expression: None,
+        })
     }
 }
 
@@ -210,24 +303,31 @@ pub(crate) fn verdict(status: Result<u16, &outbound::Error>) -> Verdict {
         Ok(500..=599) => Verdict::Ill,
         Ok(429) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
         Ok(_) => Verdict::Well,
-        Err(outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
+        Err(
+            outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_),
+        ) => Verdict::Ill,
     }
 }
 
-/// How a call ended as far as the other side is to blame; none when nobody can say, as when it was never made.
+/// How a call ended as far as the other side is to blame; none when nobody can say, as when it was
+/// never made.
 pub(crate) fn ended(status: Result<u16, &outbound::Error>) -> Option<Ended> {
     match status {
         Ok(401 | 403 | 500..=599) => Some(Ended::Failed),
         Ok(429) | Err(outbound::Error::Egress(_)) => None,
         Ok(_) => Some(Ended::Well),
-        Err(outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_)) => Some(Ended::Failed),
+        Err(
+            outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_),
+        ) => Some(Ended::Failed),
     }
 }
 
 /// What every call carries; what the flow itself sets stands.
 fn complete(request: &mut Request, key: &str, child: &str, agent: &HeaderValue) {
     let headers = &mut request.headers;
-    headers.entry(header::USER_AGENT).or_insert_with(|| agent.clone());
+    headers
+        .entry(header::USER_AGENT)
+        .or_insert_with(|| agent.clone());
     if let Ok(key) = HeaderValue::from_str(key) {
         headers.entry("idempotency-key").or_insert(key);
     }

@@ -8,13 +8,18 @@ use kanat_net::outbound::Response;
 
 use crate::ingress::payload;
 
-/// An answer's body as JSON, by the rules that hold for what comes in; a body that is not what it says is a string.
+/// An answer's body as JSON, by the rules that hold for what comes in; a body that is not what it
+/// says is a string.
 pub(crate) fn of_answer(answer: &Response) -> Bytes {
     if answer.body.iter().all(u8::is_ascii_whitespace) {
         return Bytes::from_static(b"null");
     }
-    let declared = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let read = payload(declared, &answer.body).or_else(|_| payload(Some("text/plain"), &answer.body));
+    let declared = answer
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let read =
+        payload(declared, &answer.body).or_else(|_| payload(Some("text/plain"), &answer.body));
     read.ok().flatten().unwrap_or_else(|| answer.body.clone())
 }
 
@@ -23,7 +28,12 @@ pub(crate) fn document(steps: &[Step]) -> Bytes {
     if steps.is_empty() {
         return Bytes::new();
     }
-    let mut out = Vec::with_capacity(steps.iter().map(|step| step.name.len() + step.output.len() + 32).sum());
+    let mut out = Vec::with_capacity(
+        steps
+            .iter()
+            .map(|step| step.name.len() + step.output.len() + 32)
+            .sum(),
+    );
     for step in steps {
         out.push(if out.is_empty() { b'{' } else { b',' });
         write_string(&step.name, &mut out);
@@ -41,7 +51,11 @@ mod tests {
 
     #[test]
     fn outputs_of_steps_stand_under_their_names() {
-        let step = |name: &str, output: &'static str| Step { name: name.into(), status: 200, output: output.into() };
+        let step = |name: &str, output: &'static str| Step {
+            name: name.into(),
+            status: 200,
+            output: output.into(),
+        };
         assert_eq!(
             document(&[step("a", "1.10"), step("b\"", "{}")]),
             r#"{"a":{"output":1.10,"status":200},"b\"":{"output":{},"status":200}}"#
@@ -56,9 +70,17 @@ mod tests {
             if !content_type.is_empty() {
                 headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
             }
-            of_answer(&Response { status: 200, headers, body: Bytes::from_static(body), truncated: false })
+            of_answer(&Response {
+                status: 200,
+                headers,
+                body: Bytes::from_static(body),
+                truncated: false,
+            })
         };
-        assert_eq!(of("application/json", br#"{"id": 1.10}"#), r#"{"id": 1.10}"#);
+        assert_eq!(
+            of("application/json", br#"{"id": 1.10}"#),
+            r#"{"id": 1.10}"#
+        );
         assert_eq!(of("", b"[1]"), "[1]");
         assert_eq!(of("application/json", b" "), "null");
         assert_eq!(of("", b""), "null");

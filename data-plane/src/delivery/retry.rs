@@ -10,8 +10,9 @@ use kanat_proto::plan::v1::FlowPlan;
 use super::retry_after;
 use crate::work::Work;
 
-/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one. The next attempt is due by the
-/// clock of waits, of which `steady` is the present instant; `now` is that of the wall clock.
+/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one. The
+/// next attempt is due by the clock of waits, of which `steady` is the present instant; `now` is
+/// that of the wall clock.
 pub(super) fn decide(
     work: &Work,
     plan: &FlowPlan,
@@ -22,14 +23,20 @@ pub(super) fn decide(
 ) -> Outcome {
     let policy = Policy::from_plan(&plan.retry.unwrap_or_default());
     let number = work.attempt();
-    if number >= work.max_attempts || !may_pass(policy, failure.kind, answer.map(|answer| answer.status)) {
+    if number >= work.max_attempts
+        || !may_pass(policy, failure.kind, answer.map(|answer| answer.status))
+    {
         return Outcome::DeadLetter;
     }
     // A dead letter that a person retried begins its schedule anew.
-    let before = work.max_attempts.saturating_sub(policy.count.saturating_add(1));
+    let before = work
+        .max_attempts
+        .saturating_sub(policy.count.saturating_add(1));
     let planned = policy.delay(number.saturating_sub(before), jitter());
     let asked = answer.and_then(|answer| retry_after::asked(answer.status, &answer.headers, now));
-    Outcome::Retry { due: steady.after(asked.map_or(planned, |asked| planned.max(asked))) }
+    Outcome::Retry {
+        due: steady.after(asked.map_or(planned, |asked| planned.max(asked))),
+    }
 }
 
 /// Whether the same message may fare better another time.
@@ -37,7 +44,8 @@ fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
     match kind {
         ErrorKind::Network | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Credentials => true,
         ErrorKind::Status | ErrorKind::TargetRefused => {
-            !policy.transient_only || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
+            !policy.transient_only
+                || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
         }
         ErrorKind::Mapping
         | ErrorKind::Egress
@@ -65,16 +73,33 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     fn plan(transient_only: bool) -> FlowPlan {
-        let retry = Retry { count: 3, backoff: Backoff::Exponential.into(), duration_ms: 1000, transient_only };
-        FlowPlan { retry: Some(retry), ..FlowPlan::default() }
+        let retry = Retry {
+            count: 3,
+            backoff: Backoff::Exponential.into(),
+            duration_ms: 1000,
+            transient_only,
+        };
+        FlowPlan {
+            retry: Some(retry),
+            ..FlowPlan::default()
+        }
     }
 
     fn work(attempts: u32, max_attempts: u32) -> Work {
-        Work { attempts, max_attempts, ..Work::default() }
+        Work {
+            attempts,
+            max_attempts,
+            ..Work::default()
+        }
     }
 
     fn failure(kind: ErrorKind) -> Failure {
-        Failure { kind, message: String::new(), field: None, expression: None }
+        Failure {
+            kind,
+            message: String::new(),
+            field: None,
+            expression: None,
+        }
     }
 
     fn answer(status: u16, retry_after: &str) -> Response {
@@ -82,26 +107,44 @@ mod tests {
         if !retry_after.is_empty() {
             headers.insert("retry-after", retry_after.parse().unwrap());
         }
-        Response { status, headers, body: Bytes::new(), truncated: false }
+        Response {
+            status,
+            headers,
+            body: Bytes::new(),
+            truncated: false,
+        }
     }
 
     /// Milliseconds until the next attempt, without jitter's tenth; `None` for a dead letter.
-    fn wait(work: &Work, plan: &FlowPlan, kind: ErrorKind, answer: Option<&Response>) -> Option<u128> {
+    fn wait(
+        work: &Work,
+        plan: &FlowPlan,
+        kind: ErrorKind,
+        answer: Option<&Response>,
+    ) -> Option<u128> {
         match decide(work, plan, &failure(kind), answer, NOW, NOW) {
-            Outcome::Retry { due } => Some(due.since(NOW).as_millis() * 10 / 11 / 1000 * 1000 + 1000),
+            Outcome::Retry { due } => {
+                Some(due.since(NOW).as_millis() * 10 / 11 / 1000 * 1000 + 1000)
+            }
             _ => None,
         }
     }
 
     #[test]
     fn waits_grow_until_the_attempts_are_used_up() {
-        let waits: Vec<bool> =
-            (0..4).map(|done| wait(&work(done, 4), &plan(false), ErrorKind::Network, None).is_some()).collect();
+        let waits: Vec<bool> = (0..4)
+            .map(|done| wait(&work(done, 4), &plan(false), ErrorKind::Network, None).is_some())
+            .collect();
         assert_eq!(waits, [true, true, true, false]);
         for (done, base) in [(0, 1000), (1, 2000), (2, 4000)] {
-            let Outcome::Retry { due } =
-                decide(&work(done, 4), &plan(false), &failure(ErrorKind::Timeout), None, NOW, NOW)
-            else {
+            let Outcome::Retry { due } = decide(
+                &work(done, 4),
+                &plan(false),
+                &failure(ErrorKind::Timeout),
+                None,
+                NOW,
+                NOW,
+            ) else {
                 panic!("no retry after attempt {done}")
             };
             let wait = due.since(NOW).as_millis();
@@ -111,8 +154,14 @@ mod tests {
 
     #[test]
     fn a_dead_letter_that_is_retried_begins_anew() {
-        let Outcome::Retry { due } = decide(&work(4, 8), &plan(false), &failure(ErrorKind::Network), None, NOW, NOW)
-        else {
+        let Outcome::Retry { due } = decide(
+            &work(4, 8),
+            &plan(false),
+            &failure(ErrorKind::Network),
+            None,
+            NOW,
+            NOW,
+        ) else {
             panic!("no retry")
         };
         assert!((1000..=1100).contains(&due.since(NOW).as_millis()));
@@ -144,7 +193,12 @@ mod tests {
 
     #[test]
     fn what_cannot_pass_is_not_tried_again() {
-        for kind in [ErrorKind::Mapping, ErrorKind::Egress, ErrorKind::Rejected, ErrorKind::Configuration] {
+        for kind in [
+            ErrorKind::Mapping,
+            ErrorKind::Egress,
+            ErrorKind::Rejected,
+            ErrorKind::Configuration,
+        ] {
             assert_eq!(wait(&work(0, 4), &plan(false), kind, None), None);
         }
     }
@@ -152,7 +206,13 @@ mod tests {
     #[test]
     fn retry_on_transient_gives_up_on_other_answers() {
         let retried = |transient_only, status| {
-            wait(&work(0, 4), &plan(transient_only), ErrorKind::Status, Some(&answer(status, ""))).is_some()
+            wait(
+                &work(0, 4),
+                &plan(transient_only),
+                ErrorKind::Status,
+                Some(&answer(status, "")),
+            )
+            .is_some()
         };
         for status in [408, 425, 429, 500, 502, 503, 504] {
             assert!(retried(true, status), "{status}");

@@ -17,7 +17,10 @@ pub(crate) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Option<
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().map_or(LONGEST, Duration::from_secs)
     } else {
-        let at = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let at = httpdate::parse_http_date(text)
+            .ok()?
+            .duration_since(UNIX_EPOCH)
+            .ok()?;
         Timestamp::from_millis(0).after(at).since(now)
     };
     Some(wait.min(LONGEST))
@@ -38,8 +41,14 @@ mod tests {
     fn reads_seconds_and_dates() {
         assert_eq!(of(429, "120"), Some(Duration::from_secs(120)));
         assert_eq!(of(503, " 0 "), Some(Duration::ZERO));
-        assert_eq!(of(503, "Wed, 21 Oct 2015 07:29:30 GMT"), Some(Duration::from_secs(90)));
-        assert_eq!(of(503, "Wed, 21 Oct 2015 07:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(
+            of(503, "Wed, 21 Oct 2015 07:29:30 GMT"),
+            Some(Duration::from_secs(90))
+        );
+        assert_eq!(
+            of(503, "Wed, 21 Oct 2015 07:00:00 GMT"),
+            Some(Duration::ZERO)
+        );
     }
 
     #[test]
@@ -50,6 +59,15 @@ mod tests {
 
     #[test]
     fn counts_for_429_and_503_only_and_when_it_can_be_read() {
-        assert_eq!([of(500, "120"), of(200, "120"), of(429, "soon"), of(429, "-1"), of(429, "")], [None; 5]);
+        assert_eq!(
+            [
+                of(500, "120"),
+                of(200, "120"),
+                of(429, "soon"),
+                of(429, "-1"),
+                of(429, "")
+            ],
+            [None; 5]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The steps of an attempt: each is called once, its output kept durably before the next one begins. A step whose output
-//! is kept is not called again, whoever takes the message up.
+//! The steps of an attempt: each is called once, its output kept durably before the next one
+//! begins. A step whose output is kept is not called again, whoever takes the message up.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,9 @@ impl Run<'_> {
             return Ok(());
         }
         let begun = Instant::now();
-        let made = self.evaluate(|program, input, resources| program.step_request(step, input, resources)).await;
+        let made = self
+            .evaluate(|program, input, resources| program.step_request(step, input, resources))
+            .await;
         let request = match made {
             Ok(Some(request)) => request,
             Ok(None) => {
@@ -36,7 +38,9 @@ impl Run<'_> {
         };
         let key = format!("{}.{}", self.work.id, step.name());
         let called = Called::step(step, &key);
-        let answer = Box::pin(self.call(request, &called)).await.map_err(|end| rejected(step, end))?;
+        let answer = Box::pin(self.call(request, &called))
+            .await
+            .map_err(|end| rejected(step, end))?;
         self.keep(step, &answer).await
     }
 
@@ -45,33 +49,56 @@ impl Run<'_> {
         let output = outputs::of_answer(answer);
         let together: usize = self.work.steps.iter().map(|done| done.output.len()).sum();
         if answer.truncated || together + output.len() > OUTPUTS_LIMIT {
-            let most = if answer.truncated { answer.body.len() } else { OUTPUTS_LIMIT - together };
-            let message =
-                format!("the answer to step {:?} is longer than the {most} bytes that can be kept of it", step.name());
+            let most = if answer.truncated {
+                answer.body.len()
+            } else {
+                OUTPUTS_LIMIT - together
+            };
+            let message = format!(
+                "the answer to step {:?} is longer than the {most} bytes that can be kept of it",
+                step.name()
+            );
             let mut failure = configuration(&message);
             failure.field = Some(step.place());
             self.trace.failed("step", step.name(), message);
-            return Err(End::Failed { failure, answer: None });
+            return Err(End::Failed {
+                failure,
+                answer: None,
+            });
         }
-        let Some(lease) = self.lease.cloned() else { return Err(End::Lost) };
+        let Some(lease) = self.lease.cloned() else {
+            return Err(End::Lost);
+        };
         let bytes = output.len();
         let name = step.name().to_owned();
         let status = u32::from(answer.status);
-        let checkpoint = StepCheckpoint { lease, name, status, output: output.clone() };
-        let (log, id) = (self.tools.log, &self.work.id);
+        let checkpoint = StepCheckpoint {
+            lease,
+            name,
+            status,
+            output: output.clone(),
+        };
+        let log = self.tools.log;
+        let id = &self.work.id;
         match persist(id, || log.checkpoint(checkpoint.clone())).await {
             Settled::Done => {}
             Settled::Fenced => return Err(End::Lost),
         }
         kanat_failpoint::hit("step.kept");
-        self.work.steps.push(Output { name: checkpoint.name, status, output });
+        self.work.steps.push(Output {
+            name: checkpoint.name,
+            status,
+            output,
+        });
         self.steps = outputs::document(&self.work.steps);
         match self.tools.memory.take(bytes) {
             Some(taken) => {
                 self.memory.push(taken);
                 Ok(())
             }
-            None => Err(End::Waits { due: Timestamp::steady().after(MEMORY_PAUSE) }),
+            None => Err(End::Waits {
+                due: Timestamp::steady().after(MEMORY_PAUSE),
+            }),
         }
     }
 }
@@ -79,7 +106,10 @@ impl Run<'_> {
 /// The failure of a step that says so is final.
 fn rejected(step: &Step, end: End) -> End {
     match end {
-        End::Failed { mut failure, answer } if step.rejects() => {
+        End::Failed {
+            mut failure,
+            answer,
+        } if step.rejects() => {
             failure.kind = ErrorKind::Rejected;
             End::Failed { failure, answer }
         }

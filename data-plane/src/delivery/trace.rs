@@ -16,10 +16,17 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
     // A message that has outputs of steps was taken up before.
     if work.attempts == 0 && work.steps.is_empty() {
         let waited = u32::try_from(now.since(work.received_at).as_millis()).unwrap_or(u32::MAX);
-        trace.push(Record { at: work.received_at, ..Record::new("received", work.source.as_str(), "ok", waited) });
+        trace.push(Record {
+            at: work.received_at,
+            ..Record::new("received", work.source.as_str(), "ok", waited)
+        });
         if let Some(noted) = work.noted() {
             let record = Record::new("validated", "requestSchema", "warning", 0);
-            trace.push(Record { at: work.received_at, error: Some(noted), ..record });
+            trace.push(Record {
+                at: work.received_at,
+                error: Some(noted),
+                ..record
+            });
         }
     }
     trace
@@ -29,36 +36,82 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
 pub(super) fn adapted(trace: &mut Trace, reports: &[Report], mask: &Mask) {
     for report in reports {
         let error = report.error.as_deref();
-        let adapted = Adapted { name: &report.name, duration: report.duration, report: report.to_json(), error };
+        let adapted = Adapted {
+            name: &report.name,
+            duration: report.duration,
+            report: report.to_json(),
+            error,
+        };
         trace.adapted(&adapted, mask);
     }
 }
 
 /// Adds what comes next, and closes the attempt.
-pub(super) fn end(mut trace: Trace, outcome: Outcome, output: Option<Bytes>, failure: Option<Failure>) -> Attempt {
+pub(super) fn end(
+    mut trace: Trace,
+    outcome: Outcome,
+    output: Option<Bytes>,
+    failure: Option<Failure>,
+) -> Attempt {
     let at = Timestamp::now();
     let error = failure.as_ref().map(|failure| failure.message.clone());
     match &outcome {
         Outcome::Retry { due } => {
             let response = Some(format!("{{\"due\":\"{}\"}}", due.to_wall()));
             let record = Record::new("retry_scheduled", "on_error", "ok", 0);
-            trace.push(Record { at, response, error, ..record });
+            trace.push(Record {
+                at,
+                response,
+                error,
+                ..record
+            });
         }
         Outcome::DeadLetter => {
-            trace.push(Record { at, error, ..Record::new("dead_lettered", "on_error", "failed", 0) });
+            trace.push(Record {
+                at,
+                error,
+                ..Record::new("dead_lettered", "on_error", "failed", 0)
+            });
         }
         Outcome::Discarded => {
-            trace.push(Record { at, error, ..Record::new("discarded", "api", "failed", 0) });
+            trace.push(Record {
+                at,
+                error,
+                ..Record::new("discarded", "api", "failed", 0)
+            });
         }
-        Outcome::Delivered | Outcome::Filtered | Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. } => {}
+        Outcome::Delivered
+        | Outcome::Filtered
+        | Outcome::Release { .. }
+        | Outcome::Yield
+        | Outcome::Hold { .. } => {}
     }
     let number = trace.attempt();
-    Attempt { number, outcome, output, failure, trace: trace.into_records(), answered: None }
+    Attempt {
+        number,
+        outcome,
+        output,
+        failure,
+        trace: trace.into_records(),
+        answered: None,
+    }
 }
 
-/// The message goes back as it is: no attempt is counted, and only what steps did is worth a record.
+/// The message goes back as it is: no attempt is counted, and only what steps did is worth a
+/// record.
 pub(super) fn given_back(trace: Trace, due: Timestamp) -> Attempt {
     let number = trace.attempt();
-    let trace = if trace.has_steps() { trace.into_records() } else { Vec::new() };
-    Attempt { number, outcome: Outcome::Release { due }, output: None, failure: None, trace, answered: None }
+    let trace = if trace.has_steps() {
+        trace.into_records()
+    } else {
+        Vec::new()
+    };
+    Attempt {
+        number,
+        outcome: Outcome::Release { due },
+        output: None,
+        failure: None,
+        trace,
+        answered: None,
+    }
 }

@@ -41,12 +41,16 @@ pub(crate) enum NoRoom {
 }
 
 impl Admission {
-    /// `body_limit` bounds one body; all of them together get `memory` bytes, or as many as one body
-    /// needs. Those of one flow, and those of one peer, get a quarter of that while they are waited
-    /// for, or as many as one body needs.
+    /// `body_limit` bounds one body; all of them together get `memory` bytes, or as many as one
+    /// body needs. Those of one flow, and those of one peer, get a quarter of that while they are
+    /// waited for, or as many as one body needs.
     pub fn new(body_limit: usize, memory: usize) -> Self {
         let shares = Shares::new((memory / SHARES).max(cost(body_limit)));
-        Self { budget: Budget::new(memory.max(cost(body_limit))), shares, body_limit }
+        Self {
+            budget: Budget::new(memory.max(cost(body_limit))),
+            shares,
+            body_limit,
+        }
     }
 
     /// Makes room for the beginning of a body, whose length may be known. What has not come takes
@@ -57,14 +61,24 @@ impl Admission {
         if size > limit {
             return Err(NoRoom::TooLarge { limit });
         }
-        let reservation = self.budget.take(cost(size.min(FIRST))).ok_or(NoRoom::Busy)?;
+        let reservation = self
+            .budget
+            .take(cost(size.min(FIRST)))
+            .ok_or(NoRoom::Busy)?;
         Ok(Room { reservation, limit })
     }
 
     /// Takes of the shares of its holders for a body that is waited for, of which `size` bytes have
     /// come.
-    pub(super) fn wait<'a>(&'a self, holders: Holders<'a>, size: usize) -> Result<Waiting<'a>, NoRoom> {
-        self.shares.take(holders, cost(size)).map(Waiting).ok_or(NoRoom::Busy)
+    pub(super) fn wait<'a>(
+        &'a self,
+        holders: Holders<'a>,
+        size: usize,
+    ) -> Result<Waiting<'a>, NoRoom> {
+        self.shares
+            .take(holders, cost(size))
+            .map(Waiting)
+            .ok_or(NoRoom::Busy)
     }
 }
 
@@ -74,7 +88,11 @@ impl Room {
         if size > self.limit {
             return Err(NoRoom::TooLarge { limit: self.limit });
         }
-        if self.reservation.grow(cost(size)) { Ok(()) } else { Err(NoRoom::Busy) }
+        if self.reservation.grow(cost(size)) {
+            Ok(())
+        } else {
+            Err(NoRoom::Busy)
+        }
     }
 
     /// The size that no body may exceed.
@@ -86,7 +104,11 @@ impl Room {
 impl Waiting<'_> {
     /// Takes more of the shares for a body that has come to `size` bytes.
     pub fn grow(&mut self, size: usize) -> Result<(), NoRoom> {
-        if self.0.grow(cost(size)) { Ok(()) } else { Err(NoRoom::Busy) }
+        if self.0.grow(cost(size)) {
+            Ok(())
+        } else {
+            Err(NoRoom::Busy)
+        }
     }
 }
 
@@ -103,23 +125,36 @@ mod tests {
     #[test]
     fn takes_requests_while_there_is_room() {
         let admission = Admission::new(1000, 3 * cost(1000));
-        let held = [admission.admit(Some(1000)), admission.admit(Some(1000)), admission.admit(Some(1000))];
+        let held = [
+            admission.admit(Some(1000)),
+            admission.admit(Some(1000)),
+            admission.admit(Some(1000)),
+        ];
         assert!(held.iter().all(Result::is_ok));
         assert_eq!(admission.admit(None).err(), Some(NoRoom::Busy));
         drop(held);
         assert!(admission.admit(Some(1000)).is_ok());
-        assert_eq!(admission.admit(Some(1001)).err(), Some(NoRoom::TooLarge { limit: 1000 }));
+        assert_eq!(
+            admission.admit(Some(1001)).err(),
+            Some(NoRoom::TooLarge { limit: 1000 })
+        );
     }
 
     #[test]
     fn what_is_declared_takes_no_room() {
         let limit = 1 << 20;
         let admission = Admission::new(limit, cost(limit));
-        let declared: Vec<_> = (0..64).map(|_| admission.admit(Some(limit as u64))).collect();
+        let declared: Vec<_> = (0..64)
+            .map(|_| admission.admit(Some(limit as u64)))
+            .collect();
         assert!(declared.iter().all(Result::is_ok));
         let mut rooms = declared.into_iter().map(Result::unwrap);
         let mut first = rooms.next().unwrap();
-        assert_eq!(first.grow(limit), Err(NoRoom::Busy), "the others have their beginnings");
+        assert_eq!(
+            first.grow(limit),
+            Err(NoRoom::Busy),
+            "the others have their beginnings"
+        );
         drop(rooms);
         assert_eq!(first.grow(limit), Ok(()));
     }
@@ -130,7 +165,10 @@ mod tests {
         let mut room = admission.admit(None).unwrap();
         assert_eq!(room.grow(10), Ok(()));
         assert_eq!(room.grow(1 << 20), Ok(()));
-        assert_eq!(room.grow((1 << 20) + 1), Err(NoRoom::TooLarge { limit: 1 << 20 }));
+        assert_eq!(
+            room.grow((1 << 20) + 1),
+            Err(NoRoom::TooLarge { limit: 1 << 20 })
+        );
         assert_eq!(admission.admit(None).err(), Some(NoRoom::Busy));
     }
 
@@ -139,7 +177,10 @@ mod tests {
         let admission = Admission::new(1000, 8 * cost(1000));
         let [one, other] = ["flw_1", "flw_2"].map(FlowId::from);
         let of = |flow| Holders { flow, peer: None };
-        let held = [admission.wait(of(&one), 1000), admission.wait(of(&one), 1000)];
+        let held = [
+            admission.wait(of(&one), 1000),
+            admission.wait(of(&one), 1000),
+        ];
         assert!(held.iter().all(Result::is_ok));
         assert_eq!(admission.wait(of(&one), 0).err(), Some(NoRoom::Busy));
         let mut waiting = admission.wait(of(&other), 0).unwrap();

@@ -1,4 +1,5 @@
-//! Reads a request's body within its bounds, and undoes its content encoding within the same bounds.
+//! Reads a request's body within its bounds, and undoes its content encoding within the same
+//! bounds.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -43,8 +44,14 @@ pub(super) struct Source<'a> {
     pub holders: Holders<'a>,
 }
 
-/// The body as it was before its content encoding; the room's limit bounds its bytes on the wire and decoded.
-pub(super) async fn read<B>(headers: &HeaderMap, body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, Refused>
+/// The body as it was before its content encoding; the room's limit bounds its bytes on the wire
+/// and decoded.
+pub(super) async fn read<B>(
+    headers: &HeaderMap,
+    body: B,
+    room: &mut Room,
+    source: Source<'_>,
+) -> Result<Bytes, Refused>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -68,9 +75,13 @@ where
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     let mut waiting = None;
-    while let Some(frame) = frame(body.as_mut(), first.len() + all.len(), &mut waiting, source).await? {
+    while let Some(frame) =
+        frame(body.as_mut(), first.len() + all.len(), &mut waiting, source).await?
+    {
         // What follows the data are trailers.
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         let size = first.len() + all.len() + data.len();
         room.grow(size)?;
         if let Some(waiting) = &mut waiting {
@@ -89,7 +100,11 @@ where
         return Ok(all.freeze());
     }
     // A short piece would keep the connection's whole buffer for as long as its message waits.
-    Ok(if first.len() < SHORT { Bytes::copy_from_slice(&first) } else { first })
+    Ok(if first.len() < SHORT {
+        Bytes::copy_from_slice(&first)
+    } else {
+        first
+    })
 }
 
 /// The next frame of a body of which `size` bytes have come. A body that is waited for takes of its
@@ -121,11 +136,16 @@ where
             Poll::Pending
         }
     });
-    frame.await?.transpose().map_err(|error| broken(error.into()))
+    frame
+        .await?
+        .transpose()
+        .map_err(|error| broken(error.into()))
 }
 
 fn broken(error: BoxError) -> Refused {
-    error.downcast_ref::<TooSlow>().map_or(Refused::Broken, |slow| Refused::TooSlow(*slow))
+    error
+        .downcast_ref::<TooSlow>()
+        .map_or(Refused::Broken, |slow| Refused::TooSlow(*slow))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -154,9 +174,14 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
 fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Bytes, Refused> {
     // How far it swells is not known before: room for the worst is taken while it does.
     room.grow(room.limit())?;
-    let bound = u64::try_from(room.limit()).unwrap_or(u64::MAX).saturating_add(1);
+    let bound = u64::try_from(room.limit())
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
     let mut out = Vec::new();
-    decoder.take(bound).read_to_end(&mut out).map_err(|_| Refused::Undecodable(name))?;
+    decoder
+        .take(bound)
+        .read_to_end(&mut out)
+        .map_err(|_| Refused::Undecodable(name))?;
     room.grow(out.len())?;
     Ok(out.into())
 }
@@ -185,14 +210,26 @@ mod tests {
 
     fn source(admission: &Admission) -> Source<'_> {
         static FLOW: LazyLock<FlowId> = LazyLock::new(|| FlowId::from("flw_1"));
-        Source { admission, holders: Holders { flow: &FLOW, peer: None } }
+        Source {
+            admission,
+            holders: Holders {
+                flow: &FLOW,
+                peer: None,
+            },
+        }
     }
 
     async fn taken(encoding: &'static str, body: Vec<u8>, limit: usize) -> Result<Bytes, Refused> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
         let admission = Admission::new(limit, 0);
-        read(&headers, kanat_net::body::full(body), &mut admission.admit(None).unwrap(), source(&admission)).await
+        read(
+            &headers,
+            kanat_net::body::full(body),
+            &mut admission.admit(None).unwrap(),
+            source(&admission),
+        )
+        .await
     }
 
     #[tokio::test]
@@ -205,16 +242,23 @@ mod tests {
     #[tokio::test]
     async fn pieces_are_put_together_up_to_the_limit() {
         let pieces = |count: usize| {
-            let frames =
-                (0..count).map(|_| Ok::<_, BoxError>(http_body::Frame::data(Bytes::from_static(b"0123456789"))));
+            let frames = (0..count).map(|_| {
+                Ok::<_, BoxError>(http_body::Frame::data(Bytes::from_static(b"0123456789")))
+            });
             http_body_util::StreamBody::new(futures::stream::iter(frames))
         };
         let admission = Admission::new(30, 0);
         let mut room = admission.admit(None).unwrap();
         let source = source(&admission);
         let headers = HeaderMap::new();
-        assert_eq!(read(&headers, pieces(3), &mut room, source).await.unwrap(), "0123456789".repeat(3));
-        assert_eq!(read(&headers, pieces(4), &mut room, source).await, Err(NoRoom::TooLarge { limit: 30 }.into()));
+        assert_eq!(
+            read(&headers, pieces(3), &mut room, source).await.unwrap(),
+            "0123456789".repeat(3)
+        );
+        assert_eq!(
+            read(&headers, pieces(4), &mut room, source).await,
+            Err(NoRoom::TooLarge { limit: 30 }.into())
+        );
     }
 
     #[tokio::test]
@@ -222,7 +266,10 @@ mod tests {
         let blank = vec![b' '; 10 << 20];
         for (name, bomb) in [("gzip", gzip(&blank)), ("br", brotli(&blank))] {
             assert!(bomb.len() < 1 << 16);
-            assert_eq!(taken(name, bomb, 1 << 16).await, Err(NoRoom::TooLarge { limit: 1 << 16 }.into()));
+            assert_eq!(
+                taken(name, bomb, 1 << 16).await,
+                Err(NoRoom::TooLarge { limit: 1 << 16 }.into())
+            );
         }
     }
 
@@ -230,10 +277,25 @@ mod tests {
     async fn broken_encodings_and_others_are_refused() {
         let mut cut = gzip(b"hello hello hello");
         cut.truncate(cut.len() - 5);
-        assert_eq!(taken("gzip", cut, 100).await, Err(Refused::Undecodable("gzip")));
-        assert_eq!(taken("gzip", b"plain".to_vec(), 100).await, Err(Refused::Undecodable("gzip")));
-        assert_eq!(taken("br", b"plain".to_vec(), 100).await, Err(Refused::Undecodable("br")));
-        assert_eq!(taken("zstd", b"x".to_vec(), 100).await, Err(Refused::Encoding("zstd".to_owned())));
-        assert_eq!(taken("gzip, gzip", b"x".to_vec(), 100).await, Err(Refused::Encoding("gzip, gzip".to_owned())));
+        assert_eq!(
+            taken("gzip", cut, 100).await,
+            Err(Refused::Undecodable("gzip"))
+        );
+        assert_eq!(
+            taken("gzip", b"plain".to_vec(), 100).await,
+            Err(Refused::Undecodable("gzip"))
+        );
+        assert_eq!(
+            taken("br", b"plain".to_vec(), 100).await,
+            Err(Refused::Undecodable("br"))
+        );
+        assert_eq!(
+            taken("zstd", b"x".to_vec(), 100).await,
+            Err(Refused::Encoding("zstd".to_owned()))
+        );
+        assert_eq!(
+            taken("gzip, gzip", b"x".to_vec(), 100).await,
+            Err(Refused::Encoding("gzip, gzip".to_owned()))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Credentials that a request came with: masked in what the message log keeps, and sealed beside it for a flow that reads
-//! them, so that a retry reads what the first attempt read, wherever it runs.
+//! Credentials that a request came with: masked in what the message log keeps, and sealed beside it
+//! for a flow that reads them, so that a retry reads what the first attempt read, wherever it runs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -32,15 +32,26 @@ pub(crate) struct Opened {
 
 /// The credentials of a request were sealed under a key that is not at hand.
 #[derive(Debug, thiserror::Error)]
-#[error("the credentials of the request cannot be read: they are sealed under another key than the environment's")]
+#[error(
+    "the credentials of the request cannot be read: they are sealed under another key than the \
+     environment's"
+)]
 pub(crate) struct Unreadable;
 
 impl Document {
-    /// Returns a key that was made of it as it may be kept: one with a credential in it as its hash.
+    /// Returns a key that was made of it as it may be kept: one with a credential in it as its
+    /// hash.
     pub fn key(&self, key: String) -> String {
         let is_clear = self.kept.as_ptr() != self.seen.as_ptr();
-        let has_credential = is_clear && trigger::credentials(&self.seen).iter().any(|secret| key.contains(secret));
-        if has_credential { hex::encode(Sha256::digest(key.as_bytes())) } else { key }
+        let has_credential = is_clear
+            && trigger::credentials(&self.seen)
+                .iter()
+                .any(|secret| key.contains(secret));
+        if has_credential {
+            hex::encode(Sha256::digest(key.as_bytes()))
+        } else {
+            key
+        }
     }
 }
 
@@ -49,30 +60,57 @@ pub(crate) fn document(runnable: &Runnable, received: &Received<'_>) -> Document
     let masked = trigger::document(received);
     let reads = runnable.flow.program.reads_credentials();
     let sealer = runnable.environment.sealer().filter(|_| reads);
-    let sealable = sealer.and_then(|sealer| Some((sealer, trigger::document_with_credentials(received)?)));
+    let sealable =
+        sealer.and_then(|sealer| Some((sealer, trigger::document_with_credentials(received)?)));
     let Some((sealer, clear)) = sealable else {
         let kept = Bytes::from(masked);
-        return Document { seen: kept.clone(), kept };
+        return Document {
+            seen: kept.clone(),
+            kept,
+        };
     };
     let sealed = STANDARD_NO_PAD.encode(sealer.seal(&clear, &context(&runnable.environment.id)));
     let mut kept = masked;
     kept.pop();
     kept.extend_from_slice(format!(",\"{SEALED}\":\"{sealed}\"}}").as_bytes());
-    Document { kept: kept.into(), seen: clear.into() }
+    Document {
+        kept: kept.into(),
+        seen: clear.into(),
+    }
 }
 
 /// Returns the document of a message as its flow reads it.
 ///
 /// # Errors
 /// It was sealed under a key that is not at hand.
-pub(crate) fn open(program: &Program, environment: &Environment, kept: &Bytes) -> Result<Opened, Unreadable> {
+pub(crate) fn open(
+    program: &Program,
+    environment: &Environment,
+    kept: &Bytes,
+) -> Result<Opened, Unreadable> {
     let text = std::str::from_utf8(kept).unwrap_or_default();
-    let sealed = if program.reads_credentials() { json::member(text, SEALED) } else { None };
-    let Some(sealed) = sealed else { return Ok(Opened { trigger: kept.clone(), secrets: Vec::new() }) };
-    let sealed = STANDARD_NO_PAD.decode(json::decode(sealed).as_bytes()).map_err(|_| Unreadable)?;
+    let sealed = if program.reads_credentials() {
+        json::member(text, SEALED)
+    } else {
+        None
+    };
+    let Some(sealed) = sealed else {
+        return Ok(Opened {
+            trigger: kept.clone(),
+            secrets: Vec::new(),
+        });
+    };
+    let sealed = STANDARD_NO_PAD
+        .decode(json::decode(sealed).as_bytes())
+        .map_err(|_| Unreadable)?;
     let sealer = environment.sealer().ok_or(Unreadable)?;
-    let clear = sealer.open(&sealed, &context(&environment.id)).map_err(|_| Unreadable)?;
-    Ok(Opened { secrets: trigger::credentials(&clear), trigger: clear.into() })
+    let clear = sealer
+        .open(&sealed, &context(&environment.id))
+        .map_err(|_| Unreadable)?;
+    Ok(Opened {
+        secrets: trigger::credentials(&clear),
+        trigger: clear.into(),
+    })
 }
 
 fn context(environment: &EnvironmentId) -> String {

@@ -1,5 +1,5 @@
-//! An inbound body as the JSON that a flow works on, by its content type: JSON as it is, a form as an object, text and XML
-//! as a string, anything else as `{"base64": "..."}`.
+//! An inbound body as the JSON that a flow works on, by its content type: JSON as it is, a form as
+//! an object, text and XML as a string, anything else as `{"base64": "..."}`.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,11 @@ const MAX_FIELDS: usize = 10_000;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("the body is not valid JSON: {message} at line {line}, column {column}")]
-    Json { line: usize, column: usize, message: String },
+    Json {
+        line: usize,
+        column: usize,
+        message: String,
+    },
     #[error("the form has more than {MAX_FIELDS} fields")]
     Form,
     #[error("the form field {0:?} is not UTF-8")]
@@ -45,7 +49,10 @@ pub(crate) enum Malformed {
 }
 
 /// The payload of `body`; `None` when the body is the payload as it stands.
-pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option<Bytes>, Malformed> {
+pub(crate) fn payload(
+    content_type: Option<&str>,
+    body: &Bytes,
+) -> Result<Option<Bytes>, Malformed> {
     match kind(content_type) {
         Kind::Json | Kind::Undeclared if body.is_empty() => Ok(Some(Bytes::from_static(b"null"))),
         Kind::Json => check(body).map(|()| None),
@@ -64,7 +71,8 @@ pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option
 /// What the body of a call is taken for: JSON or a form, and nothing else.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// The body is the payload as it stands, if it is JSON: who reads it has to find out, and says so by [`no_json`].
+    /// The body is the payload as it stands, if it is JSON: who reads it has to find out, and says
+    /// so by [`no_json`].
     Json,
     /// There is no body.
     Nothing,
@@ -74,7 +82,9 @@ pub(crate) enum Called {
 /// Why a call's body is not taken.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
-    #[error("the body must be JSON or a form: application/json or application/x-www-form-urlencoded")]
+    #[error(
+        "the body must be JSON or a form: application/json or application/x-www-form-urlencoded"
+    )]
     Type,
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -128,12 +138,17 @@ fn charset<'a>(parameters: impl Iterator<Item = &'a str>) -> Charset {
 }
 
 fn is_blank(body: &[u8]) -> bool {
-    body.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+    body.iter()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
 impl From<json::JsonError> for Malformed {
     fn from(error: json::JsonError) -> Self {
-        Self::Json { line: error.line, column: error.column, message: error.message }
+        Self::Json {
+            line: error.line,
+            column: error.column,
+            message: error.message,
+        }
     }
 }
 
@@ -149,19 +164,28 @@ fn form(body: &[u8]) -> Result<Bytes, Malformed> {
     Ok(out.into())
 }
 
-/// The pairs of a form by name. Bytes that are no UTF-8 are refused: nothing could be made of them but other bytes.
+/// The pairs of a form by name. Bytes that are no UTF-8 are refused: nothing could be made of them
+/// but other bytes.
 fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
     let members = members(body)?;
     let is_replaced = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
-    if members.iter().any(|(name, values)| is_replaced(name) || values.iter().any(is_replaced)) {
+    if members
+        .iter()
+        .any(|(name, values)| is_replaced(name) || values.iter().any(is_replaced))
+    {
         // The character may have been sent, too.
         let broken = |part: &&[u8]| {
-            let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+            let plain: Vec<u8> = part
+                .iter()
+                .map(|byte| if *byte == b'+' { b' ' } else { *byte })
+                .collect();
             percent_decode(&plain).decode_utf8().is_err()
         };
         if let Some(pair) = body.split(|byte| *byte == b'&').find(broken) {
             let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-            return Err(Malformed::FormField(percent_decode(name).decode_utf8_lossy().into_owned()));
+            return Err(Malformed::FormField(
+                percent_decode(name).decode_utf8_lossy().into_owned(),
+            ));
         }
     }
     Ok(members)
@@ -192,7 +216,9 @@ fn text(charset: Charset, body: &[u8]) -> Bytes {
         Charset::Latin1 => Some(body.iter().map(|byte| char::from(*byte)).collect()),
         Charset::Other => None,
     };
-    let Some(decoded) = decoded else { return base64(body) };
+    let Some(decoded) = decoded else {
+        return base64(body);
+    };
     let mut out = Vec::with_capacity(decoded.len() + decoded.len() / 8 + 2);
     json::write_string(&decoded, &mut out);
     out.into()
@@ -215,25 +241,39 @@ mod tests {
     #[test]
     fn a_call_brings_json_or_a_form() {
         let of = |content_type: &str, body: &str| {
-            of_call((!content_type.is_empty()).then_some(content_type), body.as_bytes())
+            of_call(
+                (!content_type.is_empty()).then_some(content_type),
+                body.as_bytes(),
+            )
         };
         assert_eq!(of("application/problem+json", "[1]"), Ok(Called::Json));
         assert_eq!(of("", "{}"), Ok(Called::Json));
         assert_eq!(of("application/json", " "), Ok(Called::Nothing));
         let form = vec![("a".to_owned(), vec!["1".to_owned(), "2".to_owned()])];
-        assert_eq!(of("application/x-www-form-urlencoded", "a=1&a=2"), Ok(Called::Form(form)));
+        assert_eq!(
+            of("application/x-www-form-urlencoded", "a=1&a=2"),
+            Ok(Called::Form(form))
+        );
         for (content_type, body) in [("text/plain", "{}"), ("application/xml", ""), ("a/b", "{}")] {
             assert_eq!(of(content_type, body), Err(Unfit::Type), "{content_type}");
         }
         let error = json::check(b"{", json::MAX_DEPTH).unwrap_err();
         assert_eq!(no_json(None, error.clone()), Unfit::Type);
-        assert!(matches!(no_json(Some("application/json"), error), Unfit::Malformed(Malformed::Json { .. })));
+        assert!(matches!(
+            no_json(Some("application/json"), error),
+            Unfit::Malformed(Malformed::Json { .. })
+        ));
     }
 
     #[test]
     fn json_stays_as_it_came() {
         let body = r#" {"a": 9007199254740993, "b": 1.10} "#;
-        for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json", ""] {
+        for content_type in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.api+json",
+            "",
+        ] {
             assert_eq!(of(content_type, body.as_bytes()), body);
         }
     }
@@ -248,9 +288,16 @@ mod tests {
 
     #[test]
     fn a_body_of_blanks_alone_is_no_json() {
-        for content_type in [Some("application/json"), Some("application/vnd.api+json"), None] {
+        for content_type in [
+            Some("application/json"),
+            Some("application/vnd.api+json"),
+            None,
+        ] {
             let refused = payload(content_type, &Bytes::from_static(b" \n\t")).unwrap_err();
-            assert!(matches!(refused, Malformed::Json { .. }), "{content_type:?}: {refused}");
+            assert!(
+                matches!(refused, Malformed::Json { .. }),
+                "{content_type:?}: {refused}"
+            );
         }
         assert_eq!(of("text/plain", b" \n"), r#"" \n""#);
     }
@@ -258,9 +305,19 @@ mod tests {
     #[test]
     fn a_form_field_that_is_no_utf_8_is_refused() {
         let form = Some("application/x-www-form-urlencoded");
-        let refused = |body: &'static [u8]| payload(form, &Bytes::from_static(body)).unwrap_err().to_string();
-        assert_eq!(refused(b"a=1&name=caf%E9&b=2"), "the form field \"name\" is not UTF-8");
-        assert_eq!(refused(b"caf\xe9=1"), "the form field \"caf\u{fffd}\" is not UTF-8");
+        let refused = |body: &'static [u8]| {
+            payload(form, &Bytes::from_static(body))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            refused(b"a=1&name=caf%E9&b=2"),
+            "the form field \"name\" is not UTF-8"
+        );
+        assert_eq!(
+            refused(b"caf\xe9=1"),
+            "the form field \"caf\u{fffd}\" is not UTF-8"
+        );
         assert!(of_call(form, b"a=%ff").is_err());
         let sent = "a=\u{fffd}&b=%EF%BF%BD+x";
         assert_eq!(
@@ -271,10 +328,27 @@ mod tests {
 
     #[test]
     fn malformed_json_is_refused_with_its_place() {
-        let refused = payload(Some("application/json"), &Bytes::from_static(b"{\n  \"a\": tru\n}")).unwrap_err();
-        assert!(matches!(refused, Malformed::Json { line: 2, .. }), "{refused}");
-        for body in [b"{'a':1}".as_slice(), b"[1,]", b"{}{}", b"\"\xff\"", b"NaN", b"01"] {
-            assert!(payload(Some("application/json"), &Bytes::copy_from_slice(body)).is_err(), "{body:?}");
+        let refused = payload(
+            Some("application/json"),
+            &Bytes::from_static(b"{\n  \"a\": tru\n}"),
+        )
+        .unwrap_err();
+        assert!(
+            matches!(refused, Malformed::Json { line: 2, .. }),
+            "{refused}"
+        );
+        for body in [
+            b"{'a':1}".as_slice(),
+            b"[1,]",
+            b"{}{}",
+            b"\"\xff\"",
+            b"NaN",
+            b"01",
+        ] {
+            assert!(
+                payload(Some("application/json"), &Bytes::copy_from_slice(body)).is_err(),
+                "{body:?}"
+            );
         }
     }
 
@@ -282,7 +356,10 @@ mod tests {
     fn a_form_is_an_object_whose_repeated_names_are_lists() {
         let body = b"z=1&a=caf%C3%A9+noir&z=2&empty=&flag&q=%22";
         let expected = r#"{"z":["1","2"],"a":"café noir","empty":"","flag":"","q":"\""}"#;
-        assert_eq!(of("application/x-www-form-urlencoded; charset=UTF-8", body), expected);
+        assert_eq!(
+            of("application/x-www-form-urlencoded; charset=UTF-8", body),
+            expected
+        );
     }
 
     #[test]
@@ -299,7 +376,10 @@ mod tests {
         assert_eq!(of("application/soap+xml", b"<a/>"), r#""<a/>""#);
         assert_eq!(of("text/plain; charset=iso-8859-1", b"\xfc"), r#""ü""#);
         assert_eq!(of("text/plain", b"\xff"), r#"{"base64":"/w=="}"#);
-        assert_eq!(of("text/plain; charset=utf-16", b"a\0"), r#"{"base64":"YQA="}"#);
+        assert_eq!(
+            of("text/plain; charset=utf-16", b"a\0"),
+            r#"{"base64":"YQA="}"#
+        );
     }
 
     #[test]
@@ -312,6 +392,9 @@ mod tests {
     #[test]
     fn anything_else_is_base64() {
         assert_eq!(of("image/png", b"\x89PNG"), r#"{"base64":"iVBORw=="}"#);
-        assert_eq!(of("multipart/form-data; boundary=x", b"--x--"), r#"{"base64":"LS14LS0="}"#);
+        assert_eq!(
+            of("multipart/form-data; boundary=x", b"--x--"),
+            r#"{"base64":"LS14LS0="}"#
+        );
     }
 }

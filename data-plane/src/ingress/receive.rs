@@ -1,4 +1,5 @@
-//! A request read within its bounds, and what is said when it is beyond them. The same for everything that comes in.
+//! A request read within its bounds, and what is said when it is beyond them. The same for
+//! everything that comes in.
 
 use std::time::Duration;
 
@@ -22,11 +23,17 @@ const HEADERS_LIMIT: usize = 64 << 10;
 
 /// Errors when the headers are too large.
 pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let bytes: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
     if bytes <= HEADERS_LIMIT {
         return Ok(());
     }
-    Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"))
+    Err(Refusal::new(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "the headers are too large",
+    ))
 }
 
 /// The whole body of a request to a flow without its content encoding, and the room that it takes
@@ -42,17 +49,31 @@ where
     B::Error: Into<BoxError>,
 {
     let peer = parts.extensions.get().map(Peer::network);
-    let source = Source { admission: &shared.admission, holders: Holders { flow, peer } };
-    let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
-    let body = body::read(&parts.headers, incoming, &mut room, source).await.map_err(|refused| match &refused {
-        body::Refused::NoRoom(full) => no_room(full),
-        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string())
-            .with(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, br")),
-        body::Refused::Undecodable(_) | body::Refused::Broken => {
-            Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
-        }
-        body::Refused::TooSlow(_) => Refusal::new(StatusCode::REQUEST_TIMEOUT, refused.to_string()),
-    })?;
+    let source = Source {
+        admission: &shared.admission,
+        holders: Holders { flow, peer },
+    };
+    let mut room = shared
+        .admission
+        .admit(incoming.size_hint().exact())
+        .map_err(|full| no_room(&full))?;
+    let body = body::read(&parts.headers, incoming, &mut room, source)
+        .await
+        .map_err(|refused| match &refused {
+            body::Refused::NoRoom(full) => no_room(full),
+            body::Refused::Encoding(_) => {
+                Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()).with(
+                    header::ACCEPT_ENCODING,
+                    HeaderValue::from_static("gzip, br"),
+                )
+            }
+            body::Refused::Undecodable(_) | body::Refused::Broken => {
+                Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
+            }
+            body::Refused::TooSlow(_) => {
+                Refusal::new(StatusCode::REQUEST_TIMEOUT, refused.to_string())
+            }
+        })?;
     Ok((body, room))
 }
 
@@ -89,5 +110,8 @@ pub(crate) fn overloaded(overload: Overload) -> Refusal {
 }
 
 fn unavailable() -> Refusal {
-    Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
+    Refusal::unavailable(
+        "the message cannot be stored for now",
+        Duration::from_secs(5),
+    )
 }

@@ -1,5 +1,5 @@
-//! Webhooks that were refused, as the log of the service tells them: one line a flow and reason in a minute, with their
-//! number. Payloads, keys and headers are never told.
+//! Webhooks that were refused, as the log of the service tells them: one line a flow and reason in
+//! a minute, with their number. Payloads, keys and headers are never told.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 /// Time between two lines on one flow and reason.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Number of flows and reasons that are remembered. Beyond it, the one that was told first is forgotten.
+/// Number of flows and reasons that are remembered. Beyond it, the one that was told first is
+/// forgotten.
 const MAX_KINDS: usize = 512;
 
 /// Counts of refused webhooks by flow and reason.
@@ -41,7 +42,10 @@ impl Refused {
             return Some(std::mem::take(&mut told.since));
         }
         if kinds.len() >= MAX_KINDS
-            && let Some(first) = kinds.iter().min_by_key(|(_, told)| told.at).map(|(kind, _)| kind.clone())
+            && let Some(first) = kinds
+                .iter()
+                .min_by_key(|(_, told)| told.at)
+                .map(|(kind, _)| kind.clone())
         {
             kinds.remove(&first);
         }
@@ -58,8 +62,11 @@ mod tests {
     fn a_line_is_due_once_a_minute_for_each_flow_and_reason() {
         let refused = Refused::default();
         let begun = Instant::now();
-        let (one, other) = (FlowId::from("flw_1"), FlowId::from("flw_2"));
-        let count = |flow, reason, seconds| refused.count(flow, reason, begun + Duration::from_secs(seconds));
+        let one = FlowId::from("flw_1");
+        let other = FlowId::from("flw_2");
+        let count = |flow, reason, seconds| {
+            refused.count(flow, reason, begun + Duration::from_secs(seconds))
+        };
         assert_eq!(count(&one, "the signature is wrong", 0), Some(1));
         assert_eq!(count(&one, "the signature is wrong", 1), None);
         assert_eq!(count(&one, "the signature is wrong", 59), None);
@@ -75,10 +82,24 @@ mod tests {
         let begun = Instant::now();
         for n in 0..=MAX_KINDS {
             let at = begun + Duration::from_millis(n as u64);
-            assert_eq!(refused.count(&FlowId::new(format!("flw_{n}")), "the signature is wrong", at), Some(1));
+            assert_eq!(
+                refused.count(
+                    &FlowId::new(format!("flw_{n}")),
+                    "the signature is wrong",
+                    at
+                ),
+                Some(1)
+            );
         }
         let later = begun + Duration::from_secs(1);
-        assert_eq!(refused.count(&FlowId::from("flw_1"), "the signature is wrong", later), None);
-        assert_eq!(refused.count(&FlowId::from("flw_0"), "the signature is wrong", later), Some(1), "forgotten");
+        assert_eq!(
+            refused.count(&FlowId::from("flw_1"), "the signature is wrong", later),
+            None
+        );
+        assert_eq!(
+            refused.count(&FlowId::from("flw_0"), "the signature is wrong", later),
+            Some(1),
+            "forgotten"
+        );
     }
 }

@@ -43,12 +43,19 @@ pub(super) struct Share<'a> {
 
 impl Shares {
     pub fn new(most: usize) -> Self {
-        Self { most, taken: Mutex::default() }
+        Self {
+            most,
+            taken: Mutex::default(),
+        }
     }
 
     /// Takes `bytes` of both shares; none when one of them has less left.
     pub(super) fn take<'a>(&'a self, holders: Holders<'a>, bytes: usize) -> Option<Share<'a>> {
-        let mut share = Share { shares: self, holders, bytes: 0 };
+        let mut share = Share {
+            shares: self,
+            holders,
+            bytes: 0,
+        };
         share.grow(bytes).then_some(share)
     }
 
@@ -60,10 +67,20 @@ impl Shares {
 impl Share<'_> {
     /// Makes the share one of `bytes` at least; `false`, and as it was, when so many are not left.
     pub fn grow(&mut self, bytes: usize) -> bool {
-        let Some(more) = bytes.checked_sub(self.bytes) else { return true };
+        let Some(more) = bytes.checked_sub(self.bytes) else {
+            return true;
+        };
         let mut taken = self.shares.taken();
-        let of_flow = taken.by_flow.get(self.holders.flow).copied().unwrap_or_default();
-        let of_peer = self.holders.peer.and_then(|peer| taken.by_peer.get(&peer).copied()).unwrap_or_default();
+        let of_flow = taken
+            .by_flow
+            .get(self.holders.flow)
+            .copied()
+            .unwrap_or_default();
+        let of_peer = self
+            .holders
+            .peer
+            .and_then(|peer| taken.by_peer.get(&peer).copied())
+            .unwrap_or_default();
         if of_flow.max(of_peer).saturating_add(more) > self.shares.most {
             return false;
         }
@@ -103,7 +120,10 @@ mod tests {
     fn a_flow_and_a_peer_get_a_part_each() {
         let shares = Shares::new(100);
         let flows = ["flw_1", "flw_2", "flw_3"].map(FlowId::from);
-        let of = |flow: usize, peer: u8| Holders { flow: &flows[flow], peer: Some([10, 0, 0, peer].into()) };
+        let of = |flow: usize, peer: u8| Holders {
+            flow: &flows[flow],
+            peer: Some([10, 0, 0, peer].into()),
+        };
         let mut first = shares.take(of(0, 1), 60).unwrap();
         assert!(shares.take(of(0, 2), 41).is_none(), "the flow has 40 left");
         assert!(shares.take(of(1, 1), 41).is_none(), "the peer has 40 left");
@@ -112,7 +132,17 @@ mod tests {
         assert!(shares.take(of(0, 3), 1).is_none());
         drop(first);
         assert!(shares.take(of(0, 1), 100).is_some());
-        assert!(shares.take(Holders { flow: &flows[2], peer: None }, 100).is_some());
+        assert!(
+            shares
+                .take(
+                    Holders {
+                        flow: &flows[2],
+                        peer: None
+                    },
+                    100
+                )
+                .is_some()
+        );
         assert!(shares.taken().by_flow.is_empty());
         assert!(shares.taken().by_peer.is_empty());
     }

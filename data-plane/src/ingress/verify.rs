@@ -1,5 +1,6 @@
-//! Proof that an inbound webhook comes from whom it says: one file a scheme. Everything here is pure; nothing is stored or
-//! answered. Secrets are compared in constant time, and each of a list is tried whatever the others gave.
+//! Proof that an inbound webhook comes from whom it says: one file a scheme. Everything here is
+//! pure; nothing is stored or answered. Secrets are compared in constant time, and each of a list
+//! is tried whatever the others gave.
 
 mod basic;
 mod credentials;
@@ -55,7 +56,8 @@ pub(crate) enum Refusal {
     #[error("the timestamp lies too far from now")]
     Stale,
     #[error(
-        "the flow's verification has no secret that can be used: there is none, or it is not of the form that the scheme asks for"
+        "the flow's verification has no secret that can be used: there is none, or it is not of \
+         the form that the scheme asks for"
     )]
     Unconfigured,
     #[error("the flow's verification scheme is not known here")]
@@ -64,25 +66,46 @@ pub(crate) enum Refusal {
 
 impl Inbound<'_> {
     fn header(&self, name: &str) -> Result<&str, Refusal> {
-        let value = self.headers.get(name).ok_or_else(|| Refusal::Missing(format!("header {name}")))?;
-        value.to_str().map_err(|_| Refusal::Malformed(format!("header {name}")))
+        let value = self
+            .headers
+            .get(name)
+            .ok_or_else(|| Refusal::Missing(format!("header {name}")))?;
+        value
+            .to_str()
+            .map_err(|_| Refusal::Malformed(format!("header {name}")))
     }
 
     fn optional(&self, name: &str) -> Option<String> {
-        self.header(name).ok().filter(|text| !text.is_empty()).map(str::to_owned)
+        self.header(name)
+            .ok()
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
     }
 }
 
 /// Checks a request against a flow's `verify` block, whose secrets are `credentials`.
-pub(crate) fn check(verify: &Verify, credentials: &Credentials, inbound: &Inbound<'_>) -> Result<Verified, Refusal> {
+pub(crate) fn check(
+    verify: &Verify,
+    credentials: &Credentials,
+    inbound: &Inbound<'_>,
+) -> Result<Verified, Refusal> {
     let tolerance = tolerance(verify);
-    let untimed = |delivery| Verified { delivery, window: tolerance };
+    let untimed = |delivery| Verified {
+        delivery,
+        window: tolerance,
+    };
     match verify.scheme.as_str() {
         "token" => token::check(verify, credentials.secrets()?, inbound).map(untimed),
         "basic" => basic::check(credentials, inbound).map(untimed),
-        "hmac-sha256" => hmac::check::<sha2::Sha256>(verify, credentials.secrets()?, inbound).map(untimed),
-        "hmac-sha1" => hmac::check::<sha1::Sha1>(verify, credentials.secrets()?, inbound).map(untimed),
-        "hmac-sha512" => hmac::check::<sha2::Sha512>(verify, credentials.secrets()?, inbound).map(untimed),
+        "hmac-sha256" => {
+            hmac::check::<sha2::Sha256>(verify, credentials.secrets()?, inbound).map(untimed)
+        }
+        "hmac-sha1" => {
+            hmac::check::<sha1::Sha1>(verify, credentials.secrets()?, inbound).map(untimed)
+        }
+        "hmac-sha512" => {
+            hmac::check::<sha2::Sha512>(verify, credentials.secrets()?, inbound).map(untimed)
+        }
         "github" => provider::github(credentials.secrets()?, inbound).map(untimed),
         "shopify" => provider::shopify(credentials.secrets()?, inbound).map(untimed),
         "meta" => meta::check(credentials.secrets()?, inbound).map(untimed),
@@ -100,15 +123,19 @@ fn tolerance(verify: &Verify) -> Duration {
     }
 }
 
-/// Errors when `seconds`, since 1970, lies more than `tolerance` before or after now. Else how long its delivery has to
-/// be remembered: as long as the same request would still be taken, and for the tolerance at least.
+/// Errors when `seconds`, since 1970, lies more than `tolerance` before or after now. Else how long
+/// its delivery has to be remembered: as long as the same request would still be taken, and for the
+/// tolerance at least.
 fn fresh(seconds: &str, now: Timestamp, tolerance: Duration) -> Result<Duration, Refusal> {
-    let stamped: i64 = seconds.parse().map_err(|_| Refusal::Malformed("the timestamp".to_owned()))?;
+    let stamped: i64 = seconds
+        .parse()
+        .map_err(|_| Refusal::Malformed("the timestamp".to_owned()))?;
     // Senders stamp whole seconds.
     if now.as_millis().div_euclid(1000).abs_diff(stamped) > tolerance.as_secs() {
         return Err(Refusal::Stale);
     }
-    let end = Timestamp::from_millis(stamped.saturating_add(1).saturating_mul(1000)).after(tolerance);
+    let end =
+        Timestamp::from_millis(stamped.saturating_add(1).saturating_mul(1000)).after(tolerance);
     Ok(end.since(now).max(tolerance))
 }
 
@@ -119,12 +146,33 @@ mod tests {
     #[test]
     fn a_timestamp_may_lie_300_s_before_or_after_now() {
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let at = |seconds: i64| fresh(&(1_700_000_000 + seconds).to_string(), now, DEFAULT_TOLERANCE);
+        let at = |seconds: i64| {
+            fresh(
+                &(1_700_000_000 + seconds).to_string(),
+                now,
+                DEFAULT_TOLERANCE,
+            )
+        };
         let seconds = |seconds| Ok(Duration::from_secs(seconds));
-        assert_eq!([at(-300), at(0), at(300)], [seconds(300), seconds(301), seconds(601)]);
-        assert_eq!([at(-301), at(301)], [Err(Refusal::Stale), Err(Refusal::Stale)]);
-        assert!(matches!(fresh("soon", now, DEFAULT_TOLERANCE), Err(Refusal::Malformed(_))));
-        assert_eq!(fresh(&i64::MAX.to_string(), now, DEFAULT_TOLERANCE), Err(Refusal::Stale));
-        assert_eq!(fresh(&i64::MIN.to_string(), now, DEFAULT_TOLERANCE), Err(Refusal::Stale));
+        assert_eq!(
+            [at(-300), at(0), at(300)],
+            [seconds(300), seconds(301), seconds(601)]
+        );
+        assert_eq!(
+            [at(-301), at(301)],
+            [Err(Refusal::Stale), Err(Refusal::Stale)]
+        );
+        assert!(matches!(
+            fresh("soon", now, DEFAULT_TOLERANCE),
+            Err(Refusal::Malformed(_))
+        ));
+        assert_eq!(
+            fresh(&i64::MAX.to_string(), now, DEFAULT_TOLERANCE),
+            Err(Refusal::Stale)
+        );
+        assert_eq!(
+            fresh(&i64::MIN.to_string(), now, DEFAULT_TOLERANCE),
+            Err(Refusal::Stale)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is durable.
+//! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is
+//! durable.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,18 +28,24 @@ use crate::service::Shared;
 use crate::trace_context;
 
 /// Answers a request to the webhook of `token`.
-pub(crate) async fn receive<B>(shared: &Shared, token: &str, request: Request<B>) -> Result<Response<Body>, Refusal>
+pub(crate) async fn receive<B>(
+    shared: &Shared,
+    token: &str,
+    request: Request<B>,
+) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let flow = find(shared, token)?;
     let known = Arc::clone(&flow.flow);
-    take(shared, flow, request).await.inspect_err(|refusal| tell(shared, &known, refusal))
+    take(shared, flow, request)
+        .await
+        .inspect_err(|refusal| tell(shared, &known, refusal))
 }
 
-/// Tells the log of the service that a webhook was refused. Only the reason why a sender is not believed is told in its
-/// words: others may quote what was sent.
+/// Tells the log of the service that a webhook was refused. Only the reason why a sender is not
+/// believed is told in its words: others may quote what was sent.
 fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
     let status = refusal.status();
     let reason = match status {
@@ -48,15 +55,28 @@ fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "the encoding of the body is not taken",
         _ => return,
     };
-    let Some(count) = shared.refused.count(&flow.id, reason, tokio::time::Instant::now()) else { return };
+    let Some(count) = shared
+        .refused
+        .count(&flow.id, reason, tokio::time::Instant::now())
+    else {
+        return;
+    };
     let name = flow.plan().flow_name.as_str();
     tracing::warn!(
-        flow.id = %flow.id, flow.name = name, status = status.as_u16(), count, "webhook refused: {reason}"
+        flow.id = %flow.id,
+        flow.name = name,
+        status = status.as_u16(),
+        count,
+        "webhook refused: {reason}",
     );
 }
 
 /// Answers a request to the webhook of a flow.
-async fn take<B>(shared: &Shared, flow: Runnable, request: Request<B>) -> Result<Response<Body>, Refusal>
+async fn take<B>(
+    shared: &Shared,
+    flow: Runnable,
+    request: Request<B>,
+) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -72,10 +92,15 @@ where
         _ => return Err(Refusal::method("POST")),
     }
     receive::bound_headers(&parts.headers)?;
-    shared.pipeline.admits(&flow.flow).map_err(receive::overloaded)?;
+    shared
+        .pipeline
+        .admits(&flow.flow)
+        .map_err(receive::overloaded)?;
     let (body, _room) = receive::read(shared, &flow.flow.id, &parts, incoming).await?;
     let now = Timestamp::now();
-    let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
+    let verified = verify
+        .map(|verify| prove(&flow, verify, &parts, &body, now))
+        .transpose()?;
     if verify.is_some_and(|verify| verify.scheme == "slack")
         && let Some(challenge) = verify::url_verification(&body)
     {
@@ -100,10 +125,19 @@ where
 fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
     let snapshot = shared.plans.load();
     let sha256: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-    let found = snapshot.webhook(&sha256, Timestamp::now()).map(|flow| snapshot.runnable(flow));
-    match found.transpose().map_err(|error| receive::not_ready(&error))?.flatten() {
+    let found = snapshot
+        .webhook(&sha256, Timestamp::now())
+        .map(|flow| snapshot.runnable(flow));
+    match found
+        .transpose()
+        .map_err(|error| receive::not_ready(&error))?
+        .flatten()
+    {
         Some(runnable) => Ok(runnable),
-        None if shared.plans.loaded() => Err(Refusal::new(StatusCode::NOT_FOUND, "no flow has this webhook address")),
+        None if shared.plans.loaded() => Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "no flow has this webhook address",
+        )),
         // It may be the address of a flow that this node has not heard of yet.
         None => Err(Refusal::no_plans()),
     }
@@ -122,7 +156,9 @@ fn is_meta(verify: Option<&Verify>) -> bool {
 
 fn shared_secrets(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Credentials {
     use kanat_engine::Resources;
-    let instance = runnable.environment.instance(&runnable.flow.plan().source_instance);
+    let instance = runnable
+        .environment
+        .instance(&runnable.flow.plan().source_instance);
     Credentials::resolve(verify, instance, now)
 }
 
@@ -134,7 +170,12 @@ fn prove(
     now: Timestamp,
 ) -> Result<Verified, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
-    let inbound = Inbound { headers: &parts.headers, query, body, now };
+    let inbound = Inbound {
+        headers: &parts.headers,
+        query,
+        body,
+        now,
+    };
     verify::check(verify, &shared_secrets(runnable, verify, now), &inbound)
         .map_err(|unproved| unauthenticated(verify, &unproved))
 }
@@ -142,14 +183,23 @@ fn prove(
 fn unauthenticated(verify: &Verify, unproved: &Unproved) -> Refusal {
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, unproved.to_string());
     if verify.scheme == "basic" {
-        refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"webhook\""))
+        refusal.with(
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static("Basic realm=\"webhook\""),
+        )
     } else {
         refusal
     }
 }
 
-fn challenge(runnable: &Runnable, verify: Option<&Verify>, parts: &Parts) -> Result<Response<Body>, Refusal> {
-    let Some(verify) = verify else { return Err(Refusal::method("POST")) };
+fn challenge(
+    runnable: &Runnable,
+    verify: Option<&Verify>,
+    parts: &Parts,
+) -> Result<Response<Body>, Refusal> {
+    let Some(verify) = verify else {
+        return Err(Refusal::method("POST"));
+    };
     let credentials = shared_secrets(runnable, verify, Timestamp::now());
     verify::challenge(&credentials, parts.uri.query().unwrap_or_default())
         .map(text)
@@ -165,10 +215,15 @@ fn arrive(
     raw_body: Bytes,
     at: Timestamp,
 ) -> Result<Arrival, Refusal> {
-    let bad_request = |error: payload::Malformed| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
-    let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
+    let bad_request =
+        |error: payload::Malformed| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
+    let content_type = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or("unreadable"));
     let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
-    let query = payload::members(parts.uri.query().unwrap_or_default().as_bytes()).map_err(bad_request)?;
+    let query =
+        payload::members(parts.uri.query().unwrap_or_default().as_bytes()).map_err(bad_request)?;
     let received = trigger::Received {
         method: &parts.method,
         headers: &parts.headers,
@@ -180,14 +235,26 @@ fn arrive(
     };
     let document = credentials::document(&runnable, &received);
     let id = MessageId::generate();
-    let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &document.seen, steps: b"", now: at };
-    let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
+    let input = Input {
+        payload: payload.as_ref().unwrap_or(&raw_body),
+        trigger: &document.seen,
+        steps: b"",
+        now: at,
+    };
+    let keys = runnable
+        .flow
+        .program
+        .keys(&input, runnable.environment.as_ref());
     let mut dedupe = Vec::new();
     // The two kinds of keys come from different hands, and must not meet.
     if let Some(key) = keys.idempotency {
         dedupe.push(key::idempotency(document.key(key)));
     }
-    if let Some(Verified { delivery: Some(delivery), window }) = verified {
+    if let Some(Verified {
+        delivery: Some(delivery),
+        window,
+    }) = verified
+    {
         dedupe.push(key::delivery(delivery, window));
     }
     let traceparent = trace_context::accept(&parts.headers, &id);
@@ -209,7 +276,10 @@ fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<S
     let own = arrival.traceparent.as_deref().map(trace_context::parent)?;
     let caller = trace_context::caller(headers);
     let span = Span::begin("webhook", spans::Kind::Server, own, caller)?;
-    Some(span.with("kanat.message.id", arrival.id.as_str()).with("kanat.flow.id", runnable.flow.id.as_str()))
+    Some(
+        span.with("kanat.message.id", arrival.id.as_str())
+            .with("kanat.flow.id", runnable.flow.id.as_str()),
+    )
 }
 
 /// 202 with the message's id.
@@ -218,14 +288,22 @@ pub(crate) fn answer(accepted: &Accepted) -> Response<Body> {
         Accepted::New(id) => (id, "accepted"),
         Accepted::Duplicate(id) => (id, "duplicate"),
     };
-    let mut response = Response::new(bodies::full(format!("{{\"messageId\":\"{id}\",\"status\":\"{status}\"}}")));
+    let mut response = Response::new(bodies::full(format!(
+        "{{\"messageId\":\"{id}\",\"status\":\"{status}\"}}"
+    )));
     *response.status_mut() = StatusCode::ACCEPTED;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
 fn text(text: String) -> Response<Body> {
     let mut response = Response::new(bodies::full(text));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }

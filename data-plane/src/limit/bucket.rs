@@ -1,6 +1,7 @@
-//! What this node knows of one key's limits, and what it decides by that alone: values in, values out, at an instant that
-//! the caller names. A share of the key's bucket lies here, and calls of the day that may be let in; where they do not
-//! suffice, the store is asked, and while it is away, the key's share by the number of nodes is used.
+//! What this node knows of one key's limits, and what it decides by that alone: values in, values
+//! out, at an instant that the caller names. A share of the key's bucket lies here, and calls of
+//! the day that may be let in; where they do not suffice, the store is asked, and while it is away,
+//! the key's share by the number of nodes is used.
 
 mod telling;
 
@@ -14,11 +15,12 @@ use tokio::time::Instant;
 use super::standing::{Limited, Standing};
 use super::view::View;
 
-/// Fewer calls between two beats are not worth a share: each asks the store, and all nodes use one bucket.
+/// Fewer calls between two beats are not worth a share: each asks the store, and all nodes use one
+/// bucket.
 const FEW: u32 = 4;
 
-/// A store that has nothing is not asked again before this time, nor later than after the other; of a rate with a longer
-/// period than a second, not later than after an eighth of it.
+/// A store that has nothing is not asked again before this time, nor later than after the other; of
+/// a rate with a longer period than a second, not later than after an eighth of it.
 const SHUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// A store whose day is over is not asked again before this time.
@@ -38,7 +40,10 @@ pub(crate) struct Limits {
 impl Limits {
     /// Calls a second and a day; 0 for no limit.
     pub fn of_key(per_second: u32, per_day: u64) -> Self {
-        Self { rate: Rate::per_second(per_second), per_day }
+        Self {
+            rate: Rate::per_second(per_second),
+            per_day,
+        }
     }
 }
 
@@ -129,7 +134,10 @@ impl Bucket {
 
     /// The same with all that the limits allow in it.
     pub fn full(limits: Limits, now: Instant) -> Self {
-        Self { tokens: full(limits.rate.calls), ..Self::new(limits, now) }
+        Self {
+            tokens: full(limits.rate.calls),
+            ..Self::new(limits, now)
+        }
     }
 
     /// A call comes, or one that waits for its turn comes again, with so many behind it.
@@ -147,7 +155,9 @@ impl Bucket {
         let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
         match self.day_has_room(view) {
             Some(false) => return Decision::Refuse(self.over(view)),
-            Some(true) | None if !has_token && self.is_dry(view) => return Decision::Refuse(self.limited(view)),
+            Some(true) | None if !has_token && self.is_dry(view) => {
+                return Decision::Refuse(self.limited(view));
+            }
             Some(true) if has_token => {}
             Some(true) | None => return Decision::Ask,
         }
@@ -168,7 +178,11 @@ impl Bucket {
 
     /// What a call is told that the store refused.
     pub fn refused(&mut self, view: &View) -> Limited {
-        if self.day_has_room(view) == Some(false) { self.over(view) } else { self.limited(view) }
+        if self.day_has_room(view) == Some(false) {
+            self.over(view)
+        } else {
+            self.limited(view)
+        }
     }
 
     /// Whether the store should be asked soon, so that calls to come need not wait.
@@ -176,15 +190,25 @@ impl Bucket {
         self.limits.per_day > 0 && self.day.given > 0 && self.day.allowance <= self.day.given / 2
     }
 
-    /// A beat of the node: how much is called is counted anew. Says whether the store is to be told something.
+    /// A beat of the node: how much is called is counted anew. Says whether the store is to be told
+    /// something.
     pub fn beat(&mut self) -> bool {
-        self.idle_beats = if self.calls == 0 { self.idle_beats.saturating_add(1) } else { 0 };
+        self.idle_beats = if self.calls == 0 {
+            self.idle_beats.saturating_add(1)
+        } else {
+            0
+        };
         self.demand = self.calls.saturating_add(self.waiting).max(self.demand / 8);
         (self.calls, self.waiting) = (0, 0);
-        self.used > 0 || self.share > 0 || self.day.allowance > 0 || self.day.owed > 0 || self.demand >= FEW
+        self.used > 0
+            || self.share > 0
+            || self.day.allowance > 0
+            || self.day.owed > 0
+            || self.demand >= FEW
     }
 
-    /// Whether nobody calls a bucket that no store knows of, and all is in it: a new one is as good.
+    /// Whether nobody calls a bucket that no store knows of, and all is in it: a new one is as
+    /// good.
     pub fn is_full(&mut self, view: &View) -> bool {
         self.refill(view);
         self.idle_beats >= IDLE_BEATS && self.tokens >= full(self.limits.rate.calls)
@@ -212,9 +236,21 @@ impl Bucket {
         self.tokens -= tokens_back;
         let day = self.day;
         let is_today = day.number == view.today;
-        let day_back = if leaving { day.allowance } else { day.allowance.min(u64::from(calls)) };
-        self.day.allowance = if is_today { day.allowance - day_back } else { 0 };
-        let day_wanted = day.taken.saturating_mul(4).max(u64::from(self.demand)).saturating_sub(self.day.allowance);
+        let day_back = if leaving {
+            day.allowance
+        } else {
+            day.allowance.min(u64::from(calls))
+        };
+        self.day.allowance = if is_today {
+            day.allowance - day_back
+        } else {
+            0
+        };
+        let day_wanted = day
+            .taken
+            .saturating_mul(4)
+            .max(u64::from(self.demand))
+            .saturating_sub(self.day.allowance);
         (self.day.taken, self.day.owed) = (0, 0);
         let ask = Ask {
             key,
@@ -235,17 +271,24 @@ impl Bucket {
         (ask, Asked { calls, own })
     }
 
-    /// What the store gave to an ask that was sent at an instant. Calls that it let in are the caller's to give out.
+    /// What the store gave to an ask that was sent at an instant. Calls that it let in are the
+    /// caller's to give out.
     pub fn gain(&mut self, gain: &Gain, asked: Asked, sent: Instant, view: &View) {
         self.refill(view);
         self.share = gain.share.min(self.limits.rate.calls);
         let unused = asked.own.saturating_sub(gain.admitted);
-        let tokens = self.tokens.saturating_add(gain.tokens).saturating_add(u64::from(unused) * TOKEN);
+        let tokens = self
+            .tokens
+            .saturating_add(gain.tokens)
+            .saturating_add(u64::from(unused) * TOKEN);
         self.tokens = tokens.min(full(self.share));
         self.until = (self.share > 0).then(|| sent + LEASE);
         (self.target, self.pool) = (gain.target, gain.pool);
         if self.day.number != gain.day {
-            self.day = Day { number: gain.day, ..Day::default() };
+            self.day = Day {
+                number: gain.day,
+                ..Day::default()
+            };
         }
         self.day.allowance += gain.allowance;
         self.day.given = gain.allowance;
@@ -259,12 +302,18 @@ impl Bucket {
 
     /// The ask had been heard before, and what it gave is lost.
     pub fn lost(&mut self, asked: Asked) {
-        self.tokens = self.tokens.saturating_add(u64::from(asked.own) * TOKEN).min(full(self.share));
+        self.tokens = self
+            .tokens
+            .saturating_add(u64::from(asked.own) * TOKEN)
+            .min(full(self.share));
     }
 
     /// Calls were let in that nobody waits for any more.
     pub fn returned(&mut self, calls: u32) {
-        self.tokens = self.tokens.saturating_add(u64::from(calls) * TOKEN).min(full(self.share));
+        self.tokens = self
+            .tokens
+            .saturating_add(u64::from(calls) * TOKEN)
+            .min(full(self.share));
         if self.limits.per_day > 0 {
             self.day.allowance += u64::from(calls);
         }
@@ -289,7 +338,8 @@ impl Bucket {
         (self.day.shut_until, self.day.alone) = (None, None);
     }
 
-    /// Brings what there is up to now: by the share as long as it is ours, then by what each node has without a store.
+    /// Brings what there is up to now: by the share as long as it is ours, then by what each node
+    /// has without a store.
     fn refill(&mut self, view: &View) {
         if let Some(until) = self.until
             && until <= view.now
@@ -304,9 +354,15 @@ impl Bucket {
         match (self.until, self.alone_since(view)) {
             (Some(_), _) => self.gain_until(view.now, self.share, 1, full(self.share)),
             (None, Some(since)) => {
-                let (limit, nodes) = (self.limits.rate.calls, view.nodes.max(1));
+                let limit = self.limits.rate.calls;
+                let nodes = view.nodes.max(1);
                 self.at = self.at.max(since.min(view.now));
-                self.gain_until(view.now, limit, nodes, (full(limit) / u64::from(nodes)).max(TOKEN));
+                self.gain_until(
+                    view.now,
+                    limit,
+                    nodes,
+                    (full(limit) / u64::from(nodes)).max(TOKEN),
+                );
             }
             (None, None) => (self.tokens, self.at) = (0, view.now),
         }
@@ -317,7 +373,8 @@ impl Bucket {
         let period = self.limits.rate.period;
         let elapsed = until.saturating_duration_since(self.at).as_micros();
         let micros = u128::from(period.as_micros()) * u128::from(periods);
-        let gained = u64::try_from(elapsed * u128::from(tokens) * u128::from(TOKEN) / micros).unwrap_or(u64::MAX);
+        let gained = u64::try_from(elapsed * u128::from(tokens) * u128::from(TOKEN) / micros)
+            .unwrap_or(u64::MAX);
         self.tokens = self.tokens.saturating_add(gained).min(size);
         if self.tokens == size {
             self.at = self.at.max(until);
@@ -327,9 +384,15 @@ impl Bucket {
         }
     }
 
-    /// Since when the node goes by its own part: from when on no other can hold a share that was given before.
+    /// Since when the node goes by its own part: from when on no other can hold a share that was
+    /// given before.
     fn alone_since(&self, view: &View) -> Option<Instant> {
-        let since = view.away.filter(|_| view.heard)? + if view.nodes > 1 { LEASE } else { Duration::ZERO };
+        let since = view.away.filter(|_| view.heard)?
+            + if view.nodes > 1 {
+                LEASE
+            } else {
+                Duration::ZERO
+            };
         (since <= view.now).then_some(since)
     }
 
@@ -349,11 +412,24 @@ impl Bucket {
             return Some(true);
         }
         if view.away.is_some() {
-            let left = if is_today { self.day.left } else { self.limits.per_day };
+            let left = if is_today {
+                self.day.left
+            } else {
+                self.limits.per_day
+            };
             if !is_today {
-                self.day = Day { number: view.today, ..Day::default() };
+                self.day = Day {
+                    number: view.today,
+                    ..Day::default()
+                };
             }
-            return Some(*self.day.alone.get_or_insert(left / u64::from(view.nodes.max(1))) > 0);
+            return Some(
+                *self
+                    .day
+                    .alone
+                    .get_or_insert(left / u64::from(view.nodes.max(1)))
+                    > 0,
+            );
         }
         (is_today && self.day.shut_until.is_some_and(|until| view.now < until)).then_some(false)
     }
@@ -372,13 +448,21 @@ impl Bucket {
 
     /// Tokens of ours that calls which wait bring along.
     fn own(&self, calls: u32) -> u32 {
-        u32::try_from(self.tokens / TOKEN).unwrap_or(u32::MAX).min(calls)
+        u32::try_from(self.tokens / TOKEN)
+            .unwrap_or(u32::MAX)
+            .min(calls)
     }
 
     /// The share that the calls of late would need, with some to spare.
     fn wanted(&self, view: &View) -> u32 {
         let calls = self.demand.max(if view.nodes > 1 { 0 } else { self.calls });
-        if calls < FEW { 0 } else { calls.saturating_add(calls / 4 + 1).min(self.limits.rate.calls) }
+        if calls < FEW {
+            0
+        } else {
+            calls
+                .saturating_add(calls / 4 + 1)
+                .min(self.limits.rate.calls)
+        }
     }
 }
 

@@ -36,7 +36,9 @@ impl Entry {
     /// Answers all that wait for the key by what is here.
     pub fn decide_all(&self, view: &View) {
         let mut state = self.lock();
-        let State { bucket, waiting, .. } = &mut *state;
+        let State {
+            bucket, waiting, ..
+        } = &mut *state;
         for reply in waiting.drain(..) {
             let answer = match bucket.decide(view) {
                 Decision::Admit(standing) => Ok(standing),

@@ -53,10 +53,30 @@ impl Nodes {
     fn of(count: usize, limits: Limits) -> Self {
         let begin = Instant::now();
         let ledger = Ledger::new(limits.rate, Timestamp::from_millis(BEGIN as i64));
-        let node = |number| Node { owner: BootId::new(format!("{number}")), bucket: Bucket::new(limits, begin) };
+        let node = |number| Node {
+            owner: BootId::new(format!("{number}")),
+            bucket: Bucket::new(limits, begin),
+        };
         let nodes = (0..count).map(node).collect();
-        let (now, boots, booted, away_since, admitted) = (0, 0, 0, None, Vec::new());
-        Self { begin, now, ledger, limits, nodes, boots, booted, away_since, admitted, way: 0, exchanges: 0, beaten: 0 }
+        let now = 0;
+        let boots = 0;
+        let booted = 0;
+        let away_since = None;
+        let admitted = Vec::new();
+        Self {
+            begin,
+            now,
+            ledger,
+            limits,
+            nodes,
+            boots,
+            booted,
+            away_since,
+            admitted,
+            way: 0,
+            exchanges: 0,
+            beaten: 0,
+        }
     }
 
     fn at(&self, now: u64) -> Instant {
@@ -78,7 +98,8 @@ impl Nodes {
 
     /// A call at a node; `None` when the store has to be asked.
     fn call(&mut self, node: usize) -> bool {
-        let (view, limits) = (self.view(), self.limits);
+        let view = self.view();
+        let limits = self.limits;
         let admitted = match self.nodes[node].bucket.call(limits, 0, &view) {
             Decision::Admit(_) => {
                 self.admitted.push(self.now);
@@ -99,16 +120,28 @@ impl Nodes {
     /// Says how many of the calls that waited were let in.
     fn exchange(&mut self, node: usize, calls: u32) -> u32 {
         self.exchanges += 1;
-        let (view, begun) = (self.view(), self.now);
+        let view = self.view();
+        let begun = self.now;
         let (ask, asked) = self.nodes[node].bucket.ask(key(), calls, false, &view);
         self.now += self.way;
         let now = Timestamp::from_millis((BEGIN + self.now) as i64);
-        let (name, owner) = (NodeId::new(format!("node {node}")), self.nodes[node].owner.clone());
+        let name = NodeId::new(format!("node {node}"));
+        let owner = self.nodes[node].owner.clone();
         let nodes = self.nodes.len() as u32;
         let begun_at = Timestamp::from_millis((BEGIN + self.booted) as i64);
-        let gain = self.ledger.exchange(&ask, Asker { node: &name, owner: &owner, now, begun: begun_at, nodes });
+        let gain = self.ledger.exchange(
+            &ask,
+            Asker {
+                node: &name,
+                owner: &owner,
+                now,
+                begun: begun_at,
+                nodes,
+            },
+        );
         self.now += self.way;
-        let (view, sent) = (self.view(), self.at(begun));
+        let view = self.view();
+        let sent = self.at(begun);
         let bucket = &mut self.nodes[node].bucket;
         bucket.gain(&gain, asked, sent, &view);
         for _ in 0..gain.admitted {
@@ -141,17 +174,25 @@ impl Nodes {
         self.boots += 1;
         self.booted = self.now;
         let owner = BootId::new(format!("{node} {}", self.boots));
-        self.nodes[node] = Node { owner, bucket: Bucket::new(self.limits, self.at(self.now)) };
+        self.nodes[node] = Node {
+            owner,
+            bucket: Bucket::new(self.limits, self.at(self.now)),
+        };
     }
 
     /// Never more than the limit × (t + 1) in t periods.
     fn holds(&self) {
-        let (limit, period) = (u64::from(self.limits.rate.calls), self.limits.rate.period.as_micros());
+        let limit = u64::from(self.limits.rate.calls);
+        let period = self.limits.rate.period.as_micros();
         for (first, from) in self.admitted.iter().enumerate() {
             for (last, until) in self.admitted.iter().enumerate().skip(first) {
                 let calls = (last - first + 1) as u64;
                 let time = (until - from) * 1_000;
-                assert!(calls * period <= limit * (time + period), "{calls} calls in {} ms", until - from);
+                assert!(
+                    calls * period <= limit * (time + period),
+                    "{calls} calls in {} ms",
+                    until - from
+                );
             }
         }
     }
@@ -185,7 +226,11 @@ fn a_lone_node_is_a_plain_bucket() {
     assert_eq!(let_in, 10);
     for (pause, let_in) in [(99, 0), (1, 1), (250, 2), (50, 1), (10_000, 10)] {
         one.now += pause;
-        assert_eq!((0..20).filter(|_| one.call(0)).count(), let_in, "after {pause} ms");
+        assert_eq!(
+            (0..20).filter(|_| one.call(0)).count(),
+            let_in,
+            "after {pause} ms"
+        );
     }
     assert_eq!(one.exchanges, 2, "the lease ran out in the last pause");
     one.holds();
@@ -211,7 +256,12 @@ fn calls_at_any_node_use_one_bucket() {
 
 #[test]
 fn three_nodes_use_what_the_key_allows_and_no_more() {
-    for (limit, load) in [(100, [70, 70, 70]), (100, [200, 10, 10]), (30, [100, 100, 100]), (1_000, [900, 900, 5])] {
+    for (limit, load) in [
+        (100, [70, 70, 70]),
+        (100, [200, 10, 10]),
+        (30, [100, 100, 100]),
+        (1_000, [900, 900, 5]),
+    ] {
         let mut three = Nodes::new(3, limit, 0);
         three.way = u64::from(limit < 1_000);
         let let_in = three.load(30, &load);
@@ -252,7 +302,8 @@ fn the_day_ends_with_its_last_call_and_begins_anew_at_midnight() {
     let mut two = Nodes::new(2, 0, 1_000);
     assert_eq!(two.load(30, &[30, 10]), 1_000);
     assert!(!two.call(0));
-    let (view, limits) = (two.view(), two.limits);
+    let view = two.view();
+    let limits = two.limits;
     assert!(
         matches!(two.nodes[0].bucket.call(limits, 0, &view), Decision::Refuse(limited) if limited.retry_after == view.to_midnight)
     );
@@ -268,7 +319,11 @@ fn a_node_that_dies_costs_the_day_little() {
     one.dies(0);
     one.load(30, &[1_000]);
     assert_eq!(before, 2_000);
-    assert!((9_950..=10_000).contains(&one.admitted.len()), "{}", one.admitted.len());
+    assert!(
+        (9_950..=10_000).contains(&one.admitted.len()),
+        "{}",
+        one.admitted.len()
+    );
 }
 
 #[test]
@@ -291,7 +346,10 @@ fn without_a_store_each_node_has_its_part() {
     let let_in = three.load(20, &[100, 100, 100]);
     // What is left of the day, as far as each has heard of it.
     let left = 90 - before;
-    assert!(let_in <= left + 5 && let_in + 5 >= left, "{let_in} of {left}");
+    assert!(
+        let_in <= left + 5 && let_in + 5 >= left,
+        "{let_in} of {left}"
+    );
     three.holds();
 
     let mut three = Nodes::new(3, 30, 0);
@@ -299,7 +357,10 @@ fn without_a_store_each_node_has_its_part() {
     three.away_since = Some(three.now);
     let let_in = three.load(20, &[100, 100, 0]);
     // Two of three parts, from when no earlier share is good any more.
-    assert!((2 * 10 * 16..=2 * 10 * 18 + 60).contains(&let_in), "{let_in}");
+    assert!(
+        (2 * 10 * 16..=2 * 10 * 18 + 60).contains(&let_in),
+        "{let_in}"
+    );
     three.holds();
 
     let mut one = Nodes::new(1, 30, 0);
@@ -329,18 +390,37 @@ fn an_idle_key_gives_all_back() {
         two.now += 1_000;
     }
     assert!(two.nodes.iter().all(|node| node.bucket.is_idle()));
-    assert_eq!((0..200).filter(|_| two.call(0)).count(), 100, "all of the bucket is there again");
+    assert_eq!(
+        (0..200).filter(|_| two.call(0)).count(),
+        100,
+        "all of the bucket is there again"
+    );
     let spent = two.admitted.len() as u64;
     let limits = Limits::of_key(0, 100_000);
     two.limits = limits;
     let gain = {
         let view = two.view();
         let (ask, _): (_, Asked) = two.nodes[1].bucket.ask(key(), 0, true, &view);
-        let (now, begun) = (view.wall, view.wall);
-        let (node, owner) = (NodeId::new("node 1"), two.nodes[1].owner.clone());
-        two.ledger.exchange(&ask, Asker { node: &node, owner: &owner, now, begun, nodes: 2 })
+        let now = view.wall;
+        let begun = view.wall;
+        let node = NodeId::new("node 1");
+        let owner = two.nodes[1].owner.clone();
+        two.ledger.exchange(
+            &ask,
+            Asker {
+                node: &node,
+                owner: &owner,
+                now,
+                begun,
+                nodes: 2,
+            },
+        )
     };
-    assert!(100_000 - gain.day_left - spent < 200, "{} left of 100000 after {spent}", gain.day_left);
+    assert!(
+        100_000 - gain.day_left - spent < 200,
+        "{} left of 100000 after {spent}",
+        gain.day_left
+    );
 }
 
 proptest! {

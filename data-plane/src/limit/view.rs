@@ -36,18 +36,35 @@ pub(super) struct View {
 
 impl Default for World {
     fn default() -> Self {
-        Self { nodes: 1, clock: None, away: None }
+        Self {
+            nodes: 1,
+            clock: None,
+            away: None,
+        }
     }
 }
 
 impl World {
     pub fn view(&self, now: Instant) -> View {
         let wall = Timestamp::now();
-        let store = self.clock.map_or(wall, |(store, at)| store.after(now.saturating_duration_since(at)));
-        let (today, into) = (store.as_millis().div_euclid(DAY_MS), store.as_millis().rem_euclid(DAY_MS));
+        let store = self.clock.map_or(wall, |(store, at)| {
+            store.after(now.saturating_duration_since(at))
+        });
+        let today = store.as_millis().div_euclid(DAY_MS);
+        let into = store.as_millis().rem_euclid(DAY_MS);
         let to_midnight = Duration::from_millis(u64::try_from(DAY_MS - into).unwrap_or(0));
-        let (nodes, heard, away) = (self.nodes, self.clock.is_some(), self.away);
-        View { now, wall, today, to_midnight, nodes, heard, away }
+        let nodes = self.nodes;
+        let heard = self.clock.is_some();
+        let away = self.away;
+        View {
+            now,
+            wall,
+            today,
+            to_midnight,
+            nodes,
+            heard,
+            away,
+        }
     }
 }
 
@@ -55,6 +72,11 @@ impl View {
     /// Of one that shares with nobody, and never did since `begun`.
     pub fn alone(begun: Instant) -> Self {
         let clock = Some((Timestamp::now(), Instant::now()));
-        World { nodes: 1, clock, away: Some(begun) }.view(Instant::now())
+        World {
+            nodes: 1,
+            clock,
+            away: Some(begun),
+        }
+        .view(Instant::now())
     }
 }

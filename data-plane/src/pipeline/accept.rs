@@ -1,4 +1,5 @@
-//! Stores what has come in, and hands it to its lane. The answer to the sender waits for the first, not for the second.
+//! Stores what has come in, and hands it to its lane. The answer to the sender waits for the first,
+//! not for the second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,30 +77,48 @@ struct Taken {
 }
 
 impl Pipeline {
-    /// Stores a message and, when there is room, runs it. Returns when it is durable; errors when it is not stored.
+    /// Stores a message and, when there is room, runs it. Returns when it is durable; errors when
+    /// it is not stored.
     ///
-    /// When the caller goes away before that, the log gives back what it stored, and a claim finds it.
-    pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, NotStored> {
+    /// When the caller goes away before that, the log gives back what it stored, and a claim finds
+    /// it.
+    pub async fn accept(
+        self: &Arc<Self>,
+        runnable: Runnable,
+        arrival: Arrival,
+    ) -> Result<Accepted, NotStored> {
         let (place, taken) = self.place(&runnable, &arrival);
         let id = arrival.id.clone();
-        Ok(match self.store(runnable, arrival, place, taken, None).await? {
-            Begun::Runs | Begun::Waits(_) => Accepted::New(id),
-            Begun::Duplicate(first) => Accepted::Duplicate(first),
-        })
+        Ok(
+            match self.store(runnable, arrival, place, taken, None).await? {
+                Begun::Runs | Begun::Waits(_) => Accepted::New(id),
+                Begun::Duplicate(first) => Accepted::Duplicate(first),
+            },
+        )
     }
 
-    /// Stores a message that a caller waits for, and runs it at once or, behind others of its ordering key, when its turn has
-    /// come; `reply` is told what the first attempt came to. Nothing is stored when it could not be run now.
-    pub async fn call(self: &Arc<Self>, runnable: Runnable, arrival: Arrival, reply: Reply) -> Result<Begun, NotBegun> {
+    /// Stores a message that a caller waits for, and runs it at once or, behind others of its
+    /// ordering key, when its turn has come; `reply` is told what the first attempt came to.
+    /// Nothing is stored when it could not be run now.
+    pub async fn call(
+        self: &Arc<Self>,
+        runnable: Runnable,
+        arrival: Arrival,
+        reply: Reply,
+    ) -> Result<Begun, NotBegun> {
         self.admits_calls(&runnable.flow)?;
         let (place, taken) = self.place(&runnable, &arrival);
-        let Some(taken) = taken else { return Err(NotBegun::Busy) };
+        let Some(taken) = taken else {
+            return Err(NotBegun::Busy);
+        };
         let place = match arrival.ordering_key {
             None => place,
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
             Some(_) => Place::Awaited(taken.hold.owner().clone()),
         };
-        Ok(self.store(runnable, arrival, place, Some(taken), Some(reply)).await?)
+        Ok(self
+            .store(runnable, arrival, place, Some(taken), Some(reply))
+            .await?)
     }
 
     /// Checks whether the flow takes messages, before anything of one is read.
@@ -108,7 +127,11 @@ impl Pipeline {
     /// The reason why the flow takes no message at present; a later call may find room.
     pub fn admits(&self, flow: &Flow) -> Result<(), Overload> {
         // What a paused flow holds does not age.
-        let age = if flow.paused { Some(Duration::MAX) } else { flow.backlog_age() };
+        let age = if flow.paused {
+            Some(Duration::MAX)
+        } else {
+            flow.backlog_age()
+        };
         self.backlog.check(flow.backlog(&self.backlog), age)
     }
 
@@ -130,7 +153,9 @@ impl Pipeline {
     ) -> Result<Begun, NotStored> {
         let in_flight = self.begin();
         let (message, work) = stored(&runnable, arrival, place);
-        let entry = self.backlog.enter(runnable.flow.backlog(&self.backlog), work.stored_bytes)?;
+        let entry = self
+            .backlog
+            .enter(runnable.flow.backlog(&self.backlog), work.stored_bytes)?;
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|error| {
             metrics().append_failures.inc();
@@ -147,7 +172,17 @@ impl Pipeline {
         match appended {
             Appended::Leased(lease) => {
                 if let Some(Taken { slot, hold }) = taken {
-                    self.begin_run(Box::new(Job { lease, hold, slot, runnable, work, reply }), in_flight);
+                    self.begin_run(
+                        Box::new(Job {
+                            lease,
+                            hold,
+                            slot,
+                            runnable,
+                            work,
+                            reply,
+                        }),
+                        in_flight,
+                    );
                 }
                 Ok(Begun::Runs)
             }
@@ -174,7 +209,11 @@ impl Pipeline {
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
         let bytes = cost(payload, &arrival.raw_body, &arrival.trigger);
         let taken = self.leases.current().and_then(|hold| {
-            let slot = self.lanes.reserve(&self.lanes.lane(lane_of(&runnable.flow)), bytes, From::Ingress)?;
+            let slot = self.lanes.reserve(
+                &self.lanes.lane(lane_of(&runnable.flow)),
+                bytes,
+                From::Ingress,
+            )?;
             Some(Taken { slot, hold })
         });
         match taken {
@@ -188,11 +227,17 @@ impl Pipeline {
 pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, Work) {
     let flow = &runnable.flow;
     let plan = flow.plan();
-    let max_attempts = plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1));
+    let max_attempts = plan
+        .retry
+        .as_ref()
+        .map_or(1, |retry| retry.count.saturating_add(1));
     let mut work = Work {
         id: arrival.id.clone(),
         source: arrival.source,
-        payload: arrival.payload.clone().unwrap_or_else(|| arrival.raw_body.clone()),
+        payload: arrival
+            .payload
+            .clone()
+            .unwrap_or_else(|| arrival.raw_body.clone()),
         raw_body: arrival.raw_body.clone(),
         trigger: arrival.trigger.clone(),
         steps: Vec::new(),

@@ -1,5 +1,6 @@
-//! Calls that leave nothing to be delivered: run from memory and answered, and written into the log behind the answer, many
-//! in one write. What a node that dies loses of these is their record, never a delivery.
+//! Calls that leave nothing to be delivered: run from memory and answered, and written into the log
+//! behind the answer, many in one write. What a node that dies loses of these is their record,
+//! never a delivery.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -42,14 +43,19 @@ pub(super) struct Behind {
 impl Behind {
     pub fn new() -> Self {
         let (way, end) = mpsc::channel(MOST);
-        Self { way, end: Mutex::new(end) }
+        Self {
+            way,
+            end: Mutex::new(end),
+        }
     }
 }
 
 impl Pipeline {
-    /// Whether all of a call happens in memory: there is nothing to deliver, to wait for, or to tell from a repeat.
+    /// Whether all of a call happens in memory: there is nothing to deliver, to wait for, or to
+    /// tell from a repeat.
     pub fn runs_in_memory(runnable: &Runnable, arrival: &Arrival, answering: &Answering) -> bool {
-        let (plan, program) = (runnable.flow.plan(), &runnable.flow.program);
+        let plan = runnable.flow.plan();
+        let program = &runnable.flow.program;
         let calls_nobody = plan.steps.is_empty() && plan.target.is_none();
         let waits = program.uses_adapters() || answering.calls_adapters();
         calls_nobody && !waits && arrival.dedupe.is_empty() && arrival.ordering_key.is_none()
@@ -63,24 +69,40 @@ impl Pipeline {
         answering: &Answering,
     ) -> Result<Option<Answered>, NotBegun> {
         self.admits_calls(&runnable.flow)?;
-        let place = self.behind.way.reserve().await.map_err(|_| NotBegun::Busy)?;
+        let place = self
+            .behind
+            .way
+            .reserve()
+            .await
+            .map_err(|_| NotBegun::Busy)?;
         let (message, mut work) = stored(runnable, arrival, Place::Queued);
         let bytes = self.memory.take(work.bytes()).ok_or(NotBegun::Busy)?;
         let in_flight = self.begin();
         let flow = &runnable.flow;
         let tools = self.tools(flow, &runnable.environment, Some(answering));
-        let attempt = AssertUnwindSafe(delivery::attempt(&tools, None, &mut work)).catch_unwind().await;
+        let attempt = AssertUnwindSafe(delivery::attempt(&tools, None, &mut work))
+            .catch_unwind()
+            .await;
         let mut attempt = match attempt {
             Ok(attempt) => attempt.unwrap_or_else(|| delivery::broken(&work)),
             Err(_) => {
-                tracing::error!(message.id = %work.id, flow.id = %flow.id, "a message broke its run");
+                tracing::error!(
+                    message.id = %work.id,
+                    flow.id = %flow.id,
+                    "a message broke its run",
+                );
                 delivery::broken(&work)
             }
         };
         let answered = attempt.answered.take();
         flow.counts.count(Outcome::Accepted);
         let tally = Tally::new(&flow.counts, work.received_at);
-        place.send(Record { tried: Arc::new(attempt.tried(message)), tally, _bytes: bytes, _in_flight: in_flight });
+        place.send(Record {
+            tried: Arc::new(attempt.tried(message)),
+            tally,
+            _bytes: bytes,
+            _in_flight: in_flight,
+        });
         Ok(answered)
     }
 
@@ -100,33 +122,55 @@ impl Pipeline {
         }
         let lost = records.len() + end.len();
         if lost > 0 {
-            tracing::warn!(records = lost, "records of calls that were answered are not in the log");
+            tracing::warn!(
+                records = lost,
+                "records of calls that were answered are not in the log"
+            );
         }
     }
 
-    /// Writes all of them, and tries again until the log takes them; one that it never will is left out.
+    /// Writes all of them, and tries again until the log takes them; one that it never will is left
+    /// out.
     async fn write_down(&self, records: &mut Vec<Record>) {
-        let (mut pause, mut most) = (RETRY.0, GROUP);
+        let mut pause = RETRY.0;
+        let mut most = GROUP;
         while !records.is_empty() {
             let group = &records[..most.min(records.len())];
-            let (tried, length) = (group.iter().map(|record| Arc::clone(&record.tried)).collect(), group.len());
+            let tried = group
+                .iter()
+                .map(|record| Arc::clone(&record.tried))
+                .collect();
+            let length = group.len();
             match self.log.append_tried(tried).await {
                 Ok(()) => {
                     for record in records.drain(..length) {
-                        let Tried { outcome, failure, at, .. } = record.tried.as_ref();
+                        let Tried {
+                            outcome,
+                            failure,
+                            at,
+                            ..
+                        } = record.tried.as_ref();
                         record.tally.count(*outcome, failure.as_ref(), *at);
                     }
                 }
                 Err(Error::Other(error)) if length == 1 => {
                     metrics().append_failures.inc();
-                    tracing::error!(%error, message.id = %records[0].tried.message.id, "the record of a call is refused");
+                    tracing::error!(
+                        %error,
+                        message.id = %records[0].tried.message.id,
+                        "the record of a call is refused",
+                    );
                     records.remove(0);
                 }
                 // One of them is refused: it is found by halves.
                 Err(Error::Other(_)) => most = length.div_ceil(2),
                 Err(error) => {
                     metrics().append_failures.inc();
-                    tracing::warn!(%error, records = records.len(), "records of calls cannot be written yet");
+                    tracing::warn!(
+                        %error,
+                        records = records.len(),
+                        "records of calls cannot be written yet",
+                    );
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(RETRY.1);
                 }

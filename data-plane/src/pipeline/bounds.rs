@@ -1,8 +1,9 @@
-//! What each connector is given by all flows together: so many calls a second over all nodes, and of each node so many at
-//! once, and none while its breaker is open. Waiting here is no attempt.
+//! What each connector is given by all flows together: so many calls a second over all nodes, and
+//! of each node so many at once, and none while its breaker is open. Waiting here is no attempt.
 //!
-//! A call waits in place for its turn, which holds up the lane that its message is in and no other. An open breaker is not
-//! waited for: the message goes back into the log until the breaker lets one try.
+//! A call waits in place for its turn, which holds up the lane that its message is in and no other.
+//! An open breaker is not waited for: the message goes back into the log until the breaker lets one
+//! try.
 
 mod breaker;
 mod line;
@@ -25,7 +26,11 @@ use breaker::{Answer, Breaker, Rules, Turn};
 use line::Line;
 
 /// A connector that says nothing of its breaker: one that has failed at everything for a while.
-const USUAL: Rules = Rules { failures: 20, over: Duration::from_secs(10), pause: Duration::from_secs(5) };
+const USUAL: Rules = Rules {
+    failures: 20,
+    over: Duration::from_secs(10),
+    pause: Duration::from_secs(5),
+};
 
 /// Bounds that nobody uses are dropped once there are this many.
 const PRUNE_AT: usize = 1024;
@@ -72,7 +77,12 @@ pub(crate) enum Outlook {
 
 impl Bounds {
     pub fn new(concurrency: usize, stopping: CancellationToken, limiter: Arc<Limiter>) -> Self {
-        Self { concurrency, stopping, limiter, instances: Mutex::default() }
+        Self {
+            concurrency,
+            stopping,
+            limiter,
+            instances: Mutex::default(),
+        }
     }
 
     /// Waits for the turn of one call.
@@ -105,42 +115,61 @@ impl Bounds {
             }
         };
         let breaker = Arc::clone(&bound.breaker);
-        Ok(Pass { instance: instance.id().to_owned(), breaker, tried, judged: false, _place: place })
+        Ok(Pass {
+            instance: instance.id().to_owned(),
+            breaker,
+            tried,
+            judged: false,
+            _place: place,
+        })
     }
 
     /// Connectors that get no call at present but one that tries.
     pub fn open(&self) -> usize {
-        lock(&self.instances).values().filter(|bound| !lock(&bound.breaker).is_closed()).count()
+        lock(&self.instances)
+            .values()
+            .filter(|bound| !lock(&bound.breaker).is_closed())
+            .count()
     }
 
     /// What a call would meet at the worst of these connectors.
     pub fn outlook<'i>(&self, instances: impl Iterator<Item = &'i str>) -> Outlook {
-        let (known, now) = (lock(&self.instances), Instant::now());
-        let each = instances.filter_map(|id| known.get(id)).map(|bound| match lock(&bound.breaker).outlook(now) {
-            Answer::Go => Outlook::Any,
-            Answer::Try => Outlook::One,
-            Answer::Wait(_) => Outlook::None,
+        let known = lock(&self.instances);
+        let now = Instant::now();
+        let each = instances.filter_map(|id| known.get(id)).map(|bound| {
+            match lock(&bound.breaker).outlook(now) {
+                Answer::Go => Outlook::Any,
+                Answer::Try => Outlook::One,
+                Answer::Wait(_) => Outlook::None,
+            }
         });
         each.min().unwrap_or(Outlook::Any)
     }
 
     fn bound(&self, instance: &Instance) -> Arc<Bound> {
-        let (mut instances, limits) = (lock(&self.instances), instance.limits());
+        let mut instances = lock(&self.instances);
+        let limits = instance.limits();
         let former = instances.get(instance.id());
         if let Some(bound) = former.filter(|bound| bound.limits == limits) {
             return Arc::clone(bound);
         }
         // What it learned of the connector stands when its limits change.
-        let breaker = former.map_or_else(|| Arc::new(Mutex::new(Breaker::new(USUAL))), |f| Arc::clone(&f.breaker));
+        let breaker = former.map_or_else(
+            || Arc::new(Mutex::new(Breaker::new(USUAL))),
+            |f| Arc::clone(&f.breaker),
+        );
         lock(&breaker).set_rules(rules(limits));
         let new_line = || Arc::new(Line::new(Arc::clone(&self.limiter), instance.id()));
         let line = former.map_or_else(new_line, |former| Arc::clone(&former.line));
         line.set_rate(limits.requests_per_second);
         if instances.len() >= PRUNE_AT && instances.len().is_power_of_two() {
-            instances.retain(|_, bound| Arc::strong_count(bound) > 1 || !lock(&bound.breaker).is_closed());
+            instances.retain(|_, bound| {
+                Arc::strong_count(bound) > 1 || !lock(&bound.breaker).is_closed()
+            });
         }
-        let concurrency =
-            limits.concurrency.map_or(self.concurrency, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let concurrency = limits.concurrency.map_or(self.concurrency, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
         let bound = Arc::new(Bound {
             limits,
             places: Arc::new(Semaphore::new(concurrency.min(Semaphore::MAX_PERMITS))),
@@ -163,11 +192,17 @@ impl Pass {
         match lock(&self.breaker).heard(verdict, self.tried, Instant::now()) {
             Some(Turn::Opened) => {
                 metrics().breaker_turned("open");
-                tracing::warn!(instance.id = %self.instance, "a connector fails at everything: its messages wait");
+                tracing::warn!(
+                    instance.id = %self.instance,
+                    "a connector fails at everything: its messages wait",
+                );
             }
             Some(Turn::Closed) => {
                 metrics().breaker_turned("closed");
-                tracing::info!(instance.id = %self.instance, "a connector answers again: its messages go on");
+                tracing::info!(
+                    instance.id = %self.instance,
+                    "a connector answers again: its messages go on",
+                );
             }
             None => {}
         }
@@ -184,9 +219,15 @@ impl Drop for Pass {
 
 /// What an instance says of its breaker, completed.
 fn rules(limits: Limits) -> Rules {
-    let pause = limits.breaker_seconds.map_or(USUAL.pause, Duration::from_secs_f64);
+    let pause = limits
+        .breaker_seconds
+        .map_or(USUAL.pause, Duration::from_secs_f64);
     match limits.breaker_failures {
-        Some(failures) => Rules { failures, over: Duration::ZERO, pause },
+        Some(failures) => Rules {
+            failures,
+            over: Duration::ZERO,
+            pause,
+        },
         None => Rules { pause, ..USUAL },
     }
 }

@@ -1,5 +1,6 @@
-//! Takes up what waits in the log: retries that are due, what found no room, what another process began, what a dead node
-//! left. Claims are made flow by flow, within the room of each flow's lane, so that no backlog stands in another's way.
+//! Takes up what waits in the log: retries that are due, what found no room, what another process
+//! began, what a dead node left. Claims are made flow by flow, within the room of each flow's lane,
+//! so that no backlog stands in another's way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,7 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 /// Looking takes a tenth of the time at most, also where thousands of flows have something waiting.
 const LOOK_SHARE: u32 = 10;
-/// But there is no longer rest than this: a look that waited for a database that stood still says nothing of the next.
+/// But there is no longer rest than this: a look that waited for a database that stood still says
+/// nothing of the next.
 const LONGEST_REST: Duration = Duration::from_secs(2);
 /// A message that finds its lane full after all is tried again after this time.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -39,13 +41,16 @@ const UNKNOWN_BATCH: u64 = 16;
 /// What the claimer remembers from one look to the next.
 #[derive(Default)]
 struct Memory {
-    /// The flow that came first in the last look; the next one begins after it, so that each gets its turn.
+    /// The flow that came first in the last look; the next one begins after it, so that each gets
+    /// its turn.
     first: Option<FlowId>,
-    /// Flows of environments that this node does not serve. Who claims their messages keeps them from those who do.
+    /// Flows of environments that this node does not serve. Who claims their messages keeps them
+    /// from those who do.
     not_ours: HashSet<FlowId>,
     /// The environments that it served then.
     served: Vec<EnvironmentId>,
-    /// Versions of flows that this node cannot run with the plans that it has. Their messages are left to others.
+    /// Versions of flows that this node cannot run with the plans that it has. Their messages are
+    /// left to others.
     not_yet: HashMap<FlowId, Vec<u32>>,
     /// The plans that it had then.
     plans: Vec<(EpochId, u64)>,
@@ -76,7 +81,10 @@ impl Pipeline {
             changed.borrow_and_update();
             let looked_at = Instant::now();
             let pause = match self.look(&mut memory).await {
-                Ok(Look { claimed: 0, next_due }) => pause(next_due, Timestamp::steady()),
+                Ok(Look {
+                    claimed: 0,
+                    next_due,
+                }) => pause(next_due, Timestamp::steady()),
                 Ok(_) => Duration::ZERO,
                 Err(error) => {
                     tracing::warn!(%error, "the message log cannot be looked through");
@@ -104,9 +112,17 @@ impl Pipeline {
     }
 
     async fn look(self: &Arc<Self>, memory: &mut Memory) -> Result<Look, Error> {
-        let Some(hold) = self.leases.current() else { return Ok(Look { claimed: 0, next_due: None }) };
+        let Some(hold) = self.leases.current() else {
+            return Ok(Look {
+                claimed: 0,
+                next_due: None,
+            });
+        };
         if !self.plans.loaded() {
-            return Ok(Look { claimed: 0, next_due: None });
+            return Ok(Look {
+                claimed: 0,
+                next_due: None,
+            });
         }
         let waiting = self.log.waiting().await?;
         let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
@@ -114,31 +130,54 @@ impl Pipeline {
         let rooms = self.rooms(&snapshot, &waiting, memory);
         let awaited = self.awaited(&snapshot);
         if rooms.is_empty() && awaited.is_empty() {
-            return Ok(Look { claimed: 0, next_due });
+            return Ok(Look {
+                claimed: 0,
+                next_due,
+            });
         }
-        let claimed = self.log.claim(Claim { owner: hold.owner().clone(), rooms, awaited }).await?;
+        let claimed = self
+            .log
+            .claim(Claim {
+                owner: hold.owner().clone(),
+                rooms,
+                awaited,
+            })
+            .await?;
         let count = claimed.len();
         for message in claimed {
             kanat_failpoint::hit("claim.taken");
             self.take_up(message, &hold, memory).await;
         }
-        Ok(Look { claimed: count, next_due })
+        Ok(Look {
+            claimed: count,
+            next_due,
+        })
     }
 
     /// Messages that callers of this node wait for, as many as their lanes have places for.
     fn awaited(&self, snapshot: &Snapshot) -> Vec<Awaited> {
         let mut awaited = Vec::new();
         for (flow_id, seqs) in self.turns.awaited() {
-            let Some(deployed) = snapshot.flow(&flow_id).filter(|flow| !flow.paused) else { continue };
+            let Some(deployed) = snapshot.flow(&flow_id).filter(|flow| !flow.paused) else {
+                continue;
+            };
             let Ok(flow) = deployed.ready() else { continue };
             let most = match outlook(&self.bounds, &flow) {
                 Outlook::None => continue,
                 Outlook::One => 1,
                 Outlook::Any => usize::MAX,
             };
-            let room = self.lanes.lane(lane_of(&flow)).free().min(self.lanes.room_for(self.largest)).min(most);
+            let room = self
+                .lanes
+                .lane(lane_of(&flow))
+                .free()
+                .min(self.lanes.room_for(self.largest))
+                .min(most);
             if room > 0 {
-                awaited.push(Awaited { seqs, messages: u32::try_from(room).unwrap_or(u32::MAX) });
+                awaited.push(Awaited {
+                    seqs,
+                    messages: u32::try_from(room).unwrap_or(u32::MAX),
+                });
             }
         }
         awaited
@@ -146,22 +185,48 @@ impl Pipeline {
 
     /// How many messages of which flow there is room for now.
     fn rooms(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Room> {
-        if !snapshot.environments().map(|environment| &environment.id).eq(&memory.served) {
+        if !snapshot
+            .environments()
+            .map(|environment| &environment.id)
+            .eq(&memory.served)
+        {
             memory.not_ours.clear();
-            memory.served = snapshot.environments().map(|environment| environment.id.clone()).collect();
+            memory.served = snapshot
+                .environments()
+                .map(|environment| environment.id.clone())
+                .collect();
         }
-        let plans = || snapshot.environments().map(|environment| (&environment.epoch, environment.generation));
-        if !plans().eq(memory.plans.iter().map(|(epoch, generation)| (epoch, *generation))) {
+        let plans = || {
+            snapshot
+                .environments()
+                .map(|environment| (&environment.epoch, environment.generation))
+        };
+        if !plans().eq(memory
+            .plans
+            .iter()
+            .map(|(epoch, generation)| (epoch, *generation)))
+        {
             memory.not_yet.clear();
-            memory.plans = plans().map(|(epoch, generation)| (epoch.clone(), generation)).collect();
+            memory.plans = plans()
+                .map(|(epoch, generation)| (epoch.clone(), generation))
+                .collect();
         }
-        let due_of = |flow: &Waiting| if memory.not_yet.contains_key(&flow.flow_id) { flow.due } else { 0 };
-        self.waiting_for_plans.store(waiting.iter().map(due_of).sum(), Ordering::Relaxed);
+        let due_of = |flow: &Waiting| {
+            if memory.not_yet.contains_key(&flow.flow_id) {
+                flow.due
+            } else {
+                0
+            }
+        };
+        self.waiting_for_plans
+            .store(waiting.iter().map(due_of).sum(), Ordering::Relaxed);
         let mut memory_left = self.lanes.room_for(self.largest);
         // Flows that share a lane share its room.
         let mut lanes: HashMap<String, usize> = HashMap::new();
         let mut rooms = Vec::new();
-        let begin = memory.first.as_ref().map_or(0, |first| waiting.partition_point(|flow| flow.flow_id <= *first));
+        let begin = memory.first.as_ref().map_or(0, |first| {
+            waiting.partition_point(|flow| flow.flow_id <= *first)
+        });
         let in_turn = waiting[begin..].iter().chain(&waiting[..begin]);
         for Waiting { flow_id, due, .. } in in_turn.filter(|flow| flow.due > 0) {
             if memory_left == 0 {
@@ -175,7 +240,9 @@ impl Pipeline {
             let room = match deployed.and_then(|flow| flow.ready().ok()) {
                 Some(flow) => {
                     let lane = lane_of(&flow);
-                    let left = lanes.entry(lane.to_owned()).or_insert_with(|| self.lanes.lane(lane).free());
+                    let left = lanes
+                        .entry(lane.to_owned())
+                        .or_insert_with(|| self.lanes.lane(lane).free());
                     let most = match outlook(&self.bounds, &flow) {
                         Outlook::None => continue,
                         Outlook::One => 1,
@@ -207,14 +274,32 @@ impl Pipeline {
     async fn take_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, memory: &mut Memory) {
         // A caller whose message does not run here after all is told so when this is dropped.
         let reply = self.turns.take(&claimed.flow_id, &claimed.lease.message_id);
-        match self.plans.program(&claimed.environment_id, &claimed.flow_id, claimed.flow_version).await {
+        match self
+            .plans
+            .program(
+                &claimed.environment_id,
+                &claimed.flow_id,
+                claimed.flow_version,
+            )
+            .await
+        {
             Ok(Some(runnable)) => self.queue(claimed, hold, runnable, reply),
-            Ok(None) if self.plans.load().environment(&claimed.environment_id).is_none() => {
+            Ok(None)
+                if self
+                    .plans
+                    .load()
+                    .environment(&claimed.environment_id)
+                    .is_none() =>
+            {
                 memory.not_ours.insert(claimed.flow_id.clone());
                 // With the age that it has: whether anybody serves its environment shows by that.
                 self.finish(Ended::undone(claimed.lease, hold, claimed.due_at));
             }
-            Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
+            Ok(None) => self.give_up(
+                claimed,
+                hold,
+                "the version of the flow that it was accepted under is not known",
+            ),
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
@@ -230,7 +315,10 @@ impl Pipeline {
             ) => {
                 let failure = Failure {
                     kind: ErrorKind::Configuration,
-                    message: format!("it waits for a node that runs version {}: {error}", claimed.flow_version),
+                    message: format!(
+                        "it waits for a node that runs version {}: {error}",
+                        claimed.flow_version
+                    ),
                     field: None,
                     expression: None,
                 };
@@ -244,7 +332,13 @@ impl Pipeline {
         }
     }
 
-    fn queue(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, runnable: Runnable, reply: Option<Reply>) {
+    fn queue(
+        self: &Arc<Self>,
+        claimed: Claimed,
+        hold: &Arc<Hold>,
+        runnable: Runnable,
+        reply: Option<Reply>,
+    ) {
         let lease = claimed.lease.clone();
         let work = work(claimed);
         let lane = self.lanes.lane(lane_of(&runnable.flow));
@@ -252,7 +346,14 @@ impl Pipeline {
             let due = Timestamp::steady().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
-        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply });
+        let job = Box::new(Job {
+            lease,
+            hold: hold.clone(),
+            slot,
+            runnable,
+            work,
+            reply,
+        });
         self.begin_run(job, self.begin());
     }
 
@@ -283,7 +384,12 @@ impl Pipeline {
     /// Ends a claimed message without an attempt.
     fn end(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, ending: &Ending, message: &str) {
         let number = claimed.attempts.saturating_add(1);
-        let failure = Failure { kind: ending.kind, message: message.to_owned(), field: None, expression: None };
+        let failure = Failure {
+            kind: ending.kind,
+            message: message.to_owned(),
+            field: None,
+            expression: None,
+        };
         let record = TraceRecord {
             at: Timestamp::now(),
             stage: ending.stage.to_owned(),
@@ -295,16 +401,33 @@ impl Pipeline {
             error: Some(message.to_owned()),
             attempt: number,
         };
-        let (outcome, trace) = (ending.outcome, vec![record]);
-        let attempt = Attempt { number, outcome, output: None, failure: Some(failure), trace, answered: None };
-        let exit = self.backlog.exit(self.backlog.share(&claimed.flow_id), claimed.stored_bytes);
+        let outcome = ending.outcome;
+        let trace = vec![record];
+        let attempt = Attempt {
+            number,
+            outcome,
+            output: None,
+            failure: Some(failure),
+            trace,
+            answered: None,
+        };
+        let exit = self
+            .backlog
+            .exit(self.backlog.share(&claimed.flow_id), claimed.stored_bytes);
         let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at).leaving(exit));
         let settlement = attempt.settlement(claimed.lease);
-        self.finish(Ended { settlement, hold: hold.clone(), slot: None, tally, told: None });
+        self.finish(Ended {
+            settlement,
+            hold: hold.clone(),
+            slot: None,
+            tally,
+            told: None,
+        });
     }
 
     pub(super) fn finish(self: &Arc<Self>, ended: Ended) {
-        let (this, in_flight) = (Arc::clone(self), self.begin());
+        let this = Arc::clone(self);
+        let in_flight = self.begin();
         self.tasks.spawn(async move {
             this.settle(ended).await;
             drop(in_flight);
@@ -314,7 +437,10 @@ impl Pipeline {
 
 /// From the beginning of a look that took so long to that of the next.
 fn rest(took: Duration) -> Duration {
-    took.saturating_mul(LOOK_SHARE).clamp(LOOK_PAUSE, took.saturating_add(LONGEST_REST).max(LOOK_PAUSE))
+    took.saturating_mul(LOOK_SHARE).clamp(
+        LOOK_PAUSE,
+        took.saturating_add(LONGEST_REST).max(LOOK_PAUSE),
+    )
 }
 
 fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
@@ -347,7 +473,14 @@ mod tests {
     #[test]
     fn looking_takes_a_tenth_of_the_time_and_one_that_was_held_up_holds_up_no_other() {
         let millis = Duration::from_millis;
-        for (took, next) in [(0, 10), (1, 10), (20, 200), (200, 2_000), (1_000, 3_000), (22_000, 24_000)] {
+        for (took, next) in [
+            (0, 10),
+            (1, 10),
+            (20, 200),
+            (200, 2_000),
+            (1_000, 3_000),
+            (22_000, 24_000),
+        ] {
             assert_eq!(rest(millis(took)), millis(next), "{took}");
         }
         assert_eq!(rest(Duration::MAX), Duration::MAX);
@@ -359,9 +492,16 @@ mod tests {
         let after = |millis: u64| pause(Some(now.after(Duration::from_millis(millis))), now);
         assert_eq!(
             [after(300), after(0), after(60_000)],
-            [Duration::from_millis(300), Duration::from_millis(1), LOOK_EVERY]
+            [
+                Duration::from_millis(300),
+                Duration::from_millis(1),
+                LOOK_EVERY
+            ]
         );
-        assert_eq!(pause(Some(now.before(Duration::from_secs(5))), now), Duration::from_millis(1));
+        assert_eq!(
+            pause(Some(now.before(Duration::from_secs(5))), now),
+            Duration::from_millis(1)
+        );
         assert_eq!(pause(None, now), LOOK_EVERY);
     }
 }

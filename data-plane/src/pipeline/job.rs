@@ -50,9 +50,19 @@ impl Job {
     pub(super) fn ended(self: Box<Self>, mut attempt: Attempt, backlog: &Arc<Backlog>) -> Ended {
         let share = Arc::clone(self.runnable.flow.backlog(backlog));
         let exit = backlog.exit(share, self.work.stored_bytes);
-        let tally = Some(Tally::new(&self.runnable.flow.counts, self.work.received_at).leaving(exit));
-        let told = self.reply.map(|reply| reply.tell).zip(attempt.answered.take());
-        Ended { settlement: attempt.settlement(self.lease), hold: self.hold, slot: Some(self.slot), tally, told }
+        let tally =
+            Some(Tally::new(&self.runnable.flow.counts, self.work.received_at).leaving(exit));
+        let told = self
+            .reply
+            .map(|reply| reply.tell)
+            .zip(attempt.answered.take());
+        Ended {
+            settlement: attempt.settlement(self.lease),
+            hold: self.hold,
+            slot: Some(self.slot),
+            tally,
+            told,
+        }
     }
 
     /// Given back out of an attempt that was broken off because the flow was taken out of service.
@@ -65,7 +75,9 @@ impl Job {
             duration_ms: 0,
             request: None,
             response: None,
-            error: Some("the attempt was broken off, because the flow was taken out of service".to_owned()),
+            error: Some(
+                "the attempt was broken off, because the flow was taken out of service".to_owned(),
+            ),
             attempt: self.work.attempt(),
         };
         let mut ended = self.given_back(Timestamp::steady());
@@ -75,12 +87,19 @@ impl Job {
 
     pub(super) fn given_back(self: Box<Self>, due: Timestamp) -> Ended {
         let settlement = release(self.lease, due);
-        Ended { settlement, hold: self.hold, slot: Some(self.slot), tally: None, told: None }
+        Ended {
+            settlement,
+            hold: self.hold,
+            slot: Some(self.slot),
+            tally: None,
+            told: None,
+        }
     }
 }
 
 impl Ended {
-    /// A message that another node may run, given back with the reason why this one cannot; it counts as no attempt.
+    /// A message that another node may run, given back with the reason why this one cannot; it
+    /// counts as no attempt.
     pub(super) fn held(lease: Lease, hold: &Arc<Hold>, due: Timestamp, failure: Failure) -> Self {
         let mut ended = Self::undone(lease, hold, due);
         ended.settlement.outcome = Outcome::Hold { due };
@@ -90,7 +109,13 @@ impl Ended {
 
     /// A message that found no place, given back; it counts as no attempt.
     pub(super) fn undone(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
-        Self { settlement: release(lease, due), hold: Arc::clone(hold), slot: None, tally: None, told: None }
+        Self {
+            settlement: release(lease, due),
+            hold: Arc::clone(hold),
+            slot: None,
+            tally: None,
+            told: None,
+        }
     }
 }
 

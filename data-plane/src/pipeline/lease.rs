@@ -1,5 +1,5 @@
-//! The node's lease on the messages that it works on: one for all of them, renewed as long as the node lives. A node whose
-//! lease went to another stops what it did under it.
+//! The node's lease on the messages that it works on: one for all of them, renewed as long as the
+//! node lives. A node whose lease went to another stops what it did under it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,11 @@ enum End {
 
 impl Hold {
     fn new(owner: BootId, valid_until: Instant) -> Arc<Self> {
-        Arc::new(Self { owner, lost: CancellationToken::new(), valid_until: watch::Sender::new(valid_until) })
+        Arc::new(Self {
+            owner,
+            lost: CancellationToken::new(),
+            valid_until: watch::Sender::new(valid_until),
+        })
     }
 
     pub fn owner(&self) -> &BootId {
@@ -74,7 +78,11 @@ impl Hold {
 
 impl Leases {
     pub fn new(node: NodeId, ttl: Duration) -> Self {
-        Self { node, ttl, current: Mutex::new(None) }
+        Self {
+            node,
+            ttl,
+            current: Mutex::new(None),
+        }
     }
 
     /// The lease to take messages under; `None` when there is none that others respect.
@@ -90,12 +98,18 @@ impl Leases {
                 self.set(Some(Arc::clone(&hold)));
                 match self.renew(log, lease, &hold).await {
                     End::Lost => {
-                        tracing::warn!(node.id = %self.node, "the lease on messages was lost: what ran under it is stopped");
+                        tracing::warn!(
+                            node.id = %self.node,
+                            "the lease on messages was lost: what ran under it is stopped",
+                        );
                     }
                     End::PastChanged { former, present } => {
                         tracing::warn!(
-                            node.id = %self.node, former.epoch = %former, present.epoch = %present,
-                            "the message log went back to an earlier state: what this node held of before is dropped"
+                            node.id = %self.node,
+                            former.epoch = %former,
+                            present.epoch = %present,
+                            "the message log went back to an earlier state: what this node held \
+                             of before is dropped",
                         );
                     }
                 }
@@ -116,13 +130,17 @@ impl Leases {
         hold.lost.cancel();
         self.set(None);
         if let Err(error) = log.hand_back(hold.owner()).await {
-            tracing::warn!(%error, "messages could not be handed back: others claim them when the lease runs out");
+            tracing::warn!(
+                %error,
+                "messages could not be handed back: others claim them when the lease runs out",
+            );
         }
     }
 
     async fn open(&self, log: &dyn MessageLog) -> (NodeLease, Arc<Hold>) {
         loop {
-            let (owner, asked) = (BootId::generate(), Instant::now());
+            let owner = BootId::generate();
+            let asked = Instant::now();
             match log.open_lease(&owner, &self.node, self.ttl).await {
                 Ok(lease) => return (lease, Hold::new(owner, asked + self.ttl)),
                 Err(error) => tracing::warn!(%error, "no lease on messages can be opened"),
@@ -143,7 +161,9 @@ impl Leases {
                     self.ttl / 6
                 }
                 Ok(Renewed::Ended) => return End::Lost,
-                Ok(Renewed::PastChanged { former, present }) => return End::PastChanged { former, present },
+                Ok(Renewed::PastChanged { former, present }) => {
+                    return End::PastChanged { former, present };
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the lease on messages cannot be renewed");
                     RETRY.min(self.ttl / 6)
@@ -153,7 +173,10 @@ impl Leases {
     }
 
     fn held(&self) -> Option<Arc<Hold>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn set(&self, hold: Option<Arc<Hold>>) {
@@ -169,7 +192,10 @@ mod tests {
     async fn work_waits_for_a_lease_that_ran_out_and_ends_with_one_that_is_lost() {
         let hold = Hold::new(BootId::generate(), Instant::now());
         assert!(!hold.is_valid());
-        let renewed = async { hold.valid_until.send_replace(Instant::now() + Duration::from_secs(60)) };
+        let renewed = async {
+            hold.valid_until
+                .send_replace(Instant::now() + Duration::from_secs(60))
+        };
         assert!(tokio::join!(hold.usable(), renewed).0);
         hold.lost.cancel();
         assert!(!hold.is_valid() && !hold.usable().await);

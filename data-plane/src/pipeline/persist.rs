@@ -1,4 +1,5 @@
-//! Writes about a message until the log has taken it: a log that cannot write for a while loses nothing.
+//! Writes about a message until the log has taken it: a log that cannot write for a while loses
+//! nothing.
 
 use std::time::Duration;
 
@@ -23,13 +24,21 @@ where
             Ok(Settled::Done) => return Settled::Done,
             Ok(Settled::Fenced) => {
                 metrics().settles_fenced.inc();
-                tracing::warn!(message.id = %message, "an outcome came too late: the message was taken over");
+                tracing::warn!(
+                    message.id = %message,
+                    "an outcome came too late: the message was taken over",
+                );
                 return Settled::Fenced;
             }
             Err(error) => {
                 metrics().settle_failures.inc();
                 if let Some(count) = UNWRITTEN.count() {
-                    tracing::warn!(%error, message.id = %message, count, "an outcome cannot be written yet");
+                    tracing::warn!(
+                        %error,
+                        message.id = %message,
+                        count,
+                        "an outcome cannot be written yet",
+                    );
                 }
             }
         }

@@ -65,7 +65,10 @@ impl Pipeline {
             return None;
         }
         let snapshot = self.plans.load();
-        if snapshot.flow(&job.runnable.flow.id).is_some_and(|flow| flow.paused) {
+        if snapshot
+            .flow(&job.runnable.flow.id)
+            .is_some_and(|flow| flow.paused)
+        {
             return Some(job.given_back(Timestamp::steady()));
         }
         let removed = job.runnable.removed.clone();
@@ -101,17 +104,35 @@ impl Pipeline {
             Err(Broken::Removed) => return Some(job.broken_off(Timestamp::now())),
             Err(Broken::Late) => delivery::late(&job.work),
             Err(Broken::Panicked) => {
-                tracing::error!(message.id = %job.work.id, flow.id = %job.runnable.flow.id, "a message broke its run");
+                tracing::error!(
+                    message.id = %job.work.id,
+                    flow.id = %job.runnable.flow.id,
+                    "a message broke its run",
+                );
                 delivery::broken(&job.work)
             }
         };
         if let Some(span) = span {
-            span.end(attempt.failure.as_ref().map(|failure| failure.kind.as_str().to_owned()));
+            span.end(
+                attempt
+                    .failure
+                    .as_ref()
+                    .map(|failure| failure.kind.as_str().to_owned()),
+            );
         }
         if attempt.outcome == Outcome::DeadLetter {
-            let (message, flow) = (&job.work.id, &job.runnable.flow.id);
-            let kind = attempt.failure.as_ref().map(|failure| failure.kind.as_str());
-            tracing::warn!(message.id = %message, flow.id = %flow, error.kind = kind, "a message became a dead letter");
+            let message = &job.work.id;
+            let flow = &job.runnable.flow.id;
+            let kind = attempt
+                .failure
+                .as_ref()
+                .map(|failure| failure.kind.as_str());
+            tracing::warn!(
+                message.id = %message,
+                flow.id = %flow,
+                error.kind = kind,
+                "a message became a dead letter",
+            );
         }
         Some(job.ended(attempt, &self.backlog))
     }
@@ -141,20 +162,35 @@ impl Pipeline {
             log: self.log.as_ref(),
             memory: &self.memory,
             agent: &self.agent,
-            observer: Observer { observed: self.plans.observed(), environment: &environment.id },
+            observer: Observer {
+                observed: self.plans.observed(),
+                environment: &environment.id,
+            },
             answering,
         }
     }
 
-    /// Writes an outcome until it is durable, or until the message belongs to another. The job's place in its lane is
-    /// held meanwhile: a log that cannot write stops the lane, and loses nothing.
+    /// Writes an outcome until it is durable, or until the message belongs to another. The job's
+    /// place in its lane is held meanwhile: a log that cannot write stops the lane, and loses
+    /// nothing.
     pub(super) async fn settle(&self, ended: Ended) {
-        let Ended { settlement, hold, slot, tally, told } = ended;
+        let Ended {
+            settlement,
+            hold,
+            slot,
+            tally,
+            told,
+        } = ended;
         let writing = async {
-            let written = persist(&settlement.lease.message_id, || self.log.settle(&settlement)).await;
+            let written = persist(&settlement.lease.message_id, || {
+                self.log.settle(&settlement)
+            })
+            .await;
             if written == Settled::Done {
                 let failure = settlement.failure.as_ref();
-                tally.iter().for_each(|tally| tally.count(settlement.outcome, failure, settlement.at));
+                tally
+                    .iter()
+                    .for_each(|tally| tally.count(settlement.outcome, failure, settlement.at));
             }
         };
         tokio::select! {

@@ -1,4 +1,5 @@
-//! Whether the message log takes what comes in: as the last message that came said and, while it refuses, as probes say.
+//! Whether the message log takes what comes in: as the last message that came said and, while it
+//! refuses, as probes say.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,11 +44,16 @@ impl Taking {
             self.refuses.store(true, Ordering::Release);
         }
         if let Some(count) = self.lines.count() {
-            tracing::warn!(%error, count, "messages were not accepted: the message log cannot store them");
+            tracing::warn!(
+                %error,
+                count,
+                "messages were not accepted: the message log cannot store them",
+            );
         }
     }
 
-    /// Errors with the reason while the log refuses messages. It is probed once a second at most, however often this is asked.
+    /// Errors with the reason while the log refuses messages. It is probed once a second at most,
+    /// however often this is asked.
     pub async fn check(&self, log: &dyn MessageLog) -> Result<(), String> {
         if !self.refuses.load(Ordering::Acquire) {
             return Ok(());
@@ -71,7 +77,9 @@ impl Taking {
 
     fn is_probe_due(&self, now: Instant) -> bool {
         let mut state = self.state();
-        let is_due = state.probed.is_none_or(|probed| now.saturating_duration_since(probed) >= PROBE_PAUSE);
+        let is_due = state
+            .probed
+            .is_none_or(|probed| now.saturating_duration_since(probed) >= PROBE_PAUSE);
         if is_due {
             state.probed = Some(now);
         }
@@ -83,7 +91,8 @@ impl Taking {
     }
 }
 
-/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever asks.
+/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever
+/// asks.
 pub(crate) fn told(error: &Error) -> String {
     match error {
         Error::Disk(_) => error.to_string(),

@@ -1,4 +1,5 @@
-//! Counts what an attempt came to, once that is durable: what is written twice or comes too late is counted once or never.
+//! Counts what an attempt came to, once that is durable: what is written twice or comes too late is
+//! counted once or never.
 
 use std::sync::Arc;
 
@@ -19,17 +20,28 @@ pub(super) struct Tally {
 
 impl Tally {
     pub fn new(flow: &Arc<metrics::Flow>, received_at: Timestamp) -> Self {
-        Self { flow: Arc::clone(flow), received_at, exit: None }
+        Self {
+            flow: Arc::clone(flow),
+            received_at,
+            exit: None,
+        }
     }
 
     /// For a flow whose plan is not at hand.
     pub fn of(flow_id: &FlowId, received_at: Timestamp) -> Self {
-        Self { flow: metrics().flows.of(flow_id.as_str()), received_at, exit: None }
+        Self {
+            flow: metrics().flows.of(flow_id.as_str()),
+            received_at,
+            exit: None,
+        }
     }
 
     /// Takes the message out of the backlog with its end.
     pub fn leaving(self, exit: Exit) -> Self {
-        Self { exit: Some(exit), ..self }
+        Self {
+            exit: Some(exit),
+            ..self
+        }
     }
 
     /// What an attempt came to that ended at an instant.
@@ -37,14 +49,21 @@ impl Tally {
         if outcome.status().is_some_and(Status::is_final) {
             self.exit.iter().for_each(Exit::leave);
         }
-        let failed = || failure.map_or(ErrorKind::Configuration, |failure| failure.kind).as_str();
+        let failed = || {
+            failure
+                .map_or(ErrorKind::Configuration, |failure| failure.kind)
+                .as_str()
+        };
         let (outcome, result) = match outcome {
             Outcome::Delivered => (metrics::Outcome::Delivered, "delivered"),
             Outcome::Filtered => (metrics::Outcome::Filtered, "filtered"),
             Outcome::Retry { .. } => (metrics::Outcome::Retried, failed()),
             Outcome::DeadLetter => (metrics::Outcome::DeadLettered, failed()),
             // Given back undone, or dropped: no attempt.
-            Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. } | Outcome::Discarded => return,
+            Outcome::Release { .. }
+            | Outcome::Yield
+            | Outcome::Hold { .. }
+            | Outcome::Discarded => return,
         };
         if outcome == metrics::Outcome::Delivered {
             metrics().delivery.observe(at.since(self.received_at));

@@ -1,5 +1,6 @@
-//! Calls that wait for their turn: their messages stand behind others of the same ordering key. The log keeps these
-//! messages for this node, which takes each up when its turn has come and answers the caller.
+//! Calls that wait for their turn: their messages stand behind others of the same ordering key. The
+//! log keeps these messages for this node, which takes each up when its turn has come and answers
+//! the caller.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +16,12 @@ use super::Pipeline;
 use super::job::{Ended, Reply};
 use super::lease::Hold;
 
-/// Number of calls of one flow that wait at one node, about: of calls that begin at the same time all are taken. Further
-/// ones with an ordering key are refused before they are stored.
+/// Number of calls of one flow that wait at one node, about: of calls that begin at the same time
+/// all are taken. Further ones with an ordering key are refused before they are stored.
 const MAX_CALLS: usize = 256;
 
-/// The calls of a node that wait for their turn, by their flows. Each flow has a bounded number, so that one whose messages
-/// stand still takes no room from others.
+/// The calls of a node that wait for their turn, by their flows. Each flow has a bounded number, so
+/// that one whose messages stand still takes no room from others.
 #[derive(Default)]
 pub(super) struct Turns {
     flows: Mutex<HashMap<FlowId, HashMap<MessageId, Call>>>,
@@ -36,7 +37,9 @@ struct Call {
 impl Turns {
     /// Returns whether one more call of the flow may wait.
     pub fn has_room(&self, flow: &FlowId) -> bool {
-        self.flows().get(flow).is_none_or(|calls| calls.len() < MAX_CALLS)
+        self.flows()
+            .get(flow)
+            .is_none_or(|calls| calls.len() < MAX_CALLS)
     }
 
     /// Is woken when a call has begun to wait: its turn may have come already.
@@ -58,17 +61,28 @@ impl Turns {
     /// Returns the places in the log of the messages that are waited for, flow by flow.
     pub fn awaited(&self) -> Vec<(FlowId, Vec<i64>)> {
         let flows = self.flows();
-        flows.iter().map(|(flow, calls)| (flow.clone(), calls.values().map(|call| call.seq).collect())).collect()
+        flows
+            .iter()
+            .map(|(flow, calls)| (flow.clone(), calls.values().map(|call| call.seq).collect()))
+            .collect()
     }
 
     fn begin(&self, flow: FlowId, lease: &Lease, reply: Reply) {
-        let call = Call { seq: lease.seq, reply };
-        self.flows().entry(flow).or_default().insert(lease.message_id.clone(), call);
+        let call = Call {
+            seq: lease.seq,
+            reply,
+        };
+        self.flows()
+            .entry(flow)
+            .or_default()
+            .insert(lease.message_id.clone(), call);
         self.came.notify_one();
     }
 
     fn is_waiting(&self, flow: &FlowId, id: &MessageId) -> bool {
-        self.flows().get(flow).is_some_and(|calls| calls.contains_key(id))
+        self.flows()
+            .get(flow)
+            .is_some_and(|calls| calls.contains_key(id))
     }
 
     fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<MessageId, Call>>> {
@@ -76,7 +90,8 @@ impl Turns {
     }
 }
 
-/// A call's wait for its turn. When it is dropped before the turn has come, the message is any node's to take up.
+/// A call's wait for its turn. When it is dropped before the turn has come, the message is any
+/// node's to take up.
 pub(crate) struct Turn {
     pipeline: Arc<Pipeline>,
     flow: FlowId,
@@ -103,17 +118,26 @@ impl Turn {
             () = self.hold.lost().cancelled() => Lost::HandedBack,
             () = self.removed.cancelled() => Lost::Removed,
         };
-        if !self.pipeline.turns.is_waiting(&self.flow, &self.lease.message_id) {
+        if !self
+            .pipeline
+            .turns
+            .is_waiting(&self.flow, &self.lease.message_id)
+        {
             // The message runs here, and its end is told as that of any other.
             std::future::pending::<()>().await;
         }
         lost
     }
 
-    /// Drops the message, because its caller does not want it any more. One that was taken up meanwhile is told by its
-    /// reply.
+    /// Drops the message, because its caller does not want it any more. One that was taken up
+    /// meanwhile is told by its reply.
     pub fn discard(self, message: &str) {
-        let failure = Failure { kind: ErrorKind::Timeout, message: message.to_owned(), field: None, expression: None };
+        let failure = Failure {
+            kind: ErrorKind::Timeout,
+            message: message.to_owned(),
+            field: None,
+            expression: None,
+        };
         let record = TraceRecord {
             at: Timestamp::now(),
             stage: "discarded".to_owned(),
@@ -130,12 +154,32 @@ impl Turn {
 
     /// Ends the wait with an outcome, unless the message was taken up.
     fn give_up(&self, outcome: Outcome, failure: Option<Failure>, trace: Vec<TraceRecord>) {
-        if self.pipeline.turns.take(&self.flow, &self.lease.message_id).is_none() {
+        if self
+            .pipeline
+            .turns
+            .take(&self.flow, &self.lease.message_id)
+            .is_none()
+        {
             return;
         }
-        let (lease, at) = (self.lease.clone(), Timestamp::now());
-        let settlement = Settlement { lease, at, attempt: 1, outcome, output: None, failure, trace };
-        self.pipeline.finish(Ended { settlement, hold: Arc::clone(&self.hold), slot: None, tally: None, told: None });
+        let lease = self.lease.clone();
+        let at = Timestamp::now();
+        let settlement = Settlement {
+            lease,
+            at,
+            attempt: 1,
+            outcome,
+            output: None,
+            failure,
+            trace,
+        };
+        self.pipeline.finish(Ended {
+            settlement,
+            hold: Arc::clone(&self.hold),
+            slot: None,
+            tally: None,
+            told: None,
+        });
     }
 }
 
@@ -156,6 +200,12 @@ impl Pipeline {
         reply: Reply,
     ) -> Turn {
         self.turns.begin(flow.clone(), &lease, reply);
-        Turn { pipeline: Arc::clone(self), flow, lease, hold, removed }
+        Turn {
+            pipeline: Arc::clone(self),
+            flow,
+            lease,
+            hold,
+            removed,
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! Works a change into an environment: compiles beside, refuses the resources that cannot run, and gives the environment
-//! that takes the former one's place. Pure; nothing is live before the caller makes it so.
+//! Works a change into an environment: compiles beside, refuses the resources that cannot run, and
+//! gives the environment that takes the former one's place. Pure; nothing is live before the caller
+//! makes it so.
 
 mod compile;
 
@@ -34,7 +35,10 @@ pub struct Upsert {
 
 impl From<Resource> for Upsert {
     fn from(resource: Resource) -> Self {
-        Self { resource, change: None }
+        Self {
+            resource,
+            change: None,
+        }
     }
 }
 
@@ -52,8 +56,16 @@ pub struct Applied {
 /// Why a change cannot be worked in at all: it must come as a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    #[error("the delta starts from generation {from} of {epoch}, and the node holds {held} of {held_epoch}")]
-    Start { from: u64, epoch: EpochId, held: u64, held_epoch: EpochId },
+    #[error(
+        "the delta starts from generation {from} of {epoch}, and the node holds {held} of \
+         {held_epoch}"
+    )]
+    Start {
+        from: u64,
+        epoch: EpochId,
+        held: u64,
+        held_epoch: EpochId,
+    },
     #[error(transparent)]
     Resource(#[from] kanat_plan_stream::snapshot::Error),
     #[error("the delta changes entries of {0:?} as the node does not have it")]
@@ -73,13 +85,26 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         });
     }
     let hash_of = |id: &str| current.resources.get(id).map(|held| held.hash);
-    let (mut set_hash, announced) = (current.set_hash, delta.set_hash.clone());
-    let Delta { epoch, generation, upserts, removals, tables, .. } = delta;
+    let announced = delta.set_hash.clone();
+    let mut set_hash = current.set_hash;
+    let Delta {
+        epoch,
+        generation,
+        upserts,
+        removals,
+        tables,
+        ..
+    } = delta;
     let whole = upserts.into_iter().map(|resource| Ok(resource.into()));
     let changed = tables.into_iter().map(|change| of_table(current, change));
     let upserts = whole.chain(changed).collect::<Result<Vec<_>, Mismatch>>()?;
     for Upsert { resource, .. } in &upserts {
-        set_hash = replaced(set_hash, &resource.id, hash_of(&resource.id), Some(proven_hash(resource)?));
+        set_hash = replaced(
+            set_hash,
+            &resource.id,
+            hash_of(&resource.id),
+            Some(proven_hash(resource)?),
+        );
     }
     for id in &removals {
         set_hash = replaced(set_hash, id, hash_of(id), None);
@@ -87,35 +112,81 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
     if set_hash.to_vec() != announced {
         return Err(Mismatch::SetHash);
     }
-    Ok(Change { epoch: EpochId::new(epoch), generation, upserts, removals })
+    Ok(Change {
+        epoch: EpochId::new(epoch),
+        generation,
+        upserts,
+        removals,
+    })
 }
 
-/// A lookup table after a change of some entries. Its hash is proven by the caller, as that of every body.
+/// A lookup table after a change of some entries. Its hash is proven by the caller, as that of
+/// every body.
 fn of_table(current: &Environment, change: TableChange) -> Result<Upsert, Mismatch> {
     let held = current.resources.get(&change.resource_id);
     let held = held.filter(|held| held.hash.as_bytes() == change.from_hash.as_slice());
     let body = held.and_then(|held| table::changed(&held.body, &change).ok());
     let body = body.ok_or_else(|| Mismatch::Table(change.resource_id.clone()))?;
-    let resource = Resource { id: change.resource_id.clone(), hash: change.hash.clone(), body: body.into() };
-    Ok(Upsert { resource, change: Some(change) })
+    let resource = Resource {
+        id: change.resource_id.clone(),
+        hash: change.hash.clone(),
+        body: body.into(),
+    };
+    Ok(Upsert {
+        resource,
+        change: Some(change),
+    })
 }
 
-/// The change from `current` to a whole set, which is proven already: what is the same stays as it is.
-pub fn of_snapshot(current: &Environment, begin: &SnapshotBegin, resources: Vec<Resource>) -> Change {
-    let kept: HashSet<&str> = resources.iter().map(|resource| resource.id.as_str()).collect();
-    let gone = current.resources.iter().map(|(id, _)| id).filter(|id| !kept.contains(id.as_str()));
+/// The change from `current` to a whole set, which is proven already: what is the same stays as it
+/// is.
+pub fn of_snapshot(
+    current: &Environment,
+    begin: &SnapshotBegin,
+    resources: Vec<Resource>,
+) -> Change {
+    let kept: HashSet<&str> = resources
+        .iter()
+        .map(|resource| resource.id.as_str())
+        .collect();
+    let gone = current
+        .resources
+        .iter()
+        .map(|(id, _)| id)
+        .filter(|id| !kept.contains(id.as_str()));
     let removals = gone.cloned().collect();
     let is_new = |resource: &Resource| {
-        current.resources.get(&resource.id).is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
+        current
+            .resources
+            .get(&resource.id)
+            .is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
     };
-    let upserts = resources.into_iter().filter(is_new).map(Upsert::from).collect();
-    Change { epoch: EpochId::from(begin.epoch.as_str()), generation: begin.generation, upserts, removals }
+    let upserts = resources
+        .into_iter()
+        .filter(is_new)
+        .map(Upsert::from)
+        .collect();
+    Change {
+        epoch: EpochId::from(begin.epoch.as_str()),
+        generation: begin.generation,
+        upserts,
+        removals,
+    }
 }
 
 /// Works `change` in. Removals always apply; a resource that cannot run is refused alone.
 pub fn apply(current: &Environment, change: Change) -> Applied {
-    let Change { epoch, generation, mut upserts, removals } = change;
-    let environment = Environment { epoch, generation, ..current.clone() };
+    let Change {
+        epoch,
+        generation,
+        mut upserts,
+        removals,
+    } = change;
+    let environment = Environment {
+        epoch,
+        generation,
+        ..current.clone()
+    };
     let accepted = Delta {
         environment_id: environment.id.to_string(),
         epoch: environment.epoch.to_string(),
@@ -123,11 +194,17 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
         generation,
         ..Delta::default()
     };
-    let mut applied = Applied { environment, flows: Vec::new(), rejections: Vec::new(), accepted };
+    let mut applied = Applied {
+        environment,
+        flows: Vec::new(),
+        rejections: Vec::new(),
+        accepted,
+    };
     for id in removals {
         applied.remove(id);
     }
-    // Names, paths and keys may change hands within one change: all give theirs back before any takes one.
+    // Names, paths and keys may change hands within one change: all give theirs back before any
+    // takes one.
     for upsert in &upserts {
         applied.take_name_back(&upsert.resource.id);
     }
@@ -155,18 +232,34 @@ impl Applied {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
             self.take_back(&former.compiled);
             if let Compiled::Flow(flow) = former.compiled {
-                self.flows.push(FlowChange { before: Some(flow), after: None });
+                self.flows.push(FlowChange {
+                    before: Some(flow),
+                    after: None,
+                });
             }
         }
         self.accepted.removals.push(id);
     }
 
     fn take_name_back(&mut self, id: &str) {
-        match self.environment.resources.get(id).map(|held| held.compiled.clone()) {
-            Some(compiled @ (Compiled::Table(_) | Compiled::Adapter(_) | Compiled::Api(_) | Compiled::Key(_))) => {
+        match self
+            .environment
+            .resources
+            .get(id)
+            .map(|held| held.compiled.clone())
+        {
+            Some(
+                compiled @ (Compiled::Table(_)
+                | Compiled::Adapter(_)
+                | Compiled::Api(_)
+                | Compiled::Key(_)),
+            ) => {
                 self.take_back(&compiled);
             }
-            Some(Compiled::Part(_) | Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_)) | None => {}
+            Some(
+                Compiled::Part(_) | Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_),
+            )
+            | None => {}
         }
     }
 
@@ -189,7 +282,11 @@ impl Applied {
     }
 
     fn accept(&mut self, Upsert { resource, change }: Upsert, mut compiled: Compiled) {
-        let former = self.environment.resources.get(&resource.id).and_then(|held| held.compiled.flow());
+        let former = self
+            .environment
+            .resources
+            .get(&resource.id)
+            .and_then(|held| held.compiled.flow());
         if let (Compiled::Flow(flow), Some(former)) = (&mut compiled, former)
             && let Some(flow) = Arc::get_mut(flow)
         {
@@ -199,12 +296,27 @@ impl Applied {
         self.put(&compiled);
         let after = compiled.flow().cloned();
         let body = resource.body.clone();
-        let former = self.environment.resources.insert(resource.id.clone(), Held { hash, body, compiled });
+        let former = self.environment.resources.insert(
+            resource.id.clone(),
+            Held {
+                hash,
+                body,
+                compiled,
+            },
+        );
         let former_hash = former.as_ref().map(|held| held.hash);
-        self.environment.set_hash = replaced(self.environment.set_hash, &resource.id, former_hash, Some(hash));
+        self.environment.set_hash = replaced(
+            self.environment.set_hash,
+            &resource.id,
+            former_hash,
+            Some(hash),
+        );
         if let Some(after) = after {
             let before = former.and_then(|held| held.compiled.flow().cloned());
-            self.flows.push(FlowChange { before, after: Some(after) });
+            self.flows.push(FlowChange {
+                before,
+                after: Some(after),
+            });
         }
         match change {
             Some(change) => self.accepted.tables.push(change),
@@ -217,13 +329,19 @@ impl Applied {
         match compiled {
             Compiled::Flow(_) | Compiled::Part(_) => {}
             Compiled::Table(table) => {
-                self.environment.tables.insert(table.name.clone(), Arc::clone(table));
+                self.environment
+                    .tables
+                    .insert(table.name.clone(), Arc::clone(table));
             }
             Compiled::Instance(instance) => {
-                self.environment.instances.insert(instance.id().to_owned(), Arc::clone(instance));
+                self.environment
+                    .instances
+                    .insert(instance.id().to_owned(), Arc::clone(instance));
             }
             Compiled::Adapter(adapter) => {
-                self.environment.adapters.insert(adapter.name.clone(), Arc::clone(adapter));
+                self.environment
+                    .adapters
+                    .insert(adapter.name.clone(), Arc::clone(adapter));
             }
             Compiled::Api(api) => self.environment.routes.insert(Arc::clone(api)),
             Compiled::Key(key) => self.environment.keys.insert(Arc::clone(key)),
@@ -244,8 +362,12 @@ impl Applied {
             Some(Compiled::Table(table)) if self.environment.tables.get(&table.name).is_none() => {
                 self.environment.tables.insert(table.name.clone(), table);
             }
-            Some(Compiled::Adapter(adapter)) if self.environment.adapters.get(&adapter.name).is_none() => {
-                self.environment.adapters.insert(adapter.name.clone(), adapter);
+            Some(Compiled::Adapter(adapter))
+                if self.environment.adapters.get(&adapter.name).is_none() =>
+            {
+                self.environment
+                    .adapters
+                    .insert(adapter.name.clone(), adapter);
             }
             Some(Compiled::Api(api)) if self.environment.routes.conflict(&api).is_none() => {
                 self.environment.routes.insert(api);
@@ -253,12 +375,20 @@ impl Applied {
             Some(Compiled::Key(key)) => self.environment.keys.insert(key),
             Some(_) | None => {}
         }
-        self.rejections.push(Rejection { resource_id: resource.id, hash: resource.hash, message, running_hash });
+        self.rejections.push(Rejection {
+            resource_id: resource.id,
+            hash: resource.hash,
+            message,
+            running_hash,
+        });
     }
 }
 
 fn replaced(set_hash: SetHash, id: &str, before: Option<Hash>, after: Option<Hash>) -> SetHash {
-    before.into_iter().chain(after).fold(set_hash, |set_hash, hash| set_hash.toggled(id, hash))
+    before
+        .into_iter()
+        .chain(after)
+        .fold(set_hash, |set_hash, hash| set_hash.toggled(id, hash))
 }
 
 #[cfg(test)]

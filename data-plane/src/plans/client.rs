@@ -1,5 +1,5 @@
-//! The node's end of the plan stream: starts from what is on disk, connects, and connects again. What happens on one
-//! stream is in `client/session.rs`.
+//! The node's end of the plan stream: starts from what is on disk, connects, and connects again.
+//! What happens on one stream is in `client/session.rs`.
 
 pub mod backoff;
 mod fallback;
@@ -65,7 +65,8 @@ type Disk = Arc<Mutex<LastGood>>;
 pub struct SavedPlans(Disk);
 
 impl SavedPlans {
-    /// Seals under the master key in use what is under a former one. Gives the number of files that were written anew.
+    /// Seals under the master key in use what is under a former one. Gives the number of files that
+    /// were written anew.
     ///
     /// # Errors
     /// The disk does not take it.
@@ -75,7 +76,10 @@ impl SavedPlans {
 }
 
 /// Runs on a thread that may wait for the disk; `None` when the process is going down.
-async fn on_disk<T: Send + 'static>(disk: &Disk, work: impl FnOnce(&mut LastGood) -> T + Send + 'static) -> Option<T> {
+async fn on_disk<T: Send + 'static>(
+    disk: &Disk,
+    work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
+) -> Option<T> {
     let disk = Arc::clone(disk);
     let work = move || work(&mut disk.lock().unwrap_or_else(PoisonError::into_inner));
     tokio::task::spawn_blocking(work).await.ok()
@@ -93,7 +97,15 @@ impl Client {
     ) -> Self {
         let last_good = LastGood::new(options.data_dir.join("plans"), sealer);
         let disk = Arc::new(Mutex::new(last_good));
-        let client = Self { options, plans, log, disk, control, load, drain: watch::Sender::new(None) };
+        let client = Self {
+            options,
+            plans,
+            log,
+            disk,
+            control,
+            load,
+            drain: watch::Sender::new(None),
+        };
         client.restore().await;
         client
     }
@@ -108,19 +120,29 @@ impl Client {
         self.drain.subscribe()
     }
 
-    /// Follows the control plane until `stop`; whatever happens on the way is logged and tried again.
+    /// Follows the control plane until `stop`; whatever happens on the way is logged and tried
+    /// again.
     pub async fn run(self, stop: CancellationToken) {
-        let (mut turn, mut failures) = (0, 0);
+        let mut turn = 0;
+        let mut failures = 0;
         loop {
             let mut welcomed = None;
-            let error = match session::run(&self, self.control.attempt(turn), &stop, &mut welcomed).await {
-                Ok(()) => return,
-                Err(error) => error,
-            };
+            let error =
+                match session::run(&self, self.control.attempt(turn), &stop, &mut welcomed).await {
+                    Ok(()) => return,
+                    Err(error) => error,
+                };
             turn = turn.wrapping_add(1);
-            failures = backoff::failures(failures, welcomed.map_or(Duration::ZERO, |at: Instant| at.elapsed()));
+            failures = backoff::failures(
+                failures,
+                welcomed.map_or(Duration::ZERO, |at: Instant| at.elapsed()),
+            );
             let wait = backoff::delay(failures, backoff::jitter());
-            tracing::warn!(%error, wait_ms = wait.as_millis(), "the plan stream ended: connecting again");
+            tracing::warn!(
+                %error,
+                wait_ms = wait.as_millis(),
+                "the plan stream ended: connecting again",
+            );
             self.fall_back().await;
             tokio::select! {
                 () = sleep(wait) => {}
@@ -132,23 +154,37 @@ impl Client {
     async fn restore(&self) {
         let restored = self.on_disk(|disk| {
             let found = disk.load();
-            (found.sets.into_iter().map(restored).collect::<Vec<_>>(), found.expected)
+            (
+                found.sets.into_iter().map(restored).collect::<Vec<_>>(),
+                found.expected,
+            )
         });
-        let Some((applied, expected)) = restored.await else { return };
+        let Some((applied, expected)) = restored.await else {
+            return;
+        };
         // Where the keys changed while the node was stopped.
         if let Err(error) = self.saved_plans().seal_anew().await {
-            tracing::warn!(%error, "saved plans cannot be sealed under the first master key: keep the former ones");
+            tracing::warn!(
+                %error,
+                "saved plans cannot be sealed under the first master key: keep the former ones",
+            );
         }
         let mut snapshot = (*self.plans.load()).clone();
         if let Some(expected) = expected {
             snapshot = snapshot.expecting(expected);
         }
         for applied in applied {
-            let (id, generation) = (&applied.environment.id, applied.environment.generation);
+            let id = &applied.environment.id;
+            let generation = applied.environment.generation;
             tracing::info!(environment.id = %id, generation, "running the plans that last ran");
             for refused in &applied.rejections {
-                let (resource, reason) = (&refused.resource_id, &refused.message);
-                tracing::warn!(resource.id = resource, reason, "this build cannot run a saved resource");
+                let resource = &refused.resource_id;
+                let reason = &refused.message;
+                tracing::warn!(
+                    resource.id = resource,
+                    reason,
+                    "this build cannot run a saved resource"
+                );
             }
             snapshot = snapshot.with(applied.environment, &applied.flows);
         }
@@ -158,8 +194,8 @@ impl Client {
     /// Makes what an environment became live, then saves it; `None` when the process is going down.
     ///
     /// # Errors
-    /// It is live, but the disk does not take it. Then it goes by the generation that it had before, by which the control plane
-    /// sends it again, until it is saved.
+    /// It is live, but the disk does not take it. Then it goes by the generation that it had
+    /// before, by which the control plane sends it again, until it is saved.
     async fn put_in_place(
         &self,
         environment: Environment,
@@ -167,15 +203,27 @@ impl Client {
         accepted: Delta,
     ) -> Option<io::Result<()>> {
         let snapshot = self.plans.load();
-        let former = snapshot.environment(&environment.id).filter(|former| former.epoch == environment.epoch);
+        let former = snapshot
+            .environment(&environment.id)
+            .filter(|former| former.epoch == environment.epoch);
         let generation = former.map_or(0, |former| former.generation);
-        self.plans.replace(snapshot.with(environment.clone(), flows));
+        self.plans
+            .replace(snapshot.with(environment.clone(), flows));
         // What runs flows that are gone ends, now that nothing new begins.
-        for gone in flows.iter().filter(|change| change.after.is_none()).filter_map(|change| change.before.as_ref()) {
+        for gone in flows
+            .iter()
+            .filter(|change| change.after.is_none())
+            .filter_map(|change| change.before.as_ref())
+        {
             gone.removed.cancel();
         }
-        let unsaved = Environment { generation, ..environment.clone() };
-        let saved = self.on_disk(move |disk| disk.save(&environment, &accepted)).await?;
+        let unsaved = Environment {
+            generation,
+            ..environment.clone()
+        };
+        let saved = self
+            .on_disk(move |disk| disk.save(&environment, &accepted))
+            .await?;
         if saved.is_err() {
             self.plans.replace(self.plans.load().with(unsaved, &[]));
         }
@@ -183,22 +231,45 @@ impl Client {
     }
 
     /// Runs on a thread that may wait for the disk; `None` when the process is going down.
-    async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&mut LastGood) -> T + Send + 'static) -> Option<T> {
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
+    ) -> Option<T> {
         on_disk(&self.disk, work).await
     }
 }
 
 /// A saved set, compiled.
 fn restored(set: Set) -> apply::Applied {
-    let Set { environment_id, epoch, generation, resources, .. } = set;
+    let Set {
+        environment_id,
+        epoch,
+        generation,
+        resources,
+        ..
+    } = set;
     let empty = Environment::empty(environment_id, epoch.clone());
     let upserts = resources.into_iter().map(apply::Upsert::from).collect();
-    apply::apply(&empty, apply::Change { epoch, generation, upserts, removals: Vec::new() })
+    apply::apply(
+        &empty,
+        apply::Change {
+            epoch,
+            generation,
+            upserts,
+            removals: Vec::new(),
+        },
+    )
 }
 
-/// Environments that the node holds but is not to serve any more. Another database's word for it is not taken: it may
-/// have been put in place by mistake.
-fn left_behind(snapshot: &super::Snapshot, served: &[EnvironmentId], epoch: &str) -> Vec<EnvironmentId> {
-    let held = snapshot.environments().filter(|e| !served.contains(&e.id) && e.epoch.as_str() == epoch);
+/// Environments that the node holds but is not to serve any more. Another database's word for it is
+/// not taken: it may have been put in place by mistake.
+fn left_behind(
+    snapshot: &super::Snapshot,
+    served: &[EnvironmentId],
+    epoch: &str,
+) -> Vec<EnvironmentId> {
+    let held = snapshot
+        .environments()
+        .filter(|e| !served.contains(&e.id) && e.epoch.as_str() == epoch);
     held.map(|environment| environment.id.clone()).collect()
 }

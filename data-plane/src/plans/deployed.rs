@@ -1,5 +1,6 @@
-//! A flow as a node holds it: its plan as it came, and little beside. What runs it is made when a message first needs it and
-//! let go when none came for a while, for most of many flows stand still most of the time.
+//! A flow as a node holds it: its plan as it came, and little beside. What runs it is made when a
+//! message first needs it and let go when none came for a while, for most of many flows stand still
+//! most of the time.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -72,8 +73,17 @@ impl Deployed {
     /// # Errors
     /// The plan is in a language that this build does not speak.
     pub fn new(plan: FlowPlan, body: Bytes) -> Result<Self, CompileError> {
-        let (saved, tokens, polls) = (Hash::of(&saved::body(&plan)), addresses(&plan), polls(&plan));
-        let Flow { id, environment_id, version, paused, counts, .. } = Flow::compile(plan)?;
+        let saved = Hash::of(&saved::body(&plan));
+        let tokens = addresses(&plan);
+        let polls = polls(&plan);
+        let Flow {
+            id,
+            environment_id,
+            version,
+            paused,
+            counts,
+            ..
+        } = Flow::compile(plan)?;
         Ok(Self {
             id,
             environment_id,
@@ -104,8 +114,13 @@ impl Deployed {
         }
         let plan = self.plan().map_err(|source| self.unread(source))?;
         let flow = Flow::counted(plan, Arc::clone(&self.counts)).map_err(|source| {
-            let (flow_id, version) = (self.id.clone(), self.version);
-            versions::Error::Compile { flow_id, version, source }
+            let flow_id = self.id.clone();
+            let version = self.version;
+            versions::Error::Compile {
+                flow_id,
+                version,
+                source,
+            }
         })?;
         let flow = Arc::new(flow);
         self.at_hand.store(Some(Arc::clone(&flow)));
@@ -130,7 +145,9 @@ impl Deployed {
 
     /// What the message log keeps of the plan.
     pub(super) fn saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
-        self.plan().map(|plan| saved::kept(&plan, sealer)).map_err(|source| self.unread(source))
+        self.plan()
+            .map(|plan| saved::kept(&plan, sealer))
+            .map_err(|source| self.unread(source))
     }
 
     /// Whether the message log keeps the same of both.
@@ -143,24 +160,41 @@ impl Deployed {
     }
 
     fn unread(&self, source: DecodeError) -> versions::Error {
-        versions::Error::Encoding { flow_id: self.id.clone(), version: self.version, source }
+        versions::Error::Encoding {
+            flow_id: self.id.clone(),
+            version: self.version,
+            source,
+        }
     }
 }
 
 fn addresses(plan: &FlowPlan) -> Box<[WebhookAddress]> {
-    let tokens: &[WebhookToken] = match plan.trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()) {
+    let tokens: &[WebhookToken] = match plan
+        .trigger
+        .as_ref()
+        .and_then(|trigger| trigger.kind.as_ref())
+    {
         Some(Trigger::Webhook(webhook)) => &webhook.tokens,
-        Some(Trigger::Manual(_) | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api(_)) | None => &[],
+        Some(Trigger::Manual(_) | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api(_))
+        | None => &[],
     };
     let address = |token: &WebhookToken| {
         let expires_at = (token.expires_at != 0).then(|| Timestamp::from_millis(token.expires_at));
-        Some(WebhookAddress { token_sha256: token.sha256.as_slice().try_into().ok()?, expires_at })
+        Some(WebhookAddress {
+            token_sha256: token.sha256.as_slice().try_into().ok()?,
+            expires_at,
+        })
     };
     tokens.iter().filter_map(address).collect()
 }
 
 fn polls(plan: &FlowPlan) -> bool {
-    matches!(plan.trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()), Some(Trigger::Poll(_)))
+    matches!(
+        plan.trigger
+            .as_ref()
+            .and_then(|trigger| trigger.kind.as_ref()),
+        Some(Trigger::Poll(_))
+    )
 }
 
 impl Flow {
@@ -208,13 +242,19 @@ impl Flow {
 /// Plans hold secrets of senders and stay out of logs.
 impl std::fmt::Debug for Deployed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deployed").field("id", &self.id).field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("Deployed")
+            .field("id", &self.id)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for Flow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flow").field("id", &self.id).field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("Flow")
+            .field("id", &self.id)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
@@ -245,9 +285,13 @@ mod tests {
         let flow = deployed(&plan);
         assert!(flow.at_hand.load().is_none());
         let first = flow.ready().unwrap();
-        assert_eq!((first.plan(), first.version), (&plan, 3));
+        assert_eq!(first.plan(), &plan);
+        assert_eq!(first.version, 3);
         flow.rest();
-        assert!(Arc::ptr_eq(&first, &flow.ready().unwrap()), "it was used since it was last looked");
+        assert!(
+            Arc::ptr_eq(&first, &flow.ready().unwrap()),
+            "it was used since it was last looked"
+        );
         flow.rest();
         flow.rest();
         assert!(flow.at_hand.load().is_none());
@@ -256,7 +300,10 @@ mod tests {
 
     #[test]
     fn a_plan_that_cannot_run_is_refused_when_it_comes() {
-        let plan = FlowPlan { when: "source.".to_owned(), ..FlowPlan::default() };
+        let plan = FlowPlan {
+            when: "source.".to_owned(),
+            ..FlowPlan::default()
+        };
         let refused = Deployed::new(plan.clone(), plan.encode_to_vec().into()).unwrap_err();
         assert!(refused.to_string().starts_with("when: "), "{refused}");
     }
@@ -264,19 +311,40 @@ mod tests {
     #[test]
     fn what_the_node_asks_of_every_flow_needs_no_compiled_plan() {
         let token = |sha256: Vec<u8>, expires_at| WebhookToken { sha256, expires_at };
-        let tokens = vec![token(vec![7; 32], 0), token(vec![8; 32], 5_000), token(vec![9; 3], 0)];
-        let webhook = deployed(&plan(Trigger::Webhook(Webhook { tokens, verify: None })));
-        let addresses: Vec<_> = webhook.addresses().iter().map(|a| (a.token_sha256[0], a.expires_at)).collect();
-        assert_eq!(addresses, [(7, None), (8, Some(Timestamp::from_millis(5_000)))]);
-        assert_eq!((webhook.polls, deployed(&plan(Trigger::Poll(Poll::default()))).polls), (false, true));
+        let tokens = vec![
+            token(vec![7; 32], 0),
+            token(vec![8; 32], 5_000),
+            token(vec![9; 3], 0),
+        ];
+        let webhook = deployed(&plan(Trigger::Webhook(Webhook {
+            tokens,
+            verify: None,
+        })));
+        let addresses: Vec<_> = webhook
+            .addresses()
+            .iter()
+            .map(|a| (a.token_sha256[0], a.expires_at))
+            .collect();
+        assert_eq!(
+            addresses,
+            [(7, None), (8, Some(Timestamp::from_millis(5_000)))]
+        );
+        assert!(!webhook.polls);
+        assert!(deployed(&plan(Trigger::Poll(Poll::default()))).polls);
         assert!(webhook.at_hand.load().is_none());
     }
 
     #[test]
     fn pausing_changes_nothing_that_the_message_log_keeps() {
         let running = plan(Trigger::Webhook(Webhook::default()));
-        let paused = FlowPlan { paused: true, ..running.clone() };
-        let changed = FlowPlan { when: "true".to_owned(), ..running.clone() };
+        let paused = FlowPlan {
+            paused: true,
+            ..running.clone()
+        };
+        let changed = FlowPlan {
+            when: "true".to_owned(),
+            ..running.clone()
+        };
         assert!(deployed(&running).is_saved_as(&deployed(&paused)));
         assert!(!deployed(&running).is_saved_as(&deployed(&changed)));
     }

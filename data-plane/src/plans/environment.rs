@@ -1,4 +1,5 @@
-//! What this node holds of one environment: its resources as they came, and the parts that messages use.
+//! What this node holds of one environment: its resources as they came, and the parts that messages
+//! use.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use super::deployed::Deployed;
 use super::table::{Part, Table};
 use crate::published::{Api, Host, Key, Keys, Routes};
 
-/// Bytes that a message spends on each of its repeated fields beside what they say: a tag and a length.
+/// Bytes that a message spends on each of its repeated fields beside what they say: a tag and a
+/// length.
 const OF_EACH: usize = 4;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
@@ -100,7 +102,8 @@ impl Environment {
         self.host.as_ref()?.base_url.as_deref()
     }
 
-    /// What seals and opens what the message log keeps for this environment, and nobody may read there.
+    /// What seals and opens what the message log keeps for this environment, and nobody may read
+    /// there.
     pub(crate) fn sealer(&self) -> Option<&Sealer> {
         self.host.as_ref()?.sealer.as_deref()
     }
@@ -134,12 +137,16 @@ impl Environment {
         }
     }
 
-    /// Which set this is, with the hash of every resource where these take up no more of `room`, in bytes, than is left of it.
+    /// Which set this is, with the hash of every resource where these take up no more of `room`, in
+    /// bytes, than is left of it.
     pub(super) fn full_state(&self, room: &mut usize) -> EnvironmentState {
         let mut state = self.state();
         let mut left = *room;
         for (id, held) in self.resources.iter() {
-            let resource = ResourceHash { id: id.clone(), hash: held.hash.to_vec() };
+            let resource = ResourceHash {
+                id: id.clone(),
+                hash: held.hash.to_vec(),
+            };
             let size = resource.encoded_len() + OF_EACH;
             if left < size {
                 // Part of them would say that the node lacks the others.
@@ -200,7 +207,12 @@ impl Scripts for Environment {
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Environment");
-        debug.field("id", &self.id).field("epoch", &self.epoch).field("generation", &self.generation);
-        debug.field("resources", &self.resources.len()).finish_non_exhaustive()
+        debug
+            .field("id", &self.id)
+            .field("epoch", &self.epoch)
+            .field("generation", &self.generation);
+        debug
+            .field("resources", &self.resources.len())
+            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,9 @@
 //! The plans that last ran, on disk: what a node starts from when no control plane is in reach.
 //!
-//! Each environment has a folder of numbered files. A file begins with the whole set, written beside, synced and renamed;
-//! changes are appended to it and synced, so that one flow's change costs one flow, until they outweigh the set and the
-//! next file begins. Every record is sealed, and bound to its place. The three newest files are kept.
+//! Each environment has a folder of numbered files. A file begins with the whole set, written
+//! beside, synced and renamed; changes are appended to it and synced, so that one flow's change
+//! costs one flow, until they outweigh the set and the next file begins. Every record is sealed,
+//! and bound to its place. The three newest files are kept.
 
 mod record;
 mod replay;
@@ -63,14 +64,25 @@ pub struct Found {
 
 impl LastGood {
     pub fn new(folder: PathBuf, sealer: Arc<Sealer>) -> Self {
-        Self { folder, sealer, open: HashMap::new(), expected: None }
+        Self {
+            folder,
+            sealer,
+            open: HashMap::new(),
+            expected: None,
+        }
     }
 
-    /// Reads the newest set of every environment that can be read. What cannot is passed over, and said so in the log.
+    /// Reads the newest set of every environment that can be read. What cannot is passed over, and
+    /// said so in the log.
     pub fn load(&mut self) -> Found {
         self.expected = self.load_expected();
-        let sets = folders(&self.folder).into_iter().filter_map(|folder| self.load_environment(&folder));
-        Found { sets: sets.collect(), expected: self.expected.clone() }
+        let sets = folders(&self.folder)
+            .into_iter()
+            .filter_map(|folder| self.load_environment(&folder));
+        Found {
+            sets: sets.collect(),
+            expected: self.expected.clone(),
+        }
     }
 
     /// Saves what `environment` became; `change` is how.
@@ -112,8 +124,9 @@ impl LastGood {
         Ok(())
     }
 
-    /// Seals under the key in use what is under a former one. Gives the number of files that were written anew; older files of
-    /// an environment go, for they are for the case that the newest one is damaged.
+    /// Seals under the key in use what is under a former one. Gives the number of files that were
+    /// written anew; older files of an environment go, for they are for the case that the newest
+    /// one is damaged.
     ///
     /// # Errors
     /// The disk does not take it. What is under a former key by then stays so.
@@ -129,11 +142,14 @@ impl LastGood {
             let newest = files(&folder).last().map_or(0, |(number, _)| *number);
             let is_stale = stale.last().is_some_and(|(number, _)| *number == newest);
             if is_stale
-                && let Some((number, path)) =
-                    stale.iter().rev().find(|(number, path)| self.is_whole(&folder, *number, path))
+                && let Some((number, path)) = stale
+                    .iter()
+                    .rev()
+                    .find(|(number, path)| self.is_whole(&folder, *number, path))
             {
                 // The writer of a file appends under the place of its own records.
-                self.open.retain(|id, _| self.folder.join(folder_name(id)) != folder);
+                self.open
+                    .retain(|id, _| self.folder.join(folder_name(id)) != folder);
                 let records = Reader::open(path, context(&folder, *number))?.records(&self.sealer);
                 self.write_file(&folder, newest + 1, records)?;
                 count += 1;
@@ -180,7 +196,10 @@ impl LastGood {
             });
             let set = replay::of(records.ok()?.records(&self.sealer));
             if set.is_none() {
-                tracing::warn!(path = %path.display(), "saved plans cannot be read: trying older ones");
+                tracing::warn!(
+                    path = %path.display(),
+                    "saved plans cannot be read: trying older ones",
+                );
             }
             set
         })
@@ -198,15 +217,27 @@ impl LastGood {
         make_private(&folder)?;
         let existing = files(&folder);
         let number = existing.last().map_or(1, |(number, _)| number + 1);
-        let writer = self.write_file(&folder, number, whole(environment).map(|record| record.encode_to_vec()))?;
+        let writer = self.write_file(
+            &folder,
+            number,
+            whole(environment).map(|record| record.encode_to_vec()),
+        )?;
         for (_, path) in existing.iter().rev().skip(KEPT - 1) {
             fs::remove_file(path)?;
         }
-        Ok(Open { set_bytes: writer.bytes(), writer })
+        Ok(Open {
+            set_bytes: writer.bytes(),
+            writer,
+        })
     }
 
     /// Writes a file of these records: it is whole and durable, or not there.
-    fn write_file(&self, folder: &Path, number: u64, records: impl Iterator<Item = Vec<u8>>) -> io::Result<Writer> {
+    fn write_file(
+        &self,
+        folder: &Path,
+        number: u64,
+        records: impl Iterator<Item = Vec<u8>>,
+    ) -> io::Result<Writer> {
         let beside = folder.join("new");
         let mut writer = Writer::create(&beside, context(folder, number))?;
         for record in records {
@@ -228,7 +259,8 @@ fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
         if done {
             return None;
         }
-        let (mut upserts, mut bytes) = (Vec::new(), 0);
+        let mut upserts = Vec::new();
+        let mut bytes = 0;
         while let Some(resource) = resources.next_if(|_| bytes < RECORD_BYTES) {
             bytes += resource.body.len();
             upserts.push(resource);
@@ -239,7 +271,11 @@ fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
             epoch: environment.epoch.to_string(),
             generation: environment.generation,
             upserts,
-            set_hash: if done { environment.set_hash.to_vec() } else { Vec::new() },
+            set_hash: if done {
+                environment.set_hash.to_vec()
+            } else {
+                Vec::new()
+            },
             ..Delta::default()
         })
     })
@@ -247,16 +283,28 @@ fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
 
 /// What a file's records are bound to.
 fn context(folder: &Path, number: u64) -> String {
-    format!("plans/{}/{number}", folder.file_name().unwrap_or_default().to_string_lossy())
+    format!(
+        "plans/{}/{number}",
+        folder.file_name().unwrap_or_default().to_string_lossy()
+    )
 }
 
 /// Ids come over the wire: one that is no plain name is spelled in hexadecimal digits.
 fn folder_name(id: &EnvironmentId) -> String {
-    let plain = !id.as_str().is_empty() && id.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if plain { id.to_string() } else { format!("x-{}", hex::encode(id.as_str())) }
+    let plain = !id.as_str().is_empty()
+        && id
+            .as_str()
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain {
+        id.to_string()
+    } else {
+        format!("x-{}", hex::encode(id.as_str()))
+    }
 }
 
-/// Makes a folder when it is missing. It is its owner's alone, and open to its owner, whatever the umask of the process says.
+/// Makes a folder when it is missing. It is its owner's alone, and open to its owner, whatever the
+/// umask of the process says.
 fn make_private(folder: &Path) -> io::Result<()> {
     const MODE: u32 = 0o700;
     match fs::DirBuilder::new().mode(MODE).create(folder) {
@@ -277,7 +325,10 @@ fn file_name(number: u64) -> String {
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
     folders.sort();
     folders
 }
@@ -287,7 +338,12 @@ fn files(folder: &Path) -> Vec<(u64, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = entries
         .filter_map(|entry| {
-            let number = entry.file_name().to_str()?.strip_suffix(".plans")?.parse().ok()?;
+            let number = entry
+                .file_name()
+                .to_str()?
+                .strip_suffix(".plans")?
+                .parse()
+                .ok()?;
             Some((number, entry.path()))
         })
         .collect();

@@ -1,4 +1,5 @@
-//! Access tokens that were refused before their end: the control plane is told, and who was refused waits for another.
+//! Access tokens that were refused before their end: the control plane is told, and who was refused
+//! waits for another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +17,8 @@ use crate::observed::Observer;
 /// From the refusal of a token until it is given up that another comes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// For one instance no other is asked for in this time: a provider that refuses what it has just given is not asked again.
+/// For one instance no other is asked for in this time: a provider that refuses what it has just
+/// given is not asked again.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether there is another.
@@ -54,8 +56,14 @@ enum Duty {
 
 impl Plans {
     /// Waits for another access token than the one of `instance`, which was refused.
-    pub(crate) async fn renewed(&self, environment: &EnvironmentId, instance: &Instance) -> Renewed {
-        let Some(token) = instance.access_token().filter(|token| token.renewable) else { return Renewed::Never };
+    pub(crate) async fn renewed(
+        &self,
+        environment: &EnvironmentId,
+        instance: &Instance,
+    ) -> Renewed {
+        let Some(token) = instance.access_token().filter(|token| token.renewable) else {
+            return Renewed::Never;
+        };
         let outcome = || {
             let snapshot = self.load();
             let current = snapshot.environment(environment)?;
@@ -71,12 +79,23 @@ impl Plans {
             return outcome;
         }
         let hash = Sha256::digest(token.text.as_bytes()).to_vec();
-        let patience = match self.shared.refusals.note(instance.id(), &hash, Instant::now()) {
+        let patience = match self
+            .shared
+            .refusals
+            .note(instance.id(), &hash, Instant::now())
+        {
             Duty::Nothing => return Renewed::Never,
             Duty::Wait(patience) => patience,
             Duty::Tell => {
-                tracing::info!(instance.id = %instance.id(), "a connector refused its access token: another is asked for");
-                Observer { observed: self.observed(), environment }.token_refused(instance.id(), hash);
+                tracing::info!(
+                    instance.id = %instance.id(),
+                    "a connector refused its access token: another is asked for",
+                );
+                Observer {
+                    observed: self.observed(),
+                    environment,
+                }
+                .token_refused(instance.id(), hash);
                 PATIENCE
             }
         };
@@ -101,7 +120,13 @@ impl Refusals {
             }
             Some(_) => Duty::Nothing,
             None => {
-                refusals.insert(instance.to_owned(), Refusal { token: token.to_vec(), at: now });
+                refusals.insert(
+                    instance.to_owned(),
+                    Refusal {
+                        token: token.to_vec(),
+                        at: now,
+                    },
+                );
                 Duty::Tell
             }
         }
@@ -114,11 +139,18 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_once_and_that_of_the_next_token_stands() {
-        let (refusals, begin) = (Refusals::default(), Instant::now());
+        let refusals = Refusals::default();
+        let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
         assert_eq!(refusals.note("ci_1", b"first", begin), Duty::Tell);
-        assert_eq!(refusals.note("ci_1", b"first", after(4)), Duty::Wait(Duration::from_secs(6)));
-        assert_eq!(refusals.note("ci_1", b"first", after(40)), Duty::Wait(Duration::ZERO));
+        assert_eq!(
+            refusals.note("ci_1", b"first", after(4)),
+            Duty::Wait(Duration::from_secs(6))
+        );
+        assert_eq!(
+            refusals.note("ci_1", b"first", after(40)),
+            Duty::Wait(Duration::ZERO)
+        );
         assert_eq!(refusals.note("ci_1", b"second", after(5)), Duty::Nothing);
         assert_eq!(refusals.note("ci_2", b"second", after(5)), Duty::Tell);
         assert_eq!(refusals.note("ci_1", b"second", after(60)), Duty::Tell);

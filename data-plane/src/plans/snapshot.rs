@@ -20,7 +20,8 @@ pub struct Snapshot {
     webhooks: Sharded<[u8; 32], Webhook>,
     /// Whose published APIs a request is for.
     hosts: Arc<Hosts>,
-    /// The environments that the node is to serve; nothing is known of them before the first contact.
+    /// The environments that the node is to serve; nothing is known of them before the first
+    /// contact.
     expected: Option<Vec<EnvironmentId>>,
     /// Whether every environment that was to be served has been here once.
     has_started: bool,
@@ -44,7 +45,10 @@ impl Snapshot {
     /// The flow that a webhook token opens at `now`, by the token's SHA-256.
     pub fn webhook(&self, token_sha256: &[u8; 32], now: Timestamp) -> Option<&Arc<Deployed>> {
         let webhook = self.webhooks.get(token_sha256)?;
-        webhook.expires_at.is_none_or(|expires_at| now < expires_at).then_some(&webhook.flow)
+        webhook
+            .expires_at
+            .is_none_or(|expires_at| now < expires_at)
+            .then_some(&webhook.flow)
     }
 
     pub fn flow(&self, id: &FlowId) -> Option<&Arc<Deployed>> {
@@ -55,14 +59,21 @@ impl Snapshot {
         self.environments.get(id)
     }
 
-    /// A deployed flow with the resources of its environment; `None` when the node does not serve that.
+    /// A deployed flow with the resources of its environment; `None` when the node does not serve
+    /// that.
     ///
     /// # Errors
     /// As of [`Deployed::ready`].
     pub fn runnable(&self, flow: &Deployed) -> Result<Option<Runnable>, versions::Error> {
-        let Some(environment) = self.environment(&flow.environment_id) else { return Ok(None) };
+        let Some(environment) = self.environment(&flow.environment_id) else {
+            return Ok(None);
+        };
         let environment = Arc::clone(environment);
-        Ok(Some(Runnable { flow: flow.ready()?, environment, removed: flow.removed.clone() }))
+        Ok(Some(Runnable {
+            flow: flow.ready()?,
+            environment,
+            removed: flow.removed.clone(),
+        }))
     }
 
     /// The environment whose published APIs a request to this host, as it names it, is for.
@@ -83,7 +94,8 @@ impl Snapshot {
     /// Whether every environment that is to be served is here.
     pub fn is_complete(&self) -> bool {
         let expected = self.expected.as_ref();
-        expected.is_some_and(|expected| expected.iter().all(|id| self.environments.contains_key(id)))
+        expected
+            .is_some_and(|expected| expected.iter().all(|id| self.environments.contains_key(id)))
     }
 
     pub(super) fn expected(&self) -> Option<&[EnvironmentId]> {
@@ -93,17 +105,23 @@ impl Snapshot {
     /// The snapshot for a node that is to serve these environments.
     #[must_use]
     pub(super) fn expecting(&self, environments: Vec<EnvironmentId>) -> Self {
-        let mut next = Self { expected: Some(environments), ..self.clone() };
+        let mut next = Self {
+            expected: Some(environments),
+            ..self.clone()
+        };
         next.start();
         next
     }
 
-    /// The snapshot with `environment` in the place of its former self, of which these flows changed.
+    /// The snapshot with `environment` in the place of its former self, of which these flows
+    /// changed.
     #[must_use]
     pub(super) fn with(&self, environment: Environment, changes: &[FlowChange]) -> Self {
         let mut next = self.clone();
         let host = environment.host.clone();
-        let former = next.environments.insert(environment.id.clone(), Arc::new(environment));
+        let former = next
+            .environments
+            .insert(environment.id.clone(), Arc::new(environment));
         // Settings that have not changed are the same ones.
         let is_same = |former: Arc<Environment>| match (&former.host, &host) {
             (Some(former), Some(host)) => Arc::ptr_eq(former, host),
@@ -125,7 +143,12 @@ impl Snapshot {
         next.find_hosts();
         next.start();
         let gone = self.flows().filter(|flow| flow.environment_id == *id);
-        let gone: Vec<_> = gone.map(|flow| FlowChange { before: Some(Arc::clone(flow)), after: None }).collect();
+        let gone: Vec<_> = gone
+            .map(|flow| FlowChange {
+                before: Some(Arc::clone(flow)),
+                after: None,
+            })
+            .collect();
         next.change(&gone);
         next
     }
@@ -140,7 +163,10 @@ impl Snapshot {
     }
 
     fn find_hosts(&mut self) {
-        let hosts = self.environments.values().map(|environment| (&environment.id, environment.host.as_deref()));
+        let hosts = self
+            .environments
+            .values()
+            .map(|environment| (&environment.id, environment.host.as_deref()));
         self.hosts = Arc::new(Hosts::new(hosts, self.has_started));
     }
 
@@ -153,8 +179,18 @@ impl Snapshot {
         }
         for flow in changes.iter().filter_map(|change| change.after.as_ref()) {
             self.flows.insert(flow.id.clone(), Arc::clone(flow));
-            for &WebhookAddress { token_sha256, expires_at } in flow.addresses() {
-                self.webhooks.insert(token_sha256, Webhook { flow: Arc::clone(flow), expires_at });
+            for &WebhookAddress {
+                token_sha256,
+                expires_at,
+            } in flow.addresses()
+            {
+                self.webhooks.insert(
+                    token_sha256,
+                    Webhook {
+                        flow: Arc::clone(flow),
+                        expires_at,
+                    },
+                );
             }
         }
     }

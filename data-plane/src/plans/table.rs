@@ -1,4 +1,5 @@
-//! Lookup tables as messages ask them: the entries of a large one are in parts, which it shares with the table before.
+//! Lookup tables as messages ask them: the entries of a large one are in parts, which it shares
+//! with the table before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,14 +26,26 @@ pub struct Part {
 impl Table {
     /// A table that is whole.
     pub fn whole(name: String, part: Part) -> Self {
-        Self { name, parts: vec![Arc::new(part)] }
+        Self {
+            name,
+            parts: vec![Arc::new(part)],
+        }
     }
 
     /// One in parts. Errors when one of them is missing, in words for an operator.
-    pub fn in_parts<'p>(table: v1::LookupTable, part: impl Fn(&str) -> Option<&'p Arc<Part>>) -> Result<Self, String> {
-        let parts = parts::resource_ids(&table.id, table.parts)
-            .map(|id| part(&id).cloned().ok_or_else(|| format!("its part {id:?} is not in the set")));
-        Ok(Self { name: table.name, parts: parts.collect::<Result<_, _>>()? })
+    pub fn in_parts<'p>(
+        table: v1::LookupTable,
+        part: impl Fn(&str) -> Option<&'p Arc<Part>>,
+    ) -> Result<Self, String> {
+        let parts = parts::resource_ids(&table.id, table.parts).map(|id| {
+            part(&id)
+                .cloned()
+                .ok_or_else(|| format!("its part {id:?} is not in the set"))
+        });
+        Ok(Self {
+            name: table.name,
+            parts: parts.collect::<Result<_, _>>()?,
+        })
     }
 
     /// The table after a change of some entries; `None` when it is in parts, which change instead.
@@ -54,7 +67,12 @@ impl Table {
 
 impl Part {
     pub fn new(entries: Vec<v1::lookup_table::Entry>) -> Self {
-        Self { entries: entries.into_iter().map(|entry| (entry.key.into(), entry.value.into())).collect() }
+        Self {
+            entries: entries
+                .into_iter()
+                .map(|entry| (entry.key.into(), entry.value.into()))
+                .collect(),
+        }
     }
 
     /// The part after a change of some entries.

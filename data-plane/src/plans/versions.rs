@@ -1,4 +1,5 @@
-//! Versions of flows that are no longer deployed but still have messages: kept in the message log, compiled when needed.
+//! Versions of flows that are no longer deployed but still have messages: kept in the message log,
+//! compiled when needed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,11 +32,23 @@ pub enum Error {
     #[error("the flow was changed after generation {generation}, which this node runs")]
     Later { generation: u64 },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
-    Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
+    Encoding {
+        flow_id: FlowId,
+        version: u32,
+        source: prost::DecodeError,
+    },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
-    Saved { flow_id: FlowId, version: u32, source: saved::Error },
+    Saved {
+        flow_id: FlowId,
+        version: u32,
+        source: saved::Error,
+    },
     #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
-    Compile { flow_id: FlowId, version: u32, source: CompileError },
+    Compile {
+        flow_id: FlowId,
+        version: u32,
+        source: CompileError,
+    },
 }
 
 /// Former versions by flow and number.
@@ -52,14 +65,17 @@ struct AtHand {
 
 impl Versions {
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
-        Self { log, at_hand: Mutex::default() }
+        Self {
+            log,
+            at_hand: Mutex::default(),
+        }
     }
 
     /// Returns a version of a flow of `environment`; `None` when the log has none.
     ///
     /// # Errors
-    /// The log cannot be read; what it holds cannot run on this build; the version was made from later plans than those of
-    /// `environment`, which may lack what it names.
+    /// The log cannot be read; what it holds cannot run on this build; the version was made from
+    /// later plans than those of `environment`, which may lack what it names.
     pub async fn get(
         &self,
         flow_id: &FlowId,
@@ -69,14 +85,24 @@ impl Versions {
         if let Some(flow) = self.lock().used(flow_id, version) {
             return Ok(Some(flow));
         }
-        let Some(body) = self.log.plan(flow_id, version).await? else { return Ok(None) };
-        let plan = saved::read(flow_id.as_str(), version, body, environment.sealer())
-            .map_err(|source| Error::Saved { flow_id: flow_id.clone(), version, source })?;
+        let Some(body) = self.log.plan(flow_id, version).await? else {
+            return Ok(None);
+        };
+        let plan = saved::read(flow_id.as_str(), version, body, environment.sealer()).map_err(
+            |source| Error::Saved {
+                flow_id: flow_id.clone(),
+                version,
+                source,
+            },
+        )?;
         if let Some(made_from) = &plan.made_from {
             refuse_later(environment, made_from)?;
         }
-        let flow =
-            Flow::compile(plan).map_err(|source| Error::Compile { flow_id: flow_id.clone(), version, source })?;
+        let flow = Flow::compile(plan).map_err(|source| Error::Compile {
+            flow_id: flow_id.clone(),
+            version,
+            source,
+        })?;
         let flow = Arc::new(flow);
         self.lock().keep(flow_id, version, Arc::clone(&flow));
         Ok(Some(flow))
@@ -88,11 +114,20 @@ impl Versions {
     ///
     /// # Errors
     /// The flow is deleted, or is marked so by a later change; the log cannot be read.
-    pub async fn refuse_deleted(&self, flow_id: &FlowId, environment: &Environment) -> Result<(), Error> {
+    pub async fn refuse_deleted(
+        &self,
+        flow_id: &FlowId,
+        environment: &Environment,
+    ) -> Result<(), Error> {
         let version = SavedPlan::END;
-        let Some(mark) = self.log.plan(flow_id, version).await? else { return Ok(()) };
-        let deletion =
-            SetVersion::decode(mark).map_err(|source| Error::Encoding { flow_id: flow_id.clone(), version, source })?;
+        let Some(mark) = self.log.plan(flow_id, version).await? else {
+            return Ok(());
+        };
+        let deletion = SetVersion::decode(mark).map_err(|source| Error::Encoding {
+            flow_id: flow_id.clone(),
+            version,
+            source,
+        })?;
         refuse_later(environment, &deletion)?;
         Err(Error::Deleted(flow_id.clone()))
     }
@@ -112,30 +147,45 @@ impl AtHand {
 
     fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<Flow>) {
         if self.flows.len() >= AT_HAND
-            && let Some(oldest) = self.flows.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone())
+            && let Some(oldest) = self
+                .flows
+                .iter()
+                .min_by_key(|(_, (_, used))| *used)
+                .map(|(key, _)| key.clone())
         {
             self.flows.remove(&oldest);
         }
-        self.flows.insert((flow_id.clone(), version), (flow, self.uses));
+        self.flows
+            .insert((flow_id.clone(), version), (flow, self.uses));
     }
 }
 
-/// Refuses what needs later plans than those of `environment`. Epochs grow with time, as generations do within each.
+/// Refuses what needs later plans than those of `environment`. Epochs grow with time, as
+/// generations do within each.
 fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Error> {
     let runs = (environment.epoch.as_str(), environment.generation);
     match runs < (needed.epoch.as_str(), needed.generation) {
-        true => Err(Error::Later { generation: environment.generation }),
+        true => Err(Error::Later {
+            generation: environment.generation,
+        }),
         false => Ok(()),
     }
 }
 
-/// Writes down the versions that came with a change, so that messages accepted under them stay runnable.
+/// Writes down the versions that came with a change, so that messages accepted under them stay
+/// runnable.
 ///
 /// # Errors
 /// The log cannot be written: the change must not go live.
-pub async fn save(log: &dyn MessageLog, environment: &Environment, changes: &[FlowChange]) -> Result<(), Error> {
+pub async fn save(
+    log: &dyn MessageLog,
+    environment: &Environment,
+    changes: &[FlowChange],
+) -> Result<(), Error> {
     let sealer = environment.sealer();
-    let plans = changes.iter().filter_map(|change| to_save(change, sealer).transpose());
+    let plans = changes
+        .iter()
+        .filter_map(|change| to_save(change, sealer).transpose());
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     for batch in plans.chunks(BATCH) {
         log.save_plans(batch.to_vec()).await?;
@@ -145,9 +195,19 @@ pub async fn save(log: &dyn MessageLog, environment: &Environment, changes: &[Fl
 
 /// What a change adds to what is saved already; pausing a flow or rotating its token adds nothing.
 fn to_save(change: &FlowChange, sealer: Option<&Sealer>) -> Result<Option<SavedPlan>, Error> {
-    let Some(after) = change.after.as_ref() else { return Ok(None) };
-    if change.before.as_ref().is_some_and(|before| before.is_saved_as(after)) {
+    let Some(after) = change.after.as_ref() else {
+        return Ok(None);
+    };
+    if change
+        .before
+        .as_ref()
+        .is_some_and(|before| before.is_saved_as(after))
+    {
         return Ok(None);
     }
-    Ok(Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body: after.saved(sealer)? }))
+    Ok(Some(SavedPlan {
+        flow_id: after.id.clone(),
+        version: after.version,
+        body: after.saved(sealer)?,
+    }))
 }

@@ -1,5 +1,5 @@
-//! The answer to a page while it comes: its records, some at a time, and what leads on. What is held of it is bounded,
-//! however long it is.
+//! The answer to a page while it comes: its records, some at a time, and what leads on. What is
+//! held of it is bounded, however long it is.
 
 use bytes::Bytes;
 use kanat_net::outbound::{Error, Stream};
@@ -53,17 +53,37 @@ impl From<String> for Broken {
 
 impl Answer {
     /// Errors when it is said to be longer than `most` bytes.
-    pub fn new(stream: Stream, pass: Option<Pass>, poll: &Poll, most: usize) -> Result<Self, String> {
-        if stream.announced().is_some_and(|length| length > most as u64) {
+    pub fn new(
+        stream: Stream,
+        pass: Option<Pass>,
+        poll: &Poll,
+        most: usize,
+    ) -> Result<Self, String> {
+        if stream
+            .announced()
+            .is_some_and(|length| length > most as u64)
+        {
             return Err(too_long(most));
         }
-        let finder = Finder::new(&poll.records_path, page::value_path(poll.pagination.as_ref()));
-        Ok(Self { stream, pass, finder, sample: Vec::new(), read: 0, most, ended: false })
+        let finder = Finder::new(
+            &poll.records_path,
+            page::value_path(poll.pagination.as_ref()),
+        );
+        Ok(Self {
+            stream,
+            pass,
+            finder,
+            sample: Vec::new(),
+            read: 0,
+            most,
+            ended: false,
+        })
     }
 
     /// The next records; `None` after the last.
     pub async fn records(&mut self) -> Result<Option<Vec<Bytes>>, Broken> {
-        let (mut records, mut bytes) = (Vec::new(), 0);
+        let mut records = Vec::new();
+        let mut bytes = 0;
         loop {
             while let Some(record) = self.next()? {
                 bytes += record.len();
@@ -92,7 +112,10 @@ impl Answer {
     /// After the last record.
     pub fn end(self) -> Result<Whole, String> {
         let sample = Some(self.sample).filter(|_| self.read <= SAMPLE);
-        Ok(Whole { found: self.finder.end()?, sample })
+        Ok(Whole {
+            found: self.finder.end()?,
+            sample,
+        })
     }
 
     fn take(&mut self, chunk: &[u8]) -> Result<(), String> {

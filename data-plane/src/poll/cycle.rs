@@ -82,19 +82,27 @@ pub(super) enum Halt {
         /// The endpoint asks to be left alone until then.
         not_before: Option<Timestamp>,
     },
-    /// Its connector takes no calls until then, or its flow no messages: the cycle goes on from the page that is not done.
+    /// Its connector takes no calls until then, or its flow no messages: the cycle goes on from the
+    /// page that is not done.
     Waits { until: Timestamp },
 }
 
 impl Cycle<'_> {
     /// Goes on from `progress` to the end.
-    pub async fn run(&self, state: &State, mut progress: Progress, mut place: Place<'_>) -> Result<Outcome, Halt> {
+    pub async fn run(
+        &self,
+        state: &State,
+        mut progress: Progress,
+        mut place: Place<'_>,
+    ) -> Result<Outcome, Halt> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
         // The first page has a link of its own, by which a later one may lead back to it.
-        let mut asked = HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
+        let mut asked =
+            HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
         let mut repeats = Repeats::of(pagination);
-        let (mut taken, mut complaint) = (0, None);
+        let mut taken = 0;
+        let mut complaint = None;
         loop {
             let answer = self.ask(&progress.next, &mut place).await?;
             let (url, headers, mut answer) = answer;
@@ -108,9 +116,16 @@ impl Cycle<'_> {
                 now,
             };
             let mut gathered = Gathered::new(self.spill);
-            while let Some(records) = answer.records().await.map_err(|broken| self.broken(&url, &broken))? {
+            while let Some(records) = answer
+                .records()
+                .await
+                .map_err(|broken| self.broken(&url, &broken))?
+            {
                 repeats.see(&records);
-                gathered.push(records).await.map_err(|error| unkept(&error))?;
+                gathered
+                    .push(records)
+                    .await
+                    .map_err(|error| unkept(&error))?;
             }
             let whole = answer.end()?;
             self.called(Ended::Well);
@@ -119,43 +134,81 @@ impl Cycle<'_> {
             let (count, messages, identified) = self.take_in(&page, gathered).await?;
             taken += messages;
             if count > 0 && identified == 0 && !self.poll.record_id.is_empty() {
-                let misses = || format!("record_id {:?} is in none of the {count} records", self.poll.record_id);
+                let misses = || {
+                    format!(
+                        "record_id {:?} is in none of the {count} records",
+                        self.poll.record_id
+                    )
+                };
                 complaint.get_or_insert_with(misses);
             }
-            if let Some(left_out) = page::left_out(pagination, &progress.next, whole.found.as_deref(), count) {
+            if let Some(left_out) =
+                page::left_out(pagination, &progress.next, whole.found.as_deref(), count)
+            {
                 complaint.get_or_insert(left_out);
             }
-            let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;
+            let next = page::next(
+                pagination,
+                &progress.next,
+                whole.found,
+                count,
+                &headers,
+                &url,
+            )?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
             if let Some(Position::Value(cursor)) = &next {
                 progress.cursor = Some(cursor.clone());
             }
-            let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else { break };
+            let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else {
+                break;
+            };
             if !asked.insert(self.url(&next)?) {
-                return Err(
-                    format!("page {} leads back to one before: the endpoint goes in a circle", progress.pages).into()
-                );
+                return Err(format!(
+                    "page {} leads back to one before: the endpoint goes in a circle",
+                    progress.pages
+                )
+                .into());
             }
             progress.next = next;
-            let state = State { progress: Some(progress.clone()), ..state.clone() };
+            let state = State {
+                progress: Some(progress.clone()),
+                ..state.clone()
+            };
             match self.hold.keep(self.log, Some(&state)).await {
                 Ok(Settled::Done) => {}
-                Ok(Settled::Fenced) => return Err("another node polls for the flow".to_owned().into()),
+                Ok(Settled::Fenced) => {
+                    return Err("another node polls for the flow".to_owned().into());
+                }
                 Err(error) => return Err(unstored(&error)),
             }
         }
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
-        let state = State { cursor, last_success_at, progress: None, ..state.clone() };
-        Ok(Outcome { state, taken, complaint })
+        let state = State {
+            cursor,
+            last_success_at,
+            progress: None,
+            ..state.clone()
+        };
+        Ok(Outcome {
+            state,
+            taken,
+            complaint,
+        })
     }
 
-    /// Makes messages of a page that has come whole. Returns the number of its records, of new ones among them, and of
-    /// those that have an id.
-    async fn take_in(&self, page: &Page<'_>, gathered: Gathered<'_>) -> Result<(usize, usize, usize), Halt> {
+    /// Makes messages of a page that has come whole. Returns the number of its records, of new ones
+    /// among them, and of those that have an id.
+    async fn take_in(
+        &self,
+        page: &Page<'_>,
+        gathered: Gathered<'_>,
+    ) -> Result<(usize, usize, usize), Halt> {
         let mut whole = gathered.whole().await.map_err(|error| unkept(&error))?;
-        let (mut count, mut taken, mut identified) = (0, 0, 0);
+        let mut count = 0;
+        let mut taken = 0;
+        let mut identified = 0;
         loop {
             let records = whole.next().await.map_err(|error| unkept(&error))?;
             if records.is_empty() {
@@ -164,7 +217,10 @@ impl Cycle<'_> {
             let first = count;
             count += records.len();
             identified += page.identified(&records);
-            taken += page.take_in(self.log, first, records).await.map_err(|error| unstored(&error))?;
+            taken += page
+                .take_in(self.log, first, records)
+                .await
+                .map_err(|error| unstored(&error))?;
         }
     }
 
@@ -193,36 +249,65 @@ impl Cycle<'_> {
 
     /// `GET http://host/orders`, without secrets.
     fn call(&self, url: &Url) -> String {
-        let bare = exchange::request(&self.requests.method, url, &HeaderMap::new(), b"", &self.mask());
+        let bare = exchange::request(
+            &self.requests.method,
+            url,
+            &HeaderMap::new(),
+            b"",
+            &self.mask(),
+        );
         exchange::method_and_url(&bare)
     }
 
     /// Why a call has no answer, in words without secrets.
     fn failure(&self, url: &Url, error: &outbound::Error) -> String {
-        format!("{}: {}", self.call(url), self.mask().apply(&error.to_string()))
+        format!(
+            "{}: {}",
+            self.call(url),
+            self.mask().apply(&error.to_string())
+        )
     }
 
     /// What an answer says that is none to take records from, with the beginning of its body.
     async fn refusal(&self, url: &Url, mut answer: Stream) -> String {
-        let (mask, mut body) = (self.mask(), Vec::new());
+        let mask = self.mask();
+        let mut body = Vec::new();
         let most = 4 * exchange::BEGINNING_CHARACTERS + mask.longest();
         while body.len() < most
             && let Ok(Some(chunk)) = answer.chunk().await
         {
             body.extend_from_slice(&chunk);
         }
-        let answered = Answered { status: answer.status(), headers: answer.headers(), body: &body, truncated: false };
-        format!("{} answered {}", self.call(url), exchange::beginning(&answered, &mask))
+        let answered = Answered {
+            status: answer.status(),
+            headers: answer.headers(),
+            body: &body,
+            truncated: false,
+        };
+        format!(
+            "{} answered {}",
+            self.call(url),
+            exchange::beginning(&answered, &mask)
+        )
     }
 
     fn mask(&self) -> Mask {
-        Mask::new(self.instance.into_iter().flat_map(Instance::secrets).chain(&self.requests.secrets))
+        Mask::new(
+            self.instance
+                .into_iter()
+                .flat_map(Instance::secrets)
+                .chain(&self.requests.secrets),
+        )
     }
 
     /// Tells that a poll of the connector failed by the other side's fault.
     fn failed(&self, message: &str) {
         if let Some(instance) = self.instance {
-            self.observer.polled(instance.id(), &self.runnable.flow.plan().flow_name, Some(message));
+            self.observer.polled(
+                instance.id(),
+                &self.runnable.flow.plan().flow_name,
+                Some(message),
+            );
         }
     }
 
@@ -234,7 +319,11 @@ impl Cycle<'_> {
     }
 
     /// Asks for a page until it is answered with other than "later".
-    async fn ask(&self, position: &Position, place: &mut Place<'_>) -> Result<(Url, HeaderMap, Answer), Halt> {
+    async fn ask(
+        &self,
+        position: &Position,
+        place: &mut Place<'_>,
+    ) -> Result<(Url, HeaderMap, Answer), Halt> {
         let mut tries = 0;
         loop {
             let (url, headers) = self.requests.at(position)?;
@@ -252,7 +341,11 @@ impl Cycle<'_> {
             if let Ok(200..300) = status {
                 let answer = answer.map_err(|error| self.failure(&url, &error))?;
                 let headers = answer.headers().clone();
-                return Ok((url, headers, Answer::new(answer, pass, self.poll, self.outbound.max_response())?));
+                return Ok((
+                    url,
+                    headers,
+                    Answer::new(answer, pass, self.poll, self.outbound.max_response())?,
+                ));
             }
             if let Some(pass) = pass {
                 pass.judge(verdict(status));
@@ -271,11 +364,13 @@ impl Cycle<'_> {
                     return Err(message.into());
                 }
             };
-            let (status, now) = (response.status(), Timestamp::now());
+            let status = response.status();
+            let now = Timestamp::now();
             let asked = retry_after::asked(status, response.headers(), now);
             // Its connection is not held while it is waited.
             let message = self.refusal(&url, response).await;
-            let wait = asked.or_else(|| (status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
+            let wait =
+                asked.or_else(|| (status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
             if let Some(wait) = wait {
                 tries += 1;
                 if tries >= TRIES || wait > LONGEST_WAIT {
@@ -284,15 +379,25 @@ impl Cycle<'_> {
                     }
                     let message = format!("{message} (tried {tries} times)");
                     let not_before = Some(Timestamp::steady().after(wait));
-                    return Err(Halt::Failed { message, not_before });
+                    return Err(Halt::Failed {
+                        message,
+                        not_before,
+                    });
                 }
                 place.without(tokio::time::sleep(wait)).await;
                 continue;
             }
             if let (401, Some(instance)) = (status, self.authorized()) {
-                match place.without(self.plans.renewed(self.observer.environment, instance)).await {
+                match place
+                    .without(self.plans.renewed(self.observer.environment, instance))
+                    .await
+                {
                     // The cycle goes on at once, with it.
-                    Renewed::Token(_) => return Err(Halt::Waits { until: Timestamp::steady() }),
+                    Renewed::Token(_) => {
+                        return Err(Halt::Waits {
+                            until: Timestamp::steady(),
+                        });
+                    }
                     Renewed::Late => {
                         let message = format!("{message}; no new access token has come");
                         self.failed(&message);
@@ -313,15 +418,22 @@ impl Cycle<'_> {
         self.instance.filter(|_| self.requests.authorized)
     }
 
-    /// Errors when the access token of the cycle has ended meanwhile; it goes on at once where another is there.
+    /// Errors when the access token of the cycle has ended meanwhile; it goes on at once where
+    /// another is there.
     fn check_token(&self) -> Result<(), Halt> {
-        let Some(instance) = self.authorized() else { return Ok(()) };
+        let Some(instance) = self.authorized() else {
+            return Ok(());
+        };
         let now = Timestamp::now();
-        let Err(message) = instance.check_connected(now) else { return Ok(()) };
+        let Err(message) = instance.check_connected(now) else {
+            return Ok(());
+        };
         let snapshot = self.plans.load();
         let current = snapshot.environment(self.observer.environment);
         match current.and_then(|environment| environment.instance(instance.id())) {
-            Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits { until: Timestamp::steady() }),
+            Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits {
+                until: Timestamp::steady(),
+            }),
             Some(_) | None => Err(message.into()),
         }
     }
@@ -329,16 +441,26 @@ impl Cycle<'_> {
     /// The right to one call of the connector. Who waits for it leaves its place to another cycle.
     async fn turn(&self, place: &mut Place<'_>) -> Result<Option<Pass>, Halt> {
         let flow = &self.runnable.flow;
-        if self.backlog.check(flow.backlog(self.backlog), flow.backlog_age()).is_err() {
-            return Err(Halt::Waits { until: Timestamp::steady().after(OVERLOAD_PAUSE) });
+        if self
+            .backlog
+            .check(flow.backlog(self.backlog), flow.backlog_age())
+            .is_err()
+        {
+            return Err(Halt::Waits {
+                until: Timestamp::steady().after(OVERLOAD_PAUSE),
+            });
         }
-        let Some(instance) = self.instance else { return Ok(None) };
+        let Some(instance) = self.instance else {
+            return Ok(None);
+        };
         let mut turn = pin!(self.bounds.enter(instance));
         let pass = match turn.as_mut().now_or_never() {
             Some(pass) => pass,
             None => place.without(turn).await,
         };
-        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits { until: Timestamp::steady().after(wait) })
+        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits {
+            until: Timestamp::steady().after(wait),
+        })
     }
 }
 
@@ -352,6 +474,9 @@ fn unkept(error: &std::io::Error) -> Halt {
 
 impl From<String> for Halt {
     fn from(message: String) -> Self {
-        Self::Failed { message, not_before: None }
+        Self::Failed {
+            message,
+            not_before: None,
+        }
     }
 }

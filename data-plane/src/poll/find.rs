@@ -1,5 +1,6 @@
-//! Finds in an answer, while it comes, what a poll wants of it: its records one by one, and the value that leads on. Holds
-//! no more than one record, or one of the values beside them, however long the answer is.
+//! Finds in an answer, while it comes, what a poll wants of it: its records one by one, and the
+//! value that leads on. Holds no more than one record, or one of the values beside them, however
+//! long the answer is.
 
 use bytes::{Bytes, BytesMut};
 use kanat_mapping::json::{self, PieceScan};
@@ -58,15 +59,22 @@ impl Finder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next record, as it stands; `None` when more bytes are needed to tell it, or all has come. Errors say where the
-    /// answer is no JSON, or that there is no list where the records should be.
+    /// The next record, as it stands; `None` when more bytes are needed to tell it, or all has
+    /// come. Errors say where the answer is no JSON, or that there is no list where the records
+    /// should be.
     pub fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
             if self.scan.is_new() {
-                let blank = self.buffer.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+                let blank = self
+                    .buffer
+                    .iter()
+                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+                    .count();
                 self.skip(blank);
             }
-            let Some(&byte) = self.buffer.first() else { return Ok(None) };
+            let Some(&byte) = self.buffer.first() else {
+                return Ok(None);
+            };
             match (self.place, byte) {
                 (Place::Value, b'[') if self.path.join(".") == self.records_path => {
                     self.begin_records()?;
@@ -74,13 +82,18 @@ impl Finder {
                 }
                 (Place::Value, b'{') if self.leads_on() => self.go_on(Place::FirstName),
                 (Place::Value, _) => {
-                    let Some(value) = self.whole()? else { return Ok(None) };
+                    let Some(value) = self.whole()? else {
+                        return Ok(None);
+                    };
                     self.note(&value)?;
                     self.leave_value();
                 }
                 (Place::FirstName | Place::Name, b'"') => {
-                    let Some(name) = self.whole()? else { return Ok(None) };
-                    self.path.push(json::decode(&String::from_utf8_lossy(&name)).into_owned());
+                    let Some(name) = self.whole()? else {
+                        return Ok(None);
+                    };
+                    self.path
+                        .push(json::decode(&String::from_utf8_lossy(&name)).into_owned());
                     self.place = Place::Colon;
                 }
                 (Place::Colon, b':') => self.go_on(Place::Value),
@@ -94,12 +107,21 @@ impl Finder {
                     self.leave_value();
                 }
                 (Place::FirstRecord | Place::Record, _) => {
-                    let Some(record) = self.whole()? else { return Ok(None) };
+                    let Some(record) = self.whole()? else {
+                        return Ok(None);
+                    };
                     self.place = Place::AfterRecord;
                     return Ok(Some(record));
                 }
                 (Place::AfterRecord, b',') => self.go_on(Place::Record),
-                (Place::Name | Place::Colon | Place::AfterValue | Place::AfterRecord | Place::End, _)
+                (
+                    Place::Name
+                    | Place::Colon
+                    | Place::AfterValue
+                    | Place::AfterRecord
+                    | Place::End,
+                    _,
+                )
                 | (Place::FirstName, _) => return Err(self.misses()),
             }
         }
@@ -130,14 +152,19 @@ impl Finder {
     fn leads_on(&self) -> bool {
         let below = |wanted: &str| {
             let mut names = wanted.split('.');
-            !wanted.is_empty() && self.path.iter().all(|name| names.next() == Some(name)) && names.next().is_some()
+            !wanted.is_empty()
+                && self.path.iter().all(|name| names.next() == Some(name))
+                && names.next().is_some()
         };
         below(&self.records_path) || below(&self.value_path)
     }
 
     fn begin_records(&mut self) -> Result<(), String> {
         if std::mem::replace(&mut self.had_records, true) {
-            return Err(format!("records_path {:?} is in the answer twice", self.records_path));
+            return Err(format!(
+                "records_path {:?} is in the answer twice",
+                self.records_path
+            ));
         }
         Ok(())
     }
@@ -161,12 +188,18 @@ impl Finder {
 
     /// Past the value that it stood at.
     fn leave_value(&mut self) {
-        self.place = if self.path.pop().is_some() { Place::AfterValue } else { Place::End };
+        self.place = if self.path.pop().is_some() {
+            Place::AfterValue
+        } else {
+            Place::End
+        };
     }
 
     /// Takes the value at the begin of the buffer, once it is there whole.
     fn whole(&mut self) -> Result<Option<Bytes>, String> {
-        let Some(length) = self.scan.end(&self.buffer) else { return Ok(None) };
+        let Some(length) = self.scan.end(&self.buffer) else {
+            return Ok(None);
+        };
         self.scan = PieceScan::default();
         let value = self.buffer.split_to(length).freeze();
         self.check(&value)?;
@@ -176,7 +209,8 @@ impl Finder {
 
     fn check(&self, value: &[u8]) -> Result<(), String> {
         let depth = json::MAX_DEPTH.saturating_sub(self.path.len() + 1);
-        json::check(value, depth).map_err(|error| self.no_json(error.line - 1, error.column, &error.message))
+        json::check(value, depth)
+            .map_err(|error| self.no_json(error.line - 1, error.column, &error.message))
     }
 
     fn go_on(&mut self, place: Place) {
@@ -193,7 +227,10 @@ impl Finder {
     fn count(&mut self, bytes: &[u8]) {
         let last = match bytes.iter().rposition(|byte| *byte == b'\n') {
             Some(newline) => {
-                self.line += bytes[..=newline].iter().filter(|byte| **byte == b'\n').count();
+                self.line += bytes[..=newline]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count();
                 self.column = 1;
                 &bytes[newline + 1..]
             }
@@ -212,18 +249,31 @@ impl Finder {
             Place::End => "the end",
         };
         // The rest of a longer character may not have come yet.
-        let found = self.buffer.first().copied().unwrap_or_default().escape_ascii();
+        let found = self
+            .buffer
+            .first()
+            .copied()
+            .unwrap_or_default()
+            .escape_ascii();
         self.no_json(0, 1, &format!("found `{found}`, expected {expected}"))
     }
 
     /// `line` and `column` from where it stands.
     fn no_json(&self, lines: usize, column: usize, message: &str) -> String {
-        let column = if lines == 0 { self.column + column - 1 } else { column };
-        format!("the answer is no JSON: line {}, column {column}: {message}", self.line + lines)
+        let column = if lines == 0 {
+            self.column + column - 1
+        } else {
+            column
+        };
+        format!(
+            "the answer is no JSON: line {}, column {column}: {message}",
+            self.line + lines
+        )
     }
 }
 
-/// Returns the records of an answer that comes in pieces of `size` bytes, and the value that leads on.
+/// Returns the records of an answer that comes in pieces of `size` bytes, and the value that leads
+/// on.
 ///
 /// # Errors
 /// The answer is no JSON, or has no list of records.

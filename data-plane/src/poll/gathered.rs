@@ -1,5 +1,6 @@
-//! The records of a page until it has come whole: one that breaks off is no messages, since the next cycle asks for it
-//! again. A MiB of them is kept in memory, those of a longer page in a file without a name.
+//! The records of a page until it has come whole: one that breaks off is no messages, since the
+//! next cycle asks for it again. A MiB of them is kept in memory, those of a longer page in a file
+//! without a name.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -39,11 +40,20 @@ pub(super) struct Records {
 impl<'a> Gathered<'a> {
     /// None yet; `directory` is where the file is made when it comes to that.
     pub fn new(directory: &'a Path) -> Self {
-        Self { directory, records: Vec::new(), bytes: 0, file: None, filed: 0 }
+        Self {
+            directory,
+            records: Vec::new(),
+            bytes: 0,
+            file: None,
+            filed: 0,
+        }
     }
 
     pub async fn push(&mut self, records: Vec<Bytes>) -> io::Result<()> {
-        self.bytes += records.iter().map(|record| record.len() + size_of::<Bytes>()).sum::<usize>();
+        self.bytes += records
+            .iter()
+            .map(|record| record.len() + size_of::<Bytes>())
+            .sum::<usize>();
         self.records.extend(records);
         if self.bytes <= IN_MEMORY {
             return Ok(());
@@ -63,7 +73,12 @@ impl<'a> Gathered<'a> {
     }
 
     pub async fn whole(self) -> io::Result<Records> {
-        let Self { records, file, filed, .. } = self;
+        let Self {
+            records,
+            file,
+            filed,
+            ..
+        } = self;
         let file = match file {
             Some(mut file) => {
                 file.flush().await?;
@@ -73,7 +88,11 @@ impl<'a> Gathered<'a> {
             }
             None => None,
         };
-        Ok(Records { file, filed, rest: records.into_iter() })
+        Ok(Records {
+            file,
+            filed,
+            rest: records.into_iter(),
+        })
     }
 }
 
@@ -86,9 +105,12 @@ fn create(directory: &Path) -> io::Result<BufWriter<File>> {
 impl Records {
     /// The next ones; none after the last.
     pub async fn next(&mut self) -> io::Result<Vec<Bytes>> {
-        let (mut records, mut bytes) = (Vec::new(), 0);
+        let mut records = Vec::new();
+        let mut bytes = 0;
         while records.len() < TOGETHER.0 && bytes < TOGETHER.1 {
-            let Some(record) = self.one().await? else { break };
+            let Some(record) = self.one().await? else {
+                break;
+            };
             bytes += record.len();
             records.push(record);
         }
@@ -96,7 +118,9 @@ impl Records {
     }
 
     async fn one(&mut self) -> io::Result<Option<Bytes>> {
-        let Some(file) = self.file.as_mut().filter(|_| self.filed > 0) else { return Ok(self.rest.next()) };
+        let Some(file) = self.file.as_mut().filter(|_| self.filed > 0) else {
+            return Ok(self.rest.next());
+        };
         let length = usize::try_from(file.read_u64().await?).map_err(io::Error::other)?;
         let mut record = vec![0; length];
         file.read_exact(&mut record).await?;
@@ -116,8 +140,13 @@ mod tests {
             gathered.push(some.to_vec()).await.unwrap();
         }
         let filed = gathered.file.is_some();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the file has no name");
-        let (mut whole, mut all) = (gathered.whole().await.unwrap(), Vec::new());
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            0,
+            "the file has no name"
+        );
+        let mut whole = gathered.whole().await.unwrap();
+        let mut all = Vec::new();
         loop {
             let some = whole.next().await.unwrap();
             if some.is_empty() {
@@ -131,11 +160,22 @@ mod tests {
     #[tokio::test]
     async fn records_come_back_in_their_order_from_memory_and_from_the_file() {
         let records = |count: usize, length: usize| -> Vec<Bytes> {
-            (0..count).map(|n| Bytes::from(format!("{n}{}", "x".repeat(length)))).collect()
+            (0..count)
+                .map(|n| Bytes::from(format!("{n}{}", "x".repeat(length))))
+                .collect()
         };
-        for (count, length, files) in [(0, 0, false), (1_000, 10, false), (100_000, 0, true), (500, 10_000, true)] {
+        for (count, length, files) in [
+            (0, 0, false),
+            (1_000, 10, false),
+            (100_000, 0, true),
+            (500, 10_000, true),
+        ] {
             let records = records(count, length);
-            assert_eq!(given_back(&records).await, (records, files), "{count} of {length}");
+            assert_eq!(
+                given_back(&records).await,
+                (records, files),
+                "{count} of {length}"
+            );
         }
     }
 }

@@ -18,15 +18,21 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Keeps it for another lease, and writes the state down when there is one. `Fenced` when another has it.
-    pub async fn keep(&self, log: &dyn MessageLog, state: Option<&State>) -> Result<Settled, Error> {
+    /// Keeps it for another lease, and writes the state down when there is one. `Fenced` when
+    /// another has it.
+    pub async fn keep(
+        &self,
+        log: &dyn MessageLog,
+        state: Option<&State>,
+    ) -> Result<Settled, Error> {
         let now = Timestamp::steady();
         // Whoever takes over finds it due.
-        log.keep_poll(&self.poll(now, now.after(self.lease), state, None)).await
+        log.keep_poll(&self.poll(now, now.after(self.lease), state, None))
+            .await
     }
 
-    /// Gives it back until it is due again, and says when that is. Where another has taken it over, it is that one's to
-    /// say. `ended` when a cycle has.
+    /// Gives it back until it is due again, and says when that is. Where another has taken it over,
+    /// it is that one's to say. `ended` when a cycle has.
     pub async fn give_back(
         &self,
         log: &dyn MessageLog,
@@ -34,7 +40,10 @@ impl Hold {
         state: Option<&State>,
         ended: Option<PollEnded>,
     ) -> Result<Timestamp, Error> {
-        match log.keep_poll(&self.poll(due_at, Timestamp::steady(), state, ended)).await? {
+        match log
+            .keep_poll(&self.poll(due_at, Timestamp::steady(), state, ended))
+            .await?
+        {
             Settled::Done => Ok(due_at),
             Settled::Fenced => {
                 tracing::warn!(flow.id = %self.flow_id, "another node has taken a poll over");
@@ -50,12 +59,20 @@ impl Hold {
             match self.keep(log, None).await {
                 Ok(Settled::Done) => {}
                 Ok(Settled::Fenced) => return,
-                Err(error) => tracing::warn!(flow.id = %self.flow_id, %error, "a poll cannot be kept"),
+                Err(error) => {
+                    tracing::warn!(flow.id = %self.flow_id, %error, "a poll cannot be kept")
+                }
             }
         }
     }
 
-    fn poll(&self, due_at: Timestamp, held_until: Timestamp, state: Option<&State>, ended: Option<PollEnded>) -> Poll {
+    fn poll(
+        &self,
+        due_at: Timestamp,
+        held_until: Timestamp,
+        state: Option<&State>,
+        ended: Option<PollEnded>,
+    ) -> Poll {
         Poll {
             flow_id: self.flow_id.clone(),
             owner: self.owner.clone(),

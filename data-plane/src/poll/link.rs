@@ -1,20 +1,31 @@
-//! `Link` headers (RFC 8288): where the next page is. Links to others than this page (`anchor`) are not for us.
+//! `Link` headers (RFC 8288): where the next page is. Links to others than this page (`anchor`) are
+//! not for us.
 
 use http::HeaderMap;
 use http::header::LINK;
 use url::Url;
 
-/// The first target with the relation `next`, seen from `base`; `None` when there is none. Errors when it is no URL that can
-/// be asked for.
+/// The first target with the relation `next`, seen from `base`; `None` when there is none. Errors
+/// when it is no URL that can be asked for.
 pub(crate) fn next(headers: &HeaderMap, base: &Url) -> Result<Option<Url>, String> {
-    let values = headers.get_all(LINK).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
-    let Some(target) = values.flat_map(links).find(|link| link.is_next(base)).map(|link| link.target) else {
+    let values = headers
+        .get_all(LINK)
+        .iter()
+        .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let Some(target) = values
+        .flat_map(links)
+        .find(|link| link.is_next(base))
+        .map(|link| link.target)
+    else {
         return Ok(None);
     };
-    let url =
-        base.join(&target).map_err(|error| format!("the Link header's next page {target:?} is no URL: {error}"))?;
+    let url = base
+        .join(&target)
+        .map_err(|error| format!("the Link header's next page {target:?} is no URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("the Link header's next page {target:?} is neither http nor https"));
+        return Err(format!(
+            "the Link header's next page {target:?} is neither http nor https"
+        ));
     }
     Ok(Some(url))
 }
@@ -28,12 +39,19 @@ struct Link {
 impl Link {
     fn is_next(&self, base: &Url) -> bool {
         let rel = self.parameter("rel").unwrap_or_default();
-        let here = self.parameter("anchor").is_none_or(|anchor| base.join(anchor).is_ok_and(|anchor| anchor == *base));
-        here && rel.split_ascii_whitespace().any(|relation| relation.eq_ignore_ascii_case("next"))
+        let here = self
+            .parameter("anchor")
+            .is_none_or(|anchor| base.join(anchor).is_ok_and(|anchor| anchor == *base));
+        here && rel
+            .split_ascii_whitespace()
+            .any(|relation| relation.eq_ignore_ascii_case("next"))
     }
 
     fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.parameters
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -43,9 +61,15 @@ fn links(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
-        let Some((target, after)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) else { return links };
+        let Some((target, after)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        else {
+            return links;
+        };
         let (parameters, after) = parameters(after);
-        links.push(Link { target: target.trim().to_owned(), parameters });
+        links.push(Link {
+            target: target.trim().to_owned(),
+            parameters,
+        });
         rest = after;
     }
 }
@@ -55,9 +79,13 @@ fn parameters(mut rest: &str) -> (Vec<(String, String)>, &str) {
     let mut found = Vec::new();
     loop {
         rest = rest.trim_start_matches([' ', '\t']);
-        let Some(after) = rest.strip_prefix(';') else { return (found, rest) };
+        let Some(after) = rest.strip_prefix(';') else {
+            return (found, rest);
+        };
         let after = after.trim_start_matches([' ', '\t']);
-        let end = after.find(['=', ';', ',', ' ', '\t']).unwrap_or(after.len());
+        let end = after
+            .find(['=', ';', ',', ' ', '\t'])
+            .unwrap_or(after.len());
         let (name, after) = after.split_at(end);
         let spaced = after.trim_start_matches([' ', '\t']);
         let (value, after) = match spaced.strip_prefix('=') {
@@ -71,7 +99,8 @@ fn parameters(mut rest: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// A token, or a text in quotes, which may hold commas and semicolons, and quotes after a backslash.
+/// A token, or a text in quotes, which may hold commas and semicolons, and quotes after a
+/// backslash.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([';', ',', ' ', '\t']).unwrap_or(text.len());
@@ -108,22 +137,59 @@ mod tests {
         let next = |text: &str| Some(text.to_owned());
         for (values, expected) in [
             (&[][..], None),
-            (&["<https://shop.example/v1/orders?page=2>; rel=\"next\""], next("https://shop.example/v1/orders?page=2")),
-            (&["<https://a.example/>; rel=next"], next("https://a.example/")),
-            (&["<?page=2>; rel=\"next\", <?page=9>; rel=\"last\""], next("https://shop.example/v1/orders?page=2")),
-            (&["<?page=9>; rel=last , <?page=2> ; rel = \"prev NEXT\""], next("https://shop.example/v1/orders?page=2")),
+            (
+                &["<https://shop.example/v1/orders?page=2>; rel=\"next\""],
+                next("https://shop.example/v1/orders?page=2"),
+            ),
+            (
+                &["<https://a.example/>; rel=next"],
+                next("https://a.example/"),
+            ),
+            (
+                &["<?page=2>; rel=\"next\", <?page=9>; rel=\"last\""],
+                next("https://shop.example/v1/orders?page=2"),
+            ),
+            (
+                &["<?page=9>; rel=last , <?page=2> ; rel = \"prev NEXT\""],
+                next("https://shop.example/v1/orders?page=2"),
+            ),
             (
                 &["</x?a=1,2;b=3>; title=\"a, b; rel=\\\"next\\\"\"; rel=\"last\",</y>;REL=Next"],
                 next("https://shop.example/y"),
             ),
-            (&["<?page=9>; rel=last", "<../v2/orders>; rel=next"], next("https://shop.example/v2/orders")),
+            (
+                &["<?page=9>; rel=last", "<../v2/orders>; rel=next"],
+                next("https://shop.example/v2/orders"),
+            ),
             // The first `rel` counts, and a link may lead somewhere else than from this page.
             (&["</a>; rel=last; rel=next"], None),
-            (&["</a>; anchor=\"/other\"; rel=next, </b>; rel=next"], next("https://shop.example/b")),
-            (&["</a>; anchor=\"\"; rel=next"], next("https://shop.example/a")),
-            (&["</a>; crossorigin; rel=next"], next("https://shop.example/a")),
-            (&["</a>; rel=\"nextpage\"", "</a> rel=next", "rel=next", "<", "<>", ";;,<a"], None),
-            (&["<//b.example/c>; rel=\"next\"; title*=UTF-8''n%c3%a4chste"], next("https://b.example/c")),
+            (
+                &["</a>; anchor=\"/other\"; rel=next, </b>; rel=next"],
+                next("https://shop.example/b"),
+            ),
+            (
+                &["</a>; anchor=\"\"; rel=next"],
+                next("https://shop.example/a"),
+            ),
+            (
+                &["</a>; crossorigin; rel=next"],
+                next("https://shop.example/a"),
+            ),
+            (
+                &[
+                    "</a>; rel=\"nextpage\"",
+                    "</a> rel=next",
+                    "rel=next",
+                    "<",
+                    "<>",
+                    ";;,<a",
+                ],
+                None,
+            ),
+            (
+                &["<//b.example/c>; rel=\"next\"; title*=UTF-8''n%c3%a4chste"],
+                next("https://b.example/c"),
+            ),
         ] {
             assert_eq!(of(values), expected, "{values:?}");
         }
@@ -132,9 +198,18 @@ mod tests {
     #[test]
     fn refuses_what_cannot_be_asked_for() {
         let base = Url::parse("https://shop.example/").unwrap();
-        for target in ["ftp://shop.example/", "javascript:alert(1)", "http://[", "file:///etc/passwd"] {
-            let headers = HeaderMap::from_iter([(LINK, format!("<{target}>; rel=next").parse().unwrap())]);
-            assert!(next(&headers, &base).unwrap_err().contains("next page"), "{target}");
+        for target in [
+            "ftp://shop.example/",
+            "javascript:alert(1)",
+            "http://[",
+            "file:///etc/passwd",
+        ] {
+            let headers =
+                HeaderMap::from_iter([(LINK, format!("<{target}>; rel=next").parse().unwrap())]);
+            assert!(
+                next(&headers, &base).unwrap_err().contains("next page"),
+                "{target}"
+            );
         }
     }
 

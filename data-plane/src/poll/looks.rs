@@ -27,12 +27,18 @@ pub(super) struct Looked {
 }
 
 impl Looks {
-    /// These flows poll from now on, and no others. Those that are new, or of a newer version, are due.
+    /// These flows poll from now on, and no others. Those that are new, or of a newer version, are
+    /// due.
     pub fn replace(&mut self, deployed: impl Iterator<Item = Arc<Deployed>>, now: Timestamp) {
         let former = std::mem::take(&mut self.flows);
-        let due: HashMap<_, _> = std::mem::take(&mut self.waiting).into_iter().map(|(at, id)| (id, at)).collect();
+        let due: HashMap<_, _> = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .map(|(at, id)| (id, at))
+            .collect();
         for flow in deployed {
-            let known = former.get(&flow.id).is_some_and(|former| former.version >= flow.version);
+            let known = former
+                .get(&flow.id)
+                .is_some_and(|former| former.version >= flow.version);
             let at = due.get(&flow.id).filter(|_| known).copied().unwrap_or(now);
             if !self.under_way.contains(&flow.id) {
                 self.waiting.insert((at, flow.id.clone()));
@@ -55,10 +61,18 @@ impl Looks {
 
     /// A look has ended. A version that came meanwhile is due.
     pub fn ended(&mut self, looked: Looked, now: Timestamp) {
-        let Looked { flow_id, version, again_at } = looked;
+        let Looked {
+            flow_id,
+            version,
+            again_at,
+        } = looked;
         self.under_way.remove(&flow_id);
         if let Some(flow) = self.flows.get(&flow_id) {
-            let at = if flow.version > version { now } else { again_at };
+            let at = if flow.version > version {
+                now
+            } else {
+                again_at
+            };
             self.waiting.insert((at, flow_id));
         }
     }
@@ -77,7 +91,11 @@ mod tests {
     use super::*;
 
     fn flow(id: &str, version: u32) -> Arc<Deployed> {
-        let plan = FlowPlan { flow_id: id.to_owned(), version, ..FlowPlan::default() };
+        let plan = FlowPlan {
+            flow_id: id.to_owned(),
+            version,
+            ..FlowPlan::default()
+        };
         let body = plan.encode_to_vec().into();
         Arc::new(Deployed::new(plan, body).unwrap())
     }
@@ -88,32 +106,54 @@ mod tests {
 
     /// The flows that are due, each with its version.
     fn due(looks: &mut Looks, now: Timestamp) -> Vec<(String, u32)> {
-        std::iter::from_fn(|| looks.next_due(now)).map(|flow| (flow.id.to_string(), flow.version)).collect()
+        std::iter::from_fn(|| looks.next_due(now))
+            .map(|flow| (flow.id.to_string(), flow.version))
+            .collect()
     }
 
     fn ended(looks: &mut Looks, id: &str, version: u32, again_at: Timestamp, now: Timestamp) {
-        looks.ended(Looked { flow_id: FlowId::from(id), version, again_at }, now);
+        looks.ended(
+            Looked {
+                flow_id: FlowId::from(id),
+                version,
+                again_at,
+            },
+            now,
+        );
     }
 
     fn known(flows: &[(&str, u32)]) -> Vec<(String, u32)> {
-        flows.iter().map(|(id, version)| ((*id).to_owned(), *version)).collect()
+        flows
+            .iter()
+            .map(|(id, version)| ((*id).to_owned(), *version))
+            .collect()
     }
 
     #[test]
     fn a_flow_is_looked_at_when_it_is_new_and_then_when_it_is_due() {
         let mut looks = Looks::default();
-        assert_eq!((looks.first(), due(&mut looks, at(0))), (None, known(&[])));
+        assert_eq!(looks.first(), None);
+        assert_eq!(due(&mut looks, at(0)), known(&[]));
         looks.replace([flow("flw_a", 1), flow("flw_b", 1)].into_iter(), at(1));
         assert_eq!(due(&mut looks, at(1)), known(&[("flw_a", 1), ("flw_b", 1)]));
-        assert_eq!((looks.first(), due(&mut looks, at(9))), (None, known(&[])), "both are being looked at");
+        assert_eq!(looks.first(), None, "both are being looked at");
+        assert_eq!(
+            due(&mut looks, at(9)),
+            known(&[]),
+            "both are being looked at"
+        );
         ended(&mut looks, "flw_a", 1, at(30), at(2));
         ended(&mut looks, "flw_b", 1, at(20), at(2));
-        assert_eq!((looks.first(), due(&mut looks, at(19))), (Some(at(20)), known(&[])));
+        assert_eq!(looks.first(), Some(at(20)));
+        assert_eq!(due(&mut looks, at(19)), known(&[]));
         assert_eq!(due(&mut looks, at(20)), known(&[("flw_b", 1)]));
         assert_eq!(looks.first(), Some(at(30)));
 
         // Another change leaves it as it is.
-        looks.replace([flow("flw_a", 1), flow("flw_b", 1), flow("flw_c", 4)].into_iter(), at(21));
+        looks.replace(
+            [flow("flw_a", 1), flow("flw_b", 1), flow("flw_c", 4)].into_iter(),
+            at(21),
+        );
         assert_eq!(due(&mut looks, at(29)), known(&[("flw_c", 4)]));
         assert_eq!(due(&mut looks, at(30)), known(&[("flw_a", 1)]));
     }
@@ -138,7 +178,8 @@ mod tests {
         looks.replace([flow("flw_a", 1), flow("flw_b", 1)].into_iter(), at(0));
         assert_eq!(looks.next_due(at(0)).unwrap().id.as_str(), "flw_a");
         looks.replace([].into_iter(), at(1));
-        assert_eq!((looks.first(), due(&mut looks, at(9))), (None, known(&[])));
+        assert_eq!(looks.first(), None);
+        assert_eq!(due(&mut looks, at(9)), known(&[]));
         looks.replace([flow("flw_a", 1), flow("flw_b", 1)].into_iter(), at(10));
         assert_eq!(due(&mut looks, at(10)), known(&[("flw_b", 1)]));
         ended(&mut looks, "flw_a", 1, at(12), at(11));
@@ -146,6 +187,7 @@ mod tests {
         looks.replace([].into_iter(), at(13));
         ended(&mut looks, "flw_a", 1, at(14), at(14));
         ended(&mut looks, "flw_b", 1, at(14), at(14));
-        assert_eq!((looks.first(), due(&mut looks, at(99))), (None, known(&[])));
+        assert_eq!(looks.first(), None);
+        assert_eq!(due(&mut looks, at(99)), known(&[]));
     }
 }

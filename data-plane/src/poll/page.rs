@@ -11,7 +11,11 @@ use super::state::Position;
 /// The records of an answer that is there whole: what the finder of records is compared with.
 #[cfg(test)]
 pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, String> {
-    let place = if path.is_empty() { "the answer".to_owned() } else { format!("records_path {path:?}") };
+    let place = if path.is_empty() {
+        "the answer".to_owned()
+    } else {
+        format!("records_path {path:?}")
+    };
     match at(body, path).map(str::trim) {
         Some(list) if list.starts_with('[') => Ok(json::items(list).collect()),
         Some("null") => Ok(Vec::new()),
@@ -22,7 +26,9 @@ pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, Str
 
 /// Where the value is in an answer by which the next page is found; empty when it takes none.
 pub(super) fn value_path(pagination: Option<&Pagination>) -> &str {
-    let Some(pagination) = pagination else { return "" };
+    let Some(pagination) = pagination else {
+        return "";
+    };
     match pagination.strategy.as_str() {
         "cursor" => &pagination.cursor_path,
         "next_token" => &pagination.token_path,
@@ -31,7 +37,8 @@ pub(super) fn value_path(pagination: Option<&Pagination>) -> &str {
     }
 }
 
-/// Where the next page is after this one, of which `found` stands at [`value_path`]; `None` when it was the last.
+/// Where the next page is after this one, of which `found` stands at [`value_path`]; `None` when it
+/// was the last.
 pub(super) fn next(
     pagination: Option<&Pagination>,
     here: &Position,
@@ -40,16 +47,21 @@ pub(super) fn next(
     headers: &HeaderMap,
     url: &Url,
 ) -> Result<Option<Position>, String> {
-    let Some(pagination) = pagination else { return Ok(None) };
+    let Some(pagination) = pagination else {
+        return Ok(None);
+    };
     match pagination.strategy.as_str() {
         "cursor" | "next_token" => Ok(found.map(Position::Value)),
         "offset" => offset(pagination, here, found, records),
         "link_header" => Ok(link::next(headers, url)?.map(|url| Position::Url(url.into()))),
-        unknown => Err(format!("this build does not know the pagination {unknown:?}")),
+        unknown => Err(format!(
+            "this build does not know the pagination {unknown:?}"
+        )),
     }
 }
 
-/// With a total, on until it is reached; without one, on until a page is not full. An empty page is the last.
+/// With a total, on until it is reached; without one, on until a page is not full. An empty page is
+/// the last.
 fn offset(
     pagination: &Pagination,
     here: &Position,
@@ -61,10 +73,16 @@ fn offset(
     let more = if pagination.total_path.is_empty() {
         records as u64 >= size
     } else {
-        let total: u64 = found.as_deref().and_then(|total| total.parse().ok()).ok_or_else(|| {
-            let found = found.as_deref().unwrap_or("nothing");
-            format!("total_path {:?} has {found}, and no whole number", pagination.total_path)
-        })?;
+        let total: u64 = found
+            .as_deref()
+            .and_then(|total| total.parse().ok())
+            .ok_or_else(|| {
+                let found = found.as_deref().unwrap_or("nothing");
+                format!(
+                    "total_path {:?} has {found}, and no whole number",
+                    pagination.total_path
+                )
+            })?;
         next < total
     };
     Ok((more && records > 0).then_some(Position::Offset(next)))
@@ -77,9 +95,9 @@ fn offset_of(here: &Position) -> u64 {
     }
 }
 
-/// Returns what to say of a page with fewer records than the offset grows by although the endpoint counts more behind them:
-/// it has a smaller page than the flow says, and what lies between the page's last record and the next offset is never
-/// asked for.
+/// Returns what to say of a page with fewer records than the offset grows by although the endpoint
+/// counts more behind them: it has a smaller page than the flow says, and what lies between the
+/// page's last record and the next offset is never asked for.
 pub(super) fn left_out(
     pagination: Option<&Pagination>,
     here: &Position,
@@ -93,8 +111,8 @@ pub(super) fn left_out(
     let is_short = records > 0 && records < size && offset_of(here).saturating_add(records) < total;
     is_short.then(|| {
         format!(
-            "a page has {records} records where page_size is {size} and the endpoint counts {total}: those behind them \
-             are left out unless page_size is what the endpoint gives"
+            "a page has {records} records where page_size is {size} and the endpoint counts \
+             {total}: those behind them are left out unless page_size is what the endpoint gives"
         )
     })
 }
@@ -116,37 +134,59 @@ pub(super) fn at<'a>(body: &'a str, path: &str) -> Option<&'a str> {
     if path.is_empty() {
         return Some(body);
     }
-    path.split('.').try_fold(
-        body,
-        |value, name| {
-            if value.trim_start().starts_with('{') { json::member(value, name) } else { None }
-        },
-    )
+    path.split('.').try_fold(body, |value, name| {
+        if value.trim_start().starts_with('{') {
+            json::member(value, name)
+        } else {
+            None
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BODY: &str =
-        r#"{"data": {"items": [{"id": 1}, [2], "x"], "next": "a\"b", "total": 7, "none": null}, "end": ""}"#;
+    const BODY: &str = r#"{"data": {"items": [{"id": 1}, [2], "x"], "next": "a\"b", "total": 7, "none": null}, "end": ""}"#;
 
     #[test]
     fn records_are_found_as_they_stand() {
-        assert_eq!(records(BODY, "data.items").unwrap(), [r#"{"id": 1}"#, "[2]", "\"x\""]);
-        assert_eq!(records("[ 1.10 , 9007199254740993 ]", "").unwrap(), ["1.10", "9007199254740993"]);
+        assert_eq!(
+            records(BODY, "data.items").unwrap(),
+            [r#"{"id": 1}"#, "[2]", "\"x\""]
+        );
+        assert_eq!(
+            records("[ 1.10 , 9007199254740993 ]", "").unwrap(),
+            ["1.10", "9007199254740993"]
+        );
         assert_eq!(records(BODY, "data.none").unwrap(), Vec::<&str>::new());
         assert_eq!(records("[]", "").unwrap(), Vec::<&str>::new());
-        assert_eq!(records(BODY, "data.total").unwrap_err(), "records_path \"data.total\" is no list of records");
-        assert_eq!(records(BODY, "data.itemz").unwrap_err(), "records_path \"data.itemz\" is not in the answer");
-        assert_eq!(records("{}", "").unwrap_err(), "the answer is no list of records");
+        assert_eq!(
+            records(BODY, "data.total").unwrap_err(),
+            "records_path \"data.total\" is no list of records"
+        );
+        assert_eq!(
+            records(BODY, "data.itemz").unwrap_err(),
+            "records_path \"data.itemz\" is not in the answer"
+        );
+        assert_eq!(
+            records("{}", "").unwrap_err(),
+            "the answer is no list of records"
+        );
     }
 
     #[test]
     fn a_cursor_is_a_text_or_a_number_that_says_something() {
         assert_eq!(value(BODY, "data.next").as_deref(), Some("a\"b"));
         assert_eq!(value(BODY, "data.total").as_deref(), Some("7"));
-        for path in ["data.none", "end", "data", "data.items", "nothing", "data.next.more"] {
+        for path in [
+            "data.none",
+            "end",
+            "data",
+            "data.items",
+            "nothing",
+            "data.next.more",
+        ] {
             assert_eq!(value(BODY, path), None, "{path}");
         }
     }
@@ -160,7 +200,15 @@ mod tests {
         };
         let url = Url::parse("http://a.example/").unwrap();
         let found = value(body, value_path(Some(&pagination)));
-        next(Some(&pagination), &here, found, records, &HeaderMap::new(), &url).unwrap()
+        next(
+            Some(&pagination),
+            &here,
+            found,
+            records,
+            &HeaderMap::new(),
+            &url,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -175,25 +223,51 @@ mod tests {
             left_out(Some(&pagination("offset")), here, total, records)
         };
         let message = told(&Position::First, Some("250"), 30).unwrap();
-        assert!(message.starts_with("a page has 30 records where page_size is 100"), "{message}");
+        assert!(
+            message.starts_with("a page has 30 records where page_size is 100"),
+            "{message}"
+        );
         let message = told(&Position::First, Some("7"), 3).unwrap();
-        assert!(message.contains("has 3 records") && message.contains("counts 7:"), "{message}");
+        assert!(
+            message.contains("has 3 records") && message.contains("counts 7:"),
+            "{message}"
+        );
         assert!(told(&Position::Offset(200), Some("250"), 30).is_some());
         assert_eq!(told(&Position::Offset(200), Some("250"), 50), None);
         assert_eq!(told(&Position::First, Some("250"), 100), None);
         assert_eq!(told(&Position::First, Some("250"), 0), None);
         assert_eq!(told(&Position::First, None, 30), None);
-        assert_eq!(left_out(Some(&pagination("cursor")), &Position::First, Some("250"), 30), None);
+        assert_eq!(
+            left_out(
+                Some(&pagination("cursor")),
+                &Position::First,
+                Some("250"),
+                30
+            ),
+            None
+        );
         assert_eq!(left_out(None, &Position::First, Some("250"), 30), None);
     }
 
     #[test]
     fn offsets_go_on_to_the_total_or_to_a_page_that_is_not_full() {
-        assert_eq!(offsets("", "[]", Position::First, 100), Some(Position::Offset(100)));
+        assert_eq!(
+            offsets("", "[]", Position::First, 100),
+            Some(Position::Offset(100))
+        );
         assert_eq!(offsets("", "[]", Position::Offset(100), 99), None);
-        assert_eq!(offsets("total", r#"{"total": 201}"#, Position::Offset(100), 50), Some(Position::Offset(200)));
-        assert_eq!(offsets("total", r#"{"total": "200"}"#, Position::Offset(100), 100), None);
-        assert_eq!(offsets("total", r#"{"total": 1000}"#, Position::Offset(100), 0), None);
+        assert_eq!(
+            offsets("total", r#"{"total": 201}"#, Position::Offset(100), 50),
+            Some(Position::Offset(200))
+        );
+        assert_eq!(
+            offsets("total", r#"{"total": "200"}"#, Position::Offset(100), 100),
+            None
+        );
+        assert_eq!(
+            offsets("total", r#"{"total": 1000}"#, Position::Offset(100), 0),
+            None
+        );
     }
 
     proptest::proptest! {

@@ -1,4 +1,5 @@
-//! A place among the cycles that have an answer in memory. A cycle that waits for its connector leaves it to another.
+//! A place among the cycles that have an answer in memory. A cycle that waits for its connector
+//! leaves it to another.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -12,7 +13,10 @@ impl<'p> Place<'p> {
     /// Waits for one.
     pub async fn take(places: &'p Semaphore) -> Self {
         // The semaphore is never closed.
-        Self { places, permit: places.acquire().await.ok() }
+        Self {
+            places,
+            permit: places.acquire().await.ok(),
+        }
     }
 
     /// Leaves it for as long as `waiting` takes, and waits for one again.

@@ -1,5 +1,5 @@
-//! From the records of a page to messages. A record that was taken in before and is unchanged is passed over; one that is
-//! taken in again after a crash is known by its key.
+//! From the records of a page to messages. A record that was taken in before and is unchanged is
+//! passed over; one that is taken in again after a crash is known by its key.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -41,30 +41,46 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Makes a message of each new record of these, of which the first is the page's `first`. Returns when all are durable;
-    /// says how many there are.
-    pub async fn take_in(&self, log: &dyn MessageLog, first: usize, records: Vec<Bytes>) -> Result<usize, Error> {
+    /// Makes a message of each new record of these, of which the first is the page's `first`.
+    /// Returns when all are durable; says how many there are.
+    pub async fn take_in(
+        &self,
+        log: &dyn MessageLog,
+        first: usize,
+        records: Vec<Bytes>,
+    ) -> Result<usize, Error> {
         let flow = &self.runnable.flow.id;
         let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
         let mut seen: HashMap<String, SeenRecord> = HashMap::new();
         if !known.is_empty() {
             let oldest = self.now.before(REMEMBERED);
-            let found = log.seen_records(flow, &known).await?.into_iter().filter(|record| record.seen_at > oldest);
+            let found = log
+                .seen_records(flow, &known)
+                .await?
+                .into_iter()
+                .filter(|record| record.seen_at > oldest);
             seen.extend(found.map(|record| (record.id.clone(), record)));
         }
-        let (mut fresh, mut notes) = (Vec::new(), Vec::new());
+        let mut fresh = Vec::new();
+        let mut notes = Vec::new();
         for (index, (record, id)) in records.into_iter().zip(ids).enumerate() {
             let hash = hex::encode(Sha256::digest(&record));
             let Some(id) = id else {
-                fresh.push((record, key::place(self.began_at, self.number, first + index, &hash)));
+                fresh.push((
+                    record,
+                    key::place(self.began_at, self.number, first + index, &hash),
+                ));
                 continue;
             };
             let before = seen.get(&id);
             let count = match before {
                 Some(before) if before.hash == hash => {
                     if self.now.since(before.seen_at) >= FRESH {
-                        notes.push(SeenRecord { seen_at: self.now, ..before.clone() });
+                        notes.push(SeenRecord {
+                            seen_at: self.now,
+                            ..before.clone()
+                        });
                     }
                     continue;
                 }
@@ -72,12 +88,18 @@ impl Page<'_> {
                 None => 1,
             };
             fresh.push((record, key::record(&id, count, &hash)));
-            let note = SeenRecord { id: id.clone(), hash, count, seen_at: self.now };
+            let note = SeenRecord {
+                id: id.clone(),
+                hash,
+                count,
+                seen_at: self.now,
+            };
             notes.push(note.clone());
             seen.insert(id, note);
         }
         let taken = fresh.len();
-        let appends = futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
+        let appends =
+            futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
         let appends = appends.buffered(AT_ONCE);
         appends.try_for_each(|_| std::future::ready(Ok(()))).await?;
         if !notes.is_empty() {
@@ -88,7 +110,10 @@ impl Page<'_> {
 
     /// Returns the number of records that have an id.
     pub fn identified(&self, records: &[Bytes]) -> usize {
-        records.iter().filter(|record| self.id(record).is_some()).count()
+        records
+            .iter()
+            .filter(|record| self.id(record).is_some())
+            .count()
     }
 
     fn id(&self, record: &[u8]) -> Option<String> {
@@ -97,18 +122,30 @@ impl Page<'_> {
         }
         let id = page::value(std::str::from_utf8(record).ok()?, self.record_id)?;
         let long = id.len() > LONGEST_ID;
-        Some(if long { format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes()))) } else { id })
+        Some(if long {
+            format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes())))
+        } else {
+            id
+        })
     }
 
     fn message(&self, record: Bytes, known_by: kanat_message_log::Dedupe) -> NewMessage {
-        let (flow, at) = (&self.runnable.flow, self.now);
+        let flow = &self.runnable.flow;
+        let at = self.now;
         let plan = flow.plan();
         let request = format!(
             r#"{{"headers":{{}},"query":{{}},"method":"{}","path_params":{{}},"received_at":"{at}"}}"#,
             self.method
         );
-        let input = Input { payload: &record, trigger: request.as_bytes(), steps: b"", now: at };
-        let keys = flow.program.keys(&input, self.runnable.environment.as_ref());
+        let input = Input {
+            payload: &record,
+            trigger: request.as_bytes(),
+            steps: b"",
+            now: at,
+        };
+        let keys = flow
+            .program
+            .keys(&input, self.runnable.environment.as_ref());
         NewMessage {
             id: MessageId::generate(),
             account_id: flow.account_id.clone(),
@@ -122,12 +159,21 @@ impl Page<'_> {
             request: Bytes::from(request),
             received_at: at,
             ordering_key: keys.ordering.map(key::ordering),
-            dedupe: std::iter::once(known_by).chain(keys.idempotency.map(key::idempotency)).collect(),
+            dedupe: std::iter::once(known_by)
+                .chain(keys.idempotency.map(key::idempotency))
+                .collect(),
             replay_of: None,
             batch_id: None,
-            max_attempts: plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1)),
+            max_attempts: plan
+                .retry
+                .as_ref()
+                .map_or(1, |retry| retry.count.saturating_add(1)),
             traceparent: None,
-            place: if flow.paused { Place::Held } else { Place::Queued },
+            place: if flow.paused {
+                Place::Held
+            } else {
+                Place::Queued
+            },
         }
     }
 }

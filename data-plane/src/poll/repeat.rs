@@ -1,5 +1,6 @@
-//! An endpoint that takes no notice of the offset gives the same page for each one. Without a count nothing else would end
-//! that, for the page is full every time; with one, the records of the other pages would be missing in silence.
+//! An endpoint that takes no notice of the offset gives the same page for each one. Without a count
+//! nothing else would end that, for the page is full every time; with one, the records of the other
+//! pages would be missing in silence.
 
 use bytes::Bytes;
 use kanat_proto::plan::v1::Pagination;
@@ -16,8 +17,14 @@ pub(super) struct Repeats<'a> {
 impl<'a> Repeats<'a> {
     pub fn of(pagination: Option<&'a Pagination>) -> Self {
         let counts = |pagination: &&Pagination| pagination.strategy == "offset";
-        let parameter = pagination.filter(counts).map(|pagination| pagination.offset_param.as_str());
-        Self { parameter, here: Sha256::new(), before: None }
+        let parameter = pagination
+            .filter(counts)
+            .map(|pagination| pagination.offset_param.as_str());
+        Self {
+            parameter,
+            here: Sha256::new(),
+            before: None,
+        }
     }
 
     /// Records of the page that comes.
@@ -33,12 +40,15 @@ impl<'a> Repeats<'a> {
 
     /// The page has come whole. Errors when it has records, and the same as the one before.
     pub fn end_page(&mut self) -> Result<(), String> {
-        let Some(parameter) = self.parameter else { return Ok(()) };
+        let Some(parameter) = self.parameter else {
+            return Ok(());
+        };
         let here: [u8; 32] = std::mem::take(&mut self.here).finalize().into();
         let is_empty = here == <[u8; 32]>::from(Sha256::digest(b""));
         if self.before.replace(here) == Some(here) && !is_empty {
             return Err(format!(
-                "a page has the same records as the one before: the endpoint takes no notice of the parameter {parameter:?}"
+                "a page has the same records as the one before: the endpoint takes no notice of \
+                 the parameter {parameter:?}"
             ));
         }
         Ok(())
@@ -71,15 +81,27 @@ mod tests {
 
     #[test]
     fn a_page_with_the_records_of_the_one_before_is_refused() {
-        assert_eq!(refused(offset(""), &[&["1", "2"], &["3", "4"], &["3", "4"]]), Some(2));
+        assert_eq!(
+            refused(offset(""), &[&["1", "2"], &["3", "4"], &["3", "4"]]),
+            Some(2)
+        );
         assert_eq!(refused(offset("total"), &[&["1"], &["1"]]), Some(1));
-        assert_eq!(refused(offset(""), &[&["1", "2"], &["12"], &["2", "1"], &[], &[]]), None);
+        assert_eq!(
+            refused(offset(""), &[&["1", "2"], &["12"], &["2", "1"], &[], &[]]),
+            None
+        );
     }
 
     #[test]
     fn pages_that_end_by_themselves_are_not_looked_at() {
         assert_eq!(
-            refused(Pagination { strategy: "cursor".to_owned(), ..Pagination::default() }, &[&["1"], &["1"]]),
+            refused(
+                Pagination {
+                    strategy: "cursor".to_owned(),
+                    ..Pagination::default()
+                },
+                &[&["1"], &["1"]]
+            ),
             None
         );
     }

@@ -1,5 +1,5 @@
-//! What a poll asks for: its URL, parameters and headers, rendered once a cycle. Credentials go to the origin of its URL,
-//! and to no other that a link may lead to.
+//! What a poll asks for: its URL, parameters and headers, rendered once a cycle. Credentials go to
+//! the origin of its URL, and to no other that a link may lead to.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
@@ -38,16 +38,24 @@ impl Requests {
     ) -> Result<Self, String> {
         let document = state.document();
         let config = instance.map_or(&b""[..], Instance::config_json);
-        let scope = Scope { instance: config, state: &document, ..Scope::new(b"", now) };
-        let is_secret = |names: &[String]| instance.is_none_or(|instance| instance.entry().is_secret(names));
+        let scope = Scope {
+            instance: config,
+            state: &document,
+            ..Scope::new(b"", now)
+        };
+        let is_secret =
+            |names: &[String]| instance.is_none_or(|instance| instance.entry().is_secret(names));
         let mut url = url(&poll.url, &scope)?;
         let mut secrets = template(&poll.url)?.secret_texts(&scope, &is_secret);
         for param in &poll.params {
             let value = template(&param.text)?;
             secrets.extend(value.secret_texts(&scope, &is_secret));
-            let value = value.evaluate(&scope).map_err(|error| within("params", &param.name, &error))?;
+            let value = value
+                .evaluate(&scope)
+                .map_err(|error| within("params", &param.name, &error))?;
             if !value.is_missing() {
-                url.query_pairs_mut().append_pair(&param.name, &value.rendered());
+                url.query_pairs_mut()
+                    .append_pair(&param.name, &value.rendered());
             }
         }
         let mut headers = HeaderMap::new();
@@ -56,25 +64,49 @@ impl Requests {
         for named in &poll.headers {
             let value = template(&named.text)?;
             secrets.extend(value.secret_texts(&scope, &is_secret));
-            let value = value.evaluate(&scope).map_err(|error| within("headers", &named.name, &error))?;
+            let value = value
+                .evaluate(&scope)
+                .map_err(|error| within("headers", &named.name, &error))?;
             if value.is_missing() {
                 continue;
             }
-            let wrong = || format!("source.poll.headers.{}: no header may have this name or value", named.name);
+            let wrong = || {
+                format!(
+                    "source.poll.headers.{}: no header may have this name or value",
+                    named.name
+                )
+            };
             let name = HeaderName::from_bytes(named.name.as_bytes()).map_err(|_| wrong())?;
-            headers.insert(name, HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?);
+            headers.insert(
+                name,
+                HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?,
+            );
         }
         secrets.retain(|secret| !secret.is_empty());
         let instance = instance.filter(|instance| is_for(instance, &url));
         if instance.is_none() && !secrets.is_empty() {
-            return Err("source.poll.url leads elsewhere than to the connector, whose secrets go with it".to_owned());
+            return Err(
+                "source.poll.url leads elsewhere than to the connector, whose secrets go with it"
+                    .to_owned(),
+            );
         }
-        let credentials =
-            instance.map_or_else(|| Ok(Vec::new()), |instance| credentials(instance, &url, &mut headers))?;
+        let credentials = instance.map_or_else(
+            || Ok(Vec::new()),
+            |instance| credentials(instance, &url, &mut headers),
+        )?;
         let authorized = instance.is_some();
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
-        Ok(Self { method, url, headers, authorized, credentials, secrets, parameter, first })
+        Ok(Self {
+            method,
+            url,
+            headers,
+            authorized,
+            credentials,
+            secrets,
+            parameter,
+            first,
+        })
     }
 
     /// Where the first page is.
@@ -88,16 +120,27 @@ impl Requests {
             Position::First => self.url.clone(),
             Position::Value(value) => self.with(value),
             Position::Offset(offset) => self.with(&offset.to_string()),
-            Position::Url(url) => Url::parse(url).map_err(|error| format!("the next page is no URL: {error}"))?,
+            Position::Url(url) => {
+                Url::parse(url).map_err(|error| format!("the next page is no URL: {error}"))?
+            }
         };
         if url.origin() != self.url.origin() {
             let public = [header::USER_AGENT, header::ACCEPT];
-            let headers = public.into_iter().filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())));
+            let headers = public
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())));
             return Ok((url, headers.collect()));
         }
         // A link may carry them already.
-        let names: Vec<String> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
-        for (name, value) in self.credentials.iter().filter(|(name, _)| !names.contains(name)) {
+        let names: Vec<String> = url
+            .query_pairs()
+            .map(|(name, _)| name.into_owned())
+            .collect();
+        for (name, value) in self
+            .credentials
+            .iter()
+            .filter(|(name, _)| !names.contains(name))
+        {
             url.query_pairs_mut().append_pair(name, value);
         }
         Ok((url, self.headers.clone()))
@@ -106,16 +149,26 @@ impl Requests {
     /// The URL with another value of the parameter that carries the position.
     fn with(&self, value: &str) -> Url {
         let mut url = self.url.clone();
-        let others = self.url.query_pairs().filter(|(name, _)| *name != self.parameter);
-        let others: Vec<_> = others.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-        url.query_pairs_mut().clear().extend_pairs(others).append_pair(&self.parameter, value);
+        let others = self
+            .url
+            .query_pairs()
+            .filter(|(name, _)| *name != self.parameter);
+        let others: Vec<_> = others
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        url.query_pairs_mut()
+            .clear()
+            .extend_pairs(others)
+            .append_pair(&self.parameter, value);
         url
     }
 }
 
 /// The parameter that carries a position, and the first one.
 fn positions(pagination: Option<&Pagination>) -> (String, Position) {
-    let Some(pagination) = pagination else { return (String::new(), Position::First) };
+    let Some(pagination) = pagination else {
+        return (String::new(), Position::First);
+    };
     match pagination.strategy.as_str() {
         "offset" => (pagination.offset_param.clone(), Position::Offset(0)),
         "next_token" => (pagination.token_param.clone(), Position::First),
@@ -129,20 +182,31 @@ fn is_for(instance: &Instance, url: &Url) -> bool {
 }
 
 /// The instance's headers and credentials. Headers of the flow stay.
-fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Result<Vec<(String, String)>, String> {
+fn credentials(
+    instance: &Instance,
+    url: &Url,
+    headers: &mut HeaderMap,
+) -> Result<Vec<(String, String)>, String> {
     instance.check_connected(Timestamp::now())?;
-    let (mut bare, mut own) = (url.clone(), HeaderMap::new());
+    let mut bare = url.clone();
+    let mut own = HeaderMap::new();
     bare.set_query(None);
     instance.apply_auth(&mut bare, &mut own);
     for (name, value) in own {
-        if let Some(name) = name.filter(|name| !headers.contains_key(name) || *name == header::ACCEPT) {
+        if let Some(name) =
+            name.filter(|name| !headers.contains_key(name) || *name == header::ACCEPT)
+        {
             headers.insert(name, value);
         }
     }
-    Ok(bare.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    Ok(bare
+        .query_pairs()
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect())
 }
 
-/// An expression at the begin of the URL gives scheme and host as they are; further ones are encoded for their place.
+/// An expression at the begin of the URL gives scheme and host as they are; further ones are
+/// encoded for their place.
 fn url(text: &str, scope: &Scope) -> Result<Url, String> {
     let failed = |error: EvaluationError| format!("source.poll.url: {}", error.message);
     let (head, rest) = match text.find("}}") {
@@ -151,13 +215,18 @@ fn url(text: &str, scope: &Scope) -> Result<Url, String> {
     };
     let mut rendered = match head {
         "" => String::new(),
-        head => template(head)?.evaluate(scope).map_err(failed)?.rendered().into_owned(),
+        head => template(head)?
+            .evaluate(scope)
+            .map_err(failed)?
+            .rendered()
+            .into_owned(),
     };
     if !rendered.is_empty() && rest.starts_with('/') {
         rendered.truncate(rendered.trim_end_matches('/').len());
     }
     rendered.push_str(&template(rest)?.render_endpoint(scope).map_err(failed)?);
-    let url = Url::parse(&rendered).map_err(|error| format!("source.poll.url is no URL: {error}"))?;
+    let url =
+        Url::parse(&rendered).map_err(|error| format!("source.poll.url is no URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("source.poll.url is neither http nor https".to_owned());
     }
@@ -165,7 +234,8 @@ fn url(text: &str, scope: &Scope) -> Result<Url, String> {
 }
 
 fn template(text: &str) -> Result<Template, String> {
-    Template::parse(text).map_err(|_| format!("{text:?} is in a language that this build does not speak"))
+    Template::parse(text)
+        .map_err(|_| format!("{text:?} is in a language that this build does not speak"))
 }
 
 fn within(part: &str, name: &str, error: &EvaluationError) -> String {
@@ -181,26 +251,46 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
 
     fn named(name: &str, text: &str) -> NamedText {
-        NamedText { name: name.to_owned(), text: text.to_owned() }
+        NamedText {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        }
     }
 
     fn prepared(poll: &Poll, config: &str) -> Requests {
         let instance = Instance::new("ci_1", "shop", "http", config).unwrap();
-        let state = State { cursor: Some("a b".to_owned()), last_success_at: Some(NOW), ..State::default() };
-        Requests::prepare(poll, Some(&instance), &state, &HeaderValue::from_static("kanat/1"), NOW).unwrap()
+        let state = State {
+            cursor: Some("a b".to_owned()),
+            last_success_at: Some(NOW),
+            ..State::default()
+        };
+        Requests::prepare(
+            poll,
+            Some(&instance),
+            &state,
+            &HeaderValue::from_static("kanat/1"),
+            NOW,
+        )
+        .unwrap()
     }
 
     fn poll(url: &str) -> Poll {
-        Poll { url: url.to_owned(), method: "GET".to_owned(), ..Poll::default() }
+        Poll {
+            url: url.to_owned(),
+            method: "GET".to_owned(),
+            ..Poll::default()
+        }
     }
 
-    const CONFIG: &str =
-        r#"{"base_url": "https://shop.example/api/", "auth": "bearer", "token": "t0p", "headers": {"X-Own": "1"}}"#;
+    const CONFIG: &str = r#"{"base_url": "https://shop.example/api/", "auth": "bearer", "token": "t0p", "headers": {"X-Own": "1"}}"#;
 
     #[test]
     fn templates_see_the_instance_and_the_state() {
-        let pagination =
-            Pagination { strategy: "offset".to_owned(), offset_param: "from".to_owned(), ..Pagination::default() };
+        let pagination = Pagination {
+            strategy: "offset".to_owned(),
+            offset_param: "from".to_owned(),
+            ..Pagination::default()
+        };
         let asked = Poll {
             params: vec![
                 named("since", "{{ state.last_success_at }}"),
@@ -214,23 +304,34 @@ mod tests {
         let requests = prepared(&asked, CONFIG);
         let (url, headers) = requests.at(&Position::Offset(200)).unwrap();
         let since = "since=2026-01-31T08%3A15%3A00.123Z";
-        assert_eq!(url.as_str(), format!("https://shop.example/api/orders/a%20b?a=a+b&{since}&from=200"));
+        assert_eq!(
+            url.as_str(),
+            format!("https://shop.example/api/orders/a%20b?a=a+b&{since}&from=200")
+        );
         assert_eq!(requests.first(), Position::Offset(0));
-        for (name, value) in
-            [("x-key", "t0p"), ("authorization", "Bearer t0p"), ("x-own", "1"), ("user-agent", "kanat/1")]
-        {
+        for (name, value) in [
+            ("x-key", "t0p"),
+            ("authorization", "Bearer t0p"),
+            ("x-own", "1"),
+            ("user-agent", "kanat/1"),
+        ] {
             assert_eq!(headers[name], value);
         }
     }
 
     #[test]
     fn credentials_stay_at_their_origin() {
-        let asked =
-            Poll { headers: vec![named("X-Key", "{{ instance.token }}")], ..poll("https://shop.example/orders") };
+        let asked = Poll {
+            headers: vec![named("X-Key", "{{ instance.token }}")],
+            ..poll("https://shop.example/orders")
+        };
         let requests = prepared(&asked, CONFIG);
         let names = |url: &str| {
             let (_, headers) = requests.at(&Position::Url(url.to_owned())).unwrap();
-            let mut names: Vec<_> = headers.keys().map(|name| name.as_str().to_owned()).collect();
+            let mut names: Vec<_> = headers
+                .keys()
+                .map(|name| name.as_str().to_owned())
+                .collect();
             names.sort_unstable();
             names
         };
@@ -238,26 +339,45 @@ mod tests {
             names("https://shop.example/orders?page=2"),
             ["accept", "authorization", "user-agent", "x-key", "x-own"]
         );
-        for other in
-            ["http://shop.example/", "https://shop.example:444/", "https://evil.example/", "https://a.shop.example/"]
-        {
+        for other in [
+            "http://shop.example/",
+            "https://shop.example:444/",
+            "https://evil.example/",
+            "https://a.shop.example/",
+        ] {
             assert_eq!(names(other), ["accept", "user-agent"], "{other}");
         }
         // Nor do those of an instance go to a poll that asks elsewhere.
         let elsewhere = prepared(&poll("https://other.example/orders"), CONFIG);
-        assert!(!elsewhere.at(&Position::First).unwrap().1.contains_key("authorization"));
+        assert!(
+            !elsewhere
+                .at(&Position::First)
+                .unwrap()
+                .1
+                .contains_key("authorization")
+        );
         let header = named("X-Key", "{{ instance.token }}");
         let param = named("key", "{{ instance.token | base64 }}");
         for leading in [
-            Poll { headers: vec![header], ..poll("https://other.example/orders") },
-            Poll { params: vec![param], ..poll("https://other.example/orders") },
+            Poll {
+                headers: vec![header],
+                ..poll("https://other.example/orders")
+            },
+            Poll {
+                params: vec![param],
+                ..poll("https://other.example/orders")
+            },
             poll("https://other.example/orders?key={{ instance.token }}"),
         ] {
             let instance = Instance::new("ci_1", "shop", "http", CONFIG).unwrap();
             let state = State::default();
             let agent = HeaderValue::from_static("kanat/1");
             let refused = Requests::prepare(&leading, Some(&instance), &state, &agent, NOW);
-            assert!(refused.is_err_and(|why| why.contains("leads elsewhere")), "{}", leading.url);
+            assert!(
+                refused.is_err_and(|why| why.contains("leads elsewhere")),
+                "{}",
+                leading.url
+            );
         }
     }
 
@@ -267,9 +387,18 @@ mod tests {
             "api_key_name": "key"}"#;
         let requests = prepared(&poll("https://shop.example/orders?x=1"), config);
         let at = |position: &Position| requests.at(position).unwrap().0.to_string();
-        assert_eq!(at(&Position::First), "https://shop.example/orders?x=1&key=k");
+        assert_eq!(
+            at(&Position::First),
+            "https://shop.example/orders?x=1&key=k"
+        );
         let link = |text: &str| Position::Url(text.to_owned());
-        assert_eq!(at(&link("https://shop.example/orders?key=k&page=2")), "https://shop.example/orders?key=k&page=2");
-        assert_eq!(at(&link("https://evil.example/?page=2")), "https://evil.example/?page=2");
+        assert_eq!(
+            at(&link("https://shop.example/orders?key=k&page=2")),
+            "https://shop.example/orders?key=k&page=2"
+        );
+        assert_eq!(
+            at(&link("https://evil.example/?page=2")),
+            "https://evil.example/?page=2"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What a poll remembers from one cycle to the next, as JSON in the message log: flows see `cursor` and `last_success_at`,
-//! and a node that takes over sees how far the cycle has come.
+//! What a poll remembers from one cycle to the next, as JSON in the message log: flows see `cursor`
+//! and `last_success_at`, and a node that takes over sees how far the cycle has come.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
@@ -51,7 +51,13 @@ pub(super) enum Position {
 impl Progress {
     /// A cycle that begins now.
     pub fn first(now: Timestamp, version: u32) -> Self {
-        Self { began_at: now, version, pages: 0, next: Position::First, cursor: None }
+        Self {
+            began_at: now,
+            version,
+            pages: 0,
+            next: Position::First,
+            cursor: None,
+        }
     }
 }
 
@@ -80,8 +86,18 @@ mod tests {
     #[test]
     fn what_is_kept_reads_back_and_nonsense_is_nothing() {
         let at = Timestamp::from_millis(1_769_847_300_123);
-        for next in [Position::First, Position::Value("a\"b".to_owned()), Position::Offset(7)] {
-            let progress = Progress { began_at: at, version: 3, pages: 2, next, cursor: None };
+        for next in [
+            Position::First,
+            Position::Value("a\"b".to_owned()),
+            Position::Offset(7),
+        ] {
+            let progress = Progress {
+                began_at: at,
+                version: 3,
+                pages: 2,
+                next,
+                cursor: None,
+            };
             let state = State {
                 cursor: Some("c".to_owned()),
                 last_success_at: Some(at),
@@ -91,9 +107,19 @@ mod tests {
             assert_eq!(State::read(&state.to_bytes()), state);
         }
         for nonsense in ["", "[]", "{\"cursor\":1}"] {
-            assert_eq!(State::read(nonsense.as_bytes()), State::default(), "{nonsense}");
+            assert_eq!(
+                State::read(nonsense.as_bytes()),
+                State::default(),
+                "{nonsense}"
+            );
         }
-        let state = State { last_success_at: Some(at), ..State::default() };
-        assert_eq!(state.document(), br#"{"cursor":null,"last_success_at":"2026-01-31T08:15:00.123Z"}"#);
+        let state = State {
+            last_success_at: Some(at),
+            ..State::default()
+        };
+        assert_eq!(
+            state.document(),
+            br#"{"cursor":null,"last_success_at":"2026-01-31T08:15:00.123Z"}"#
+        );
     }
 }

@@ -36,7 +36,9 @@ impl Caller {
         match self {
             Self::Anyone => None,
             Self::Key(key) => Some(&key.consumer),
-            Self::Subject(subject) => Some(&subject.name).filter(|name| !name.is_empty()).map(String::as_str),
+            Self::Subject(subject) => Some(&subject.name)
+                .filter(|name| !name.is_empty())
+                .map(String::as_str),
         }
     }
 }
@@ -48,8 +50,16 @@ pub(crate) async fn let_in(
     headers: &mut HeaderMap,
     now: Timestamp,
 ) -> Result<Caller, Refusal> {
-    if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "there is more than one Authorization header"));
+    if headers
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .nth(1)
+        .is_some()
+    {
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "there is more than one Authorization header",
+        ));
     }
     let caller = match &target.api.auth {
         Auth::Anyone => return Ok(Caller::Anyone),
@@ -73,12 +83,23 @@ pub(crate) async fn count(limiter: &Limiter, caller: &Caller) -> Result<Option<S
         Caller::Anyone | Caller::Subject(_) => Ok(None),
         Caller::Key(key) => match limiter.admit(&key.id, key.limits).await {
             Ok(standing) => {
-                tracing::debug!(api.id = key.api_id, key.id = %key.id, key.prefix = key.prefix(), "a call was let in");
+                tracing::debug!(
+                    api.id = key.api_id,
+                    key.id = %key.id,
+                    key.prefix = key.prefix(),
+                    "a call was let in",
+                );
                 Ok(Some(standing))
             }
             Err(limited) => {
-                let (api, id) = (&key.api_id, &key.id);
-                tracing::debug!(api.id = api, key.id = %id, key.prefix = key.prefix(), "a call was beyond a limit");
+                let api = &key.api_id;
+                let id = &key.id;
+                tracing::debug!(
+                    api.id = api,
+                    key.id = %id,
+                    key.prefix = key.prefix(),
+                    "a call was beyond a limit",
+                );
                 Err(beyond(&limited))
             }
         },
@@ -89,7 +110,9 @@ fn beyond(limited: &Limited) -> Refusal {
     let mut headers = HeaderMap::new();
     limited.write(&mut headers);
     let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, limited.message());
-    headers.iter().fold(refusal, |refusal, (name, value)| refusal.with(name.clone(), value.clone()))
+    headers.iter().fold(refusal, |refusal, (name, value)| {
+        refusal.with(name.clone(), value.clone())
+    })
 }
 
 fn unauthenticated(refused: Refused) -> Refusal {
@@ -97,23 +120,35 @@ fn unauthenticated(refused: Refused) -> Refusal {
         Refused::Missing => "Bearer realm=\"api\"",
         Refused::Invalid => "Bearer realm=\"api\", error=\"invalid_token\"",
     });
-    Refusal::new(StatusCode::UNAUTHORIZED, refused.to_string()).with(header::WWW_AUTHENTICATE, challenge)
+    Refusal::new(StatusCode::UNAUTHORIZED, refused.to_string())
+        .with(header::WWW_AUTHENTICATE, challenge)
 }
 
 fn no_token() -> Refusal {
-    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "an access token is needed, as a bearer token");
-    refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"api\""))
+    let refusal = Refusal::new(
+        StatusCode::UNAUTHORIZED,
+        "an access token is needed, as a bearer token",
+    );
+    refusal.with(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static("Bearer realm=\"api\""),
+    )
 }
 
 fn unproved(refused: &oauth2::Refused) -> Refusal {
     let (status, error, scope) = match refused {
-        oauth2::Refused::Unreachable => return Refusal::unavailable(refused.to_string(), Duration::from_secs(5)),
-        oauth2::Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "invalid_token", String::new()),
-        oauth2::Refused::Scope(scopes) => {
-            (StatusCode::FORBIDDEN, "insufficient_scope", format!(", scope=\"{scopes}\""))
+        oauth2::Refused::Unreachable => {
+            return Refusal::unavailable(refused.to_string(), Duration::from_secs(5));
         }
+        oauth2::Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "invalid_token", String::new()),
+        oauth2::Refused::Scope(scopes) => (
+            StatusCode::FORBIDDEN,
+            "insufficient_scope",
+            format!(", scope=\"{scopes}\""),
+        ),
     };
-    let challenge = HeaderValue::from_str(&format!("Bearer realm=\"api\", error=\"{error}\"{scope}"));
+    let challenge =
+        HeaderValue::from_str(&format!("Bearer realm=\"api\", error=\"{error}\"{scope}"));
     let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer realm=\"api\""));
     Refusal::new(status, refused.to_string()).with(header::WWW_AUTHENTICATE, challenge)
 }

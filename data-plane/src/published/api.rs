@@ -97,39 +97,59 @@ impl Api {
     /// Errors with what keeps it from running, in words for an operator.
     pub fn compile(plan: v1::PublishedApi) -> Result<Self, String> {
         let method = match plan.method.as_str() {
-            "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => Method::from_bytes(plan.method.as_bytes()).ok(),
+            "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => {
+                Method::from_bytes(plan.method.as_bytes()).ok()
+            }
             _ => None,
         };
         let strict_response = plan.strict_response;
-        let versions = plan.versions.into_iter().map(|version| Version::compile(version, strict_response));
+        let versions = plan
+            .versions
+            .into_iter()
+            .map(|version| Version::compile(version, strict_response));
         let mut versions = versions.collect::<Result<Vec<_>, _>>()?;
         versions.sort_by_key(|version| version.number);
         if versions.is_empty() {
             return Err("a published API has at least one version".to_owned());
         }
-        if versions.windows(2).any(|pair| pair[0].number == pair[1].number) {
+        if versions
+            .windows(2)
+            .any(|pair| pair[0].number == pair[1].number)
+        {
             return Err("two versions have one number".to_owned());
         }
         Ok(Self {
             id: plan.id,
-            method: method.ok_or_else(|| format!("{:?} is no method of a published API", plan.method))?,
+            method: method
+                .ok_or_else(|| format!("{:?} is no method of a published API", plan.method))?,
             path: Path::parse(&plan.path)?,
             auth: Auth::compile(&plan.auth, plan.oauth2)?,
             strict: plan.strict,
             versions,
-            deadline: if plan.deadline_ms == 0 { DEADLINE } else { Duration::from_millis(plan.deadline_ms) },
+            deadline: if plan.deadline_ms == 0 {
+                DEADLINE
+            } else {
+                Duration::from_millis(plan.deadline_ms)
+            },
             discard_late: plan.discard_late,
             cors: plan.cors.map(Cors::compile).transpose()?,
         })
     }
 
-    /// The place in [`Self::versions`] of the one with this number; without a number, of the latest active one, else of the
-    /// latest deprecated one, else of the latest.
+    /// The place in [`Self::versions`] of the one with this number; without a number, of the latest
+    /// active one, else of the latest deprecated one, else of the latest.
     pub fn version(&self, number: Option<u32>) -> Option<usize> {
         if let Some(number) = number {
-            return self.versions.iter().position(|version| version.number == number);
+            return self
+                .versions
+                .iter()
+                .position(|version| version.number == number);
         }
-        let last = |holds: fn(State) -> bool| self.versions.iter().rposition(|version| holds(version.state));
+        let last = |holds: fn(State) -> bool| {
+            self.versions
+                .iter()
+                .rposition(|version| holds(version.state))
+        };
         last(|state| state == State::Active)
             .or_else(|| last(|state| state != State::Retired))
             .or_else(|| self.versions.len().checked_sub(1))
@@ -137,7 +157,10 @@ impl Api {
 
     /// The version that callers of another one are pointed to.
     pub fn successor(&self) -> Option<&Version> {
-        self.versions.iter().rev().find(|version| version.state == State::Active)
+        self.versions
+            .iter()
+            .rev()
+            .find(|version| version.state == State::Active)
     }
 }
 
@@ -147,10 +170,14 @@ impl Auth {
             ("none", _) => Ok(Self::Anyone),
             ("api_key", _) => Ok(Self::ConsumerKey),
             // An empty audience would let in tokens that were made for others.
-            ("oauth2", Some(oauth2)) if !oauth2.issuer.is_empty() && !oauth2.audience.is_empty() => {
+            ("oauth2", Some(oauth2))
+                if !oauth2.issuer.is_empty() && !oauth2.audience.is_empty() =>
+            {
                 Ok(Self::OAuth2(oauth2))
             }
-            ("oauth2", _) => Err("it is not said whose tokens are taken, and for which audience".to_owned()),
+            ("oauth2", _) => {
+                Err("it is not said whose tokens are taken, and for which audience".to_owned())
+            }
             (other, _) => Err(format!("{other:?} is no way to authenticate consumers")),
         }
     }
@@ -168,14 +195,33 @@ impl Version {
             other => return Err(format!("{other:?} is no status of a version")),
         };
         let request_schema = schema(&plan.label, "requestSchema", &plan.request_schema)?;
-        let answering = plan.synchronous.then(|| answering(&plan, strict_response).map(Arc::new)).transpose()?;
-        let v1::ApiVersion { label, number, flow_id, .. } = plan;
-        Ok(Self { label, number, state, flow_id: FlowId::new(flow_id), request_schema, answering })
+        let answering = plan
+            .synchronous
+            .then(|| answering(&plan, strict_response).map(Arc::new))
+            .transpose()?;
+        let v1::ApiVersion {
+            label,
+            number,
+            flow_id,
+            ..
+        } = plan;
+        Ok(Self {
+            label,
+            number,
+            state,
+            flow_id: FlowId::new(flow_id),
+            request_schema,
+            answering,
+        })
     }
 }
 
 fn answering(plan: &v1::ApiVersion, strict: bool) -> Result<Answering, String> {
-    let mapping = plan.response_mapping.as_ref().map(Answer::compile).transpose();
+    let mapping = plan
+        .response_mapping
+        .as_ref()
+        .map(Answer::compile)
+        .transpose();
     Ok(Answering {
         mapping: mapping.map_err(|error| format!("{error}, in {}", plan.label))?,
         schema: schema(&plan.label, "responseSchema", &plan.response_schema)?,
@@ -187,7 +233,9 @@ fn schema(version: &str, name: &str, text: &str) -> Result<Option<Schema>, Strin
     if text.is_empty() {
         return Ok(None);
     }
-    Schema::compile(text).map(Some).map_err(|error| format!("{name} of {version}: {error}"))
+    Schema::compile(text)
+        .map(Some)
+        .map_err(|error| format!("{name} of {version}: {error}"))
 }
 
 impl Cors {
@@ -195,10 +243,18 @@ impl Cors {
         let origins = if plan.origins.iter().any(|origin| origin == "*") {
             Origins::Any
         } else {
-            Origins::Listed(plan.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect())
+            Origins::Listed(
+                plan.origins
+                    .iter()
+                    .map(|origin| origin.to_ascii_lowercase())
+                    .collect(),
+            )
         };
         let always = ALWAYS_ALLOWED.map(str::to_owned);
-        let allowed: Vec<String> = always.into_iter().chain(plan.headers.iter().cloned()).collect();
+        let allowed: Vec<String> = always
+            .into_iter()
+            .chain(plan.headers.iter().cloned())
+            .collect();
         Ok(Self {
             origins,
             headers: names(&allowed)?.unwrap_or(HeaderValue::from_static("authorization")),
@@ -212,10 +268,15 @@ impl Cors {
 
 /// A list of names of headers.
 fn names(names: &[String]) -> Result<Option<HeaderValue>, String> {
-    if let Some(wrong) = names.iter().find(|name| *name != "*" && HeaderName::from_bytes(name.as_bytes()).is_err()) {
+    if let Some(wrong) = names
+        .iter()
+        .find(|name| *name != "*" && HeaderName::from_bytes(name.as_bytes()).is_err())
+    {
         return Err(format!("{wrong:?} is no name of an HTTP header"));
     }
-    Ok(HeaderValue::from_str(&names.join(", ")).ok().filter(|list| !list.is_empty()))
+    Ok(HeaderValue::from_str(&names.join(", "))
+        .ok()
+        .filter(|list| !list.is_empty()))
 }
 
 #[cfg(test)]
@@ -223,12 +284,15 @@ mod tests {
     use super::*;
 
     fn api(states: &[&str]) -> Api {
-        let versions = states.iter().zip(1..).map(|(status, number)| v1::ApiVersion {
-            label: format!("v{number}"),
-            number,
-            status: (*status).to_owned(),
-            ..Default::default()
-        });
+        let versions = states
+            .iter()
+            .zip(1..)
+            .map(|(status, number)| v1::ApiVersion {
+                label: format!("v{number}"),
+                number,
+                status: (*status).to_owned(),
+                ..Default::default()
+            });
         let plan = v1::PublishedApi {
             method: "POST".to_owned(),
             path: "orders".to_owned(),
@@ -255,7 +319,11 @@ mod tests {
     #[test]
     fn what_this_build_does_not_know_is_refused() {
         let with = |change: fn(&mut v1::PublishedApi)| {
-            let version = v1::ApiVersion { number: 1, status: "active".into(), ..Default::default() };
+            let version = v1::ApiVersion {
+                number: 1,
+                status: "active".into(),
+                ..Default::default()
+            };
             let mut plan = v1::PublishedApi {
                 method: "POST".into(),
                 path: "a".into(),

@@ -32,7 +32,11 @@ impl Accepted {
     pub fn of(headers: &HeaderMap) -> Self {
         let mut weights = Weights::default();
         for value in headers.get_all(header::ACCEPT_ENCODING) {
-            value.to_str().unwrap_or_default().split(',').for_each(|item| weights.read(item));
+            value
+                .to_str()
+                .unwrap_or_default()
+                .split(',')
+                .for_each(|item| weights.read(item));
         }
         Self(weights.best())
     }
@@ -40,23 +44,41 @@ impl Accepted {
     /// The answer in the best coding that the caller takes, if it is worth it.
     pub async fn encode(self, response: Response<Body>) -> Response<Body> {
         let (mut parts, body) = response.into_parts();
-        let is_long = body.size_hint().exact().is_some_and(|length| length >= WORTH_IT);
+        let is_long = body
+            .size_hint()
+            .exact()
+            .is_some_and(|length| length >= WORTH_IT);
         if !is_long || !is_compressible(&parts.headers) {
             return Response::from_parts(parts, body);
         }
-        parts.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-        let Some(coding) = self.0 else { return Response::from_parts(parts, body) };
-        let Ok(plain) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
+        parts
+            .headers
+            .append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        let Some(coding) = self.0 else {
+            return Response::from_parts(parts, body);
+        };
+        let Ok(plain) = body
+            .collect()
+            .await
+            .map(http_body_util::Collected::to_bytes)
+        else {
             return Response::from_parts(parts, bodies::empty());
         };
         let encoded = if plain.len() > LONG {
             let given = plain.clone();
-            tokio::task::spawn_blocking(move || coding.encode(&given)).await.unwrap_or_default()
+            tokio::task::spawn_blocking(move || coding.encode(&given))
+                .await
+                .unwrap_or_default()
         } else {
             coding.encode(&plain)
         };
-        let Some(encoded) = encoded else { return Response::from_parts(parts, bodies::full(plain)) };
-        parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        let Some(encoded) = encoded else {
+            return Response::from_parts(parts, bodies::full(plain));
+        };
+        parts.headers.insert(
+            header::CONTENT_ENCODING,
+            HeaderValue::from_static(coding.name()),
+        );
         Response::from_parts(parts, bodies::full(encoded))
     }
 }
@@ -78,7 +100,10 @@ impl Coding {
                 encoder.finish().ok()?;
             }
             Self::Brotli => {
-                let params = BrotliEncoderParams { quality: BROTLI_QUALITY, ..BrotliEncoderParams::default() };
+                let params = BrotliEncoderParams {
+                    quality: BROTLI_QUALITY,
+                    ..BrotliEncoderParams::default()
+                };
                 brotli::BrotliCompress(&mut &plain[..], &mut out, &params).ok()?;
             }
         }
@@ -100,7 +125,9 @@ impl Weights {
         let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
         let weight = parameters.split(';').find_map(|parameter| {
             let (key, value) = parameter.split_once('=')?;
-            key.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>().unwrap_or(0.0))
+            key.trim()
+                .eq_ignore_ascii_case("q")
+                .then(|| value.trim().parse::<f32>().unwrap_or(0.0))
         });
         let thousandths = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u16;
         match name.trim().to_ascii_lowercase().as_str() {
@@ -115,16 +142,30 @@ impl Weights {
     /// The coding that is wanted most; of two that are wanted as much, brotli.
     fn best(&self) -> Option<Coding> {
         let weight = |named: Option<u16>| named.or(self.any).unwrap_or(0);
-        let (gzip, brotli) = (weight(self.gzip), weight(self.brotli));
-        let (coding, most) = if brotli >= gzip { (Coding::Brotli, brotli) } else { (Coding::Gzip, gzip) };
+        let gzip = weight(self.gzip);
+        let brotli = weight(self.brotli);
+        let (coding, most) = if brotli >= gzip {
+            (Coding::Brotli, brotli)
+        } else {
+            (Coding::Gzip, gzip)
+        };
         (most > 0 && most >= self.identity.unwrap_or(0)).then_some(coding)
     }
 }
 
 fn is_compressible(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_text = essence.starts_with("text/") || essence.ends_with("json") || essence.ends_with("xml");
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let is_text =
+        essence.starts_with("text/") || essence.ends_with("json") || essence.ends_with("xml");
     is_text && !headers.contains_key(header::CONTENT_ENCODING)
 }
 
@@ -160,10 +201,15 @@ mod tests {
     async fn only_what_is_long_and_text_is_compressed() {
         let of = async |length: usize, content_type: &'static str| {
             let mut response = Response::new(bodies::full(vec![b'a'; length]));
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
             let response = Accepted(Some(Coding::Brotli)).encode(response).await;
             let length = response.body().size_hint().exact().unwrap();
-            (response.headers().contains_key(header::CONTENT_ENCODING), length)
+            (
+                response.headers().contains_key(header::CONTENT_ENCODING),
+                length,
+            )
         };
         assert_eq!(of(1000, "application/json").await, (false, 1000));
         assert_eq!(of(10_000, "image/png").await, (false, 10_000));

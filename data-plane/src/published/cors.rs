@@ -12,27 +12,52 @@ use super::route;
 pub(crate) fn options(apis: &[Arc<Api>], headers: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(bodies::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::ALLOW, route::allow(apis));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, route::allow(apis));
     if let Some(asked) = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD) {
-        let asked = if asked == "HEAD" { b"GET" } else { asked.as_bytes() };
-        let api = apis.iter().find(|api| api.method.as_str().as_bytes() == asked);
-        preflight(api.and_then(|api| api.cors.as_ref()), apis, headers, response.headers_mut());
+        let asked = if asked == "HEAD" {
+            b"GET"
+        } else {
+            asked.as_bytes()
+        };
+        let api = apis
+            .iter()
+            .find(|api| api.method.as_str().as_bytes() == asked);
+        preflight(
+            api.and_then(|api| api.cors.as_ref()),
+            apis,
+            headers,
+            response.headers_mut(),
+        );
     }
     response
 }
 
 /// Nothing is allowed to an origin that is not told so.
 fn preflight(cors: Option<&Cors>, apis: &[Arc<Api>], asked: &HeaderMap, answer: &mut HeaderMap) {
-    let varies = HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers");
+    let varies = HeaderValue::from_static(
+        "origin, access-control-request-method, access-control-request-headers",
+    );
     answer.append(header::VARY, varies);
     let Some(cors) = cors else { return };
-    let Some(origin) = allowed(cors, asked.get(header::ORIGIN)) else { return };
+    let Some(origin) = allowed(cors, asked.get(header::ORIGIN)) else {
+        return;
+    };
     answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     answer.insert(header::ACCESS_CONTROL_ALLOW_METHODS, route::allow(apis));
-    let asked_for = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|_| cors.any_header);
-    answer.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked_for.unwrap_or(&cors.headers).clone());
+    let asked_for = asked
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+        .filter(|_| cors.any_header);
+    answer.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        asked_for.unwrap_or(&cors.headers).clone(),
+    );
     if cors.credentials {
-        answer.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        answer.insert(
+            header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+            HeaderValue::from_static("true"),
+        );
     }
     if let Some(max_age) = &cors.max_age {
         answer.insert(header::ACCESS_CONTROL_MAX_AGE, max_age.clone());
@@ -45,10 +70,15 @@ pub(crate) fn mark(cors: Option<&Cors>, origin: Option<&HeaderValue>, answer: &m
     if !matches!(cors.origins, Origins::Any) || cors.credentials {
         answer.append(header::VARY, HeaderValue::from_static("origin"));
     }
-    let Some(origin) = allowed(cors, origin) else { return };
+    let Some(origin) = allowed(cors, origin) else {
+        return;
+    };
     answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     if cors.credentials {
-        answer.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        answer.insert(
+            header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+            HeaderValue::from_static("true"),
+        );
     }
     if let Some(exposed) = &cors.exposed_headers {
         answer.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed.clone());
@@ -64,7 +94,10 @@ fn allowed(cors: &Cors, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
         Origins::Any => Some(HeaderValue::from_static("*")),
         Origins::Listed(listed) => {
             let text = origin.to_str().ok()?;
-            listed.iter().any(|known| known.eq_ignore_ascii_case(text)).then(|| origin.clone())
+            listed
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(text))
+                .then(|| origin.clone())
         }
     }
 }

@@ -12,40 +12,70 @@ use url::Url;
 /// What an environment says of the requests that are for it, and the key of what is sealed in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
-    /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell environments apart.
+    /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell
+    /// environments apart.
     pub base_url: Option<Box<str>>,
     authority: Option<Box<str>>,
     /// It takes the requests whose host names no environment, unless it has an address of its own.
     is_default: bool,
     /// The host name of the service's public URL.
     public_host: Option<Box<str>>,
-    /// For what the message log keeps and nobody may read there; `None` from a control plane of a former build.
+    /// For what the message log keeps and nobody may read there; `None` from a control plane of a
+    /// former build.
     pub sealer: Option<Arc<Sealer>>,
 }
 
 impl Host {
     /// Errors with what is wrong with the settings.
     pub fn compile(settings: EnvironmentSettings) -> Result<Self, String> {
-        let EnvironmentSettings { base_url, is_default, public_host, sealing_key, .. } = settings;
+        let EnvironmentSettings {
+            base_url,
+            is_default,
+            public_host,
+            sealing_key,
+            ..
+        } = settings;
         let sealer = match sealing_key.as_slice() {
             [] => None,
             key => {
-                let key: [u8; 32] = key.try_into().map_err(|_| "the sealing key is not of 32 bytes".to_owned())?;
-                Some(Arc::new(Sealer::from_keys(&[key]).map_err(|error| error.to_string())?))
+                let key: [u8; 32] = key
+                    .try_into()
+                    .map_err(|_| "the sealing key is not of 32 bytes".to_owned())?;
+                Some(Arc::new(
+                    Sealer::from_keys(&[key]).map_err(|error| error.to_string())?,
+                ))
             }
         };
         let public_host = Some(public_host.into_boxed_str()).filter(|host| !host.is_empty());
         if base_url.is_empty() {
-            return Ok(Self { base_url: None, authority: None, is_default, public_host, sealer });
+            return Ok(Self {
+                base_url: None,
+                authority: None,
+                is_default,
+                public_host,
+                sealer,
+            });
         }
-        let url = Url::parse(&base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = Url::parse(&base_url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
         let authority = url.as_ref().and_then(|url| {
             let host = url.host_str()?;
-            Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+            Some(
+                url.port()
+                    .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+            )
         });
-        let authority = authority.ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
+        let authority =
+            authority.ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
         let base_url = Some(base_url.trim_end_matches('/').into());
-        Ok(Self { base_url, authority: Some(authority.into()), is_default, public_host, sealer })
+        Ok(Self {
+            base_url,
+            authority: Some(authority.into()),
+            is_default,
+            public_host,
+            sealer,
+        })
     }
 }
 
@@ -67,21 +97,36 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Of environments in the order of their ids, with what each says; `are_all` tells whether there may be others of which the
-    /// node has not heard yet. The only one is the default one, whatever it says. Of several, a default one that has an address
-    /// takes the requests to that address alone.
-    pub fn new<'a>(environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>, are_all: bool) -> Self {
+    /// Of environments in the order of their ids, with what each says; `are_all` tells whether
+    /// there may be others of which the node has not heard yet. The only one is the default one,
+    /// whatever it says. Of several, a default one that has an address takes the requests to that
+    /// address alone.
+    pub fn new<'a>(
+        environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>,
+        are_all: bool,
+    ) -> Self {
         let environments: Vec<_> = environments.collect();
         let named = environments.iter();
-        let named = named.filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
+        let named =
+            named.filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
         let named: HashMap<_, _> = named.collect();
         let default = match environments.as_slice() {
             [(only, _)] if are_all => Some(*only),
-            several => several.iter().find(|(_, host)| host.is_some_and(Host::takes_the_rest)).map(|(id, _)| *id),
+            several => several
+                .iter()
+                .find(|(_, host)| host.is_some_and(Host::takes_the_rest))
+                .map(|(id, _)| *id),
         };
-        let public = environments.iter().filter_map(|(_, host)| host.as_ref()?.public_host.clone());
+        let public = environments
+            .iter()
+            .filter_map(|(_, host)| host.as_ref()?.public_host.clone());
         let is_told_apart = !are_all || !named.is_empty();
-        Self { default: default.cloned(), named, public: public.collect(), is_told_apart }
+        Self {
+            default: default.cloned(),
+            named,
+            public: public.collect(),
+            is_told_apart,
+        }
     }
 
     /// Returns the environment of a request to `host`, which may have a port. Where environments
@@ -93,8 +138,14 @@ impl Hosts {
             return self.default.as_ref();
         }
         let host = host.to_ascii_lowercase();
-        let plain = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80")).unwrap_or(&host);
-        let named = self.named.get(host.as_str()).or_else(|| self.named.get(plain));
+        let plain = host
+            .strip_suffix(":443")
+            .or_else(|| host.strip_suffix(":80"))
+            .unwrap_or(&host);
+        let named = self
+            .named
+            .get(host.as_str())
+            .or_else(|| self.named.get(plain));
         if named.is_none() && self.is_of_the_service(without_port(&host)) {
             return self.default.as_ref();
         }
@@ -105,20 +156,29 @@ impl Hosts {
     /// none at all, an IP address, a name without a domain, or that of the public URL.
     fn is_of_the_service(&self, name: &str) -> bool {
         let bare = name.strip_suffix('.').unwrap_or(name);
-        !bare.contains('.') || bare.ends_with(".localhost") || is_address(name) || self.public.contains(bare)
+        !bare.contains('.')
+            || bare.ends_with(".localhost")
+            || is_address(name)
+            || self.public.contains(bare)
     }
 }
 
 /// Returns `host` without its port. An IPv6 address keeps its brackets.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_address(host) => name,
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_address(host) =>
+        {
+            name
+        }
         Some(_) | None => host,
     }
 }
 
 fn is_address(name: &str) -> bool {
-    let bracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let bracketed = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
     match bracketed {
         Some(inside) => inside.parse::<Ipv6Addr>().is_ok(),
         None => name.parse::<IpAddr>().is_ok(),
@@ -131,17 +191,28 @@ mod tests {
 
     fn host(base_url: &str, is_default: bool) -> Host {
         let public_host = "hooks.example.com".to_owned();
-        let settings =
-            EnvironmentSettings { base_url: base_url.to_owned(), is_default, public_host, ..Default::default() };
+        let settings = EnvironmentSettings {
+            base_url: base_url.to_owned(),
+            is_default,
+            public_host,
+            ..Default::default()
+        };
         Host::compile(settings).unwrap()
     }
 
     #[test]
     fn a_host_names_its_environment_and_one_of_the_service_the_default() {
-        let (one, two, three) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"), EnvironmentId::new("env_3"));
-        let (first, second, third) =
-            (host("https://API.example.com", false), host("", true), host("http://t:81/x/", false));
-        let all = [(&one, Some(&first)), (&two, Some(&second)), (&three, Some(&third))];
+        let one = EnvironmentId::new("env_1");
+        let two = EnvironmentId::new("env_2");
+        let three = EnvironmentId::new("env_3");
+        let first = host("https://API.example.com", false);
+        let second = host("", true);
+        let third = host("http://t:81/x/", false);
+        let all = [
+            (&one, Some(&first)),
+            (&two, Some(&second)),
+            (&three, Some(&third)),
+        ];
         let hosts = Hosts::new(all.into_iter(), true);
         for (asked, expected) in [
             ("api.example.com", &one),
@@ -172,9 +243,16 @@ mod tests {
         let two = EnvironmentId::new("env_2");
         let first = host("https://api.example.com", false);
         let second = host("", true);
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
-        for asked in ["qa.example.com", "api.example.com:8443", "hooks.example.com.evil.example", "1.2.3.4.example:80"]
-        {
+        let hosts = Hosts::new(
+            [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
+            true,
+        );
+        for asked in [
+            "qa.example.com",
+            "api.example.com:8443",
+            "hooks.example.com.evil.example",
+            "1.2.3.4.example:80",
+        ] {
             assert_eq!(hosts.find(asked), None, "{asked}");
         }
     }
@@ -185,15 +263,23 @@ mod tests {
         let two = EnvironmentId::new("env_2");
         let first = host("", false);
         let second = host("", true);
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
+        let hosts = Hosts::new(
+            [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
+            true,
+        );
         assert_eq!(hosts.find("api.example.com"), Some(&two));
     }
 
     #[test]
     fn an_unknown_host_is_nobodys_where_the_default_environment_has_an_address() {
-        let (one, two) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"));
-        let (first, second) = (host("https://api.example.com", true), host("", false));
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
+        let one = EnvironmentId::new("env_1");
+        let two = EnvironmentId::new("env_2");
+        let first = host("https://api.example.com", true);
+        let second = host("", false);
+        let hosts = Hosts::new(
+            [(&one, Some(&first)), (&two, Some(&second))].into_iter(),
+            true,
+        );
         assert_eq!(hosts.find("api.example.com"), Some(&one));
         assert_eq!(hosts.find("qa.example.com"), None);
     }
@@ -202,8 +288,17 @@ mod tests {
     fn the_only_environment_takes_all() {
         let only = EnvironmentId::new("env_1");
         let found = |hosts: &Hosts, asked| hosts.find(asked).cloned();
-        assert_eq!(found(&Hosts::new([(&only, None)].into_iter(), true), "x.example"), Some(only.clone()));
-        assert_eq!(found(&Hosts::new([(&only, None), (&only, None)].into_iter(), true), "x.example"), None);
+        assert_eq!(
+            found(&Hosts::new([(&only, None)].into_iter(), true), "x.example"),
+            Some(only.clone())
+        );
+        assert_eq!(
+            found(
+                &Hosts::new([(&only, None), (&only, None)].into_iter(), true),
+                "x.example"
+            ),
+            None
+        );
     }
 
     #[test]
@@ -218,20 +313,29 @@ mod tests {
 
     #[test]
     fn a_host_may_be_that_of_an_environment_of_which_the_node_has_not_heard() {
-        let (one, two) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"));
-        let (first, second) = (host("", true), host("", false));
+        let one = EnvironmentId::new("env_1");
+        let two = EnvironmentId::new("env_2");
+        let first = host("", true);
+        let second = host("", false);
         let hosts = Hosts::new([(&one, Some(&first))].into_iter(), false);
         assert_eq!(hosts.find("10.0.0.7"), Some(&one));
         assert_eq!(hosts.find("hooks.example.com"), Some(&one));
         assert_eq!(hosts.find("api.example.com"), None);
         let hosts = Hosts::new([(&two, Some(&second))].into_iter(), false);
-        assert_eq!(hosts.find("10.0.0.7"), None, "it is not the default environment because it came first");
+        assert_eq!(
+            hosts.find("10.0.0.7"),
+            None,
+            "it is not the default environment because it came first"
+        );
     }
 
     #[test]
     fn what_is_no_address_is_refused() {
         for wrong in ["example.com", "ftp://x", "https://"] {
-            let settings = EnvironmentSettings { base_url: wrong.to_owned(), ..Default::default() };
+            let settings = EnvironmentSettings {
+                base_url: wrong.to_owned(),
+                ..Default::default()
+            };
             assert!(Host::compile(settings).is_err(), "{wrong}");
         }
     }

@@ -1,4 +1,5 @@
-//! What a call brings: its input as the payload of a message, checked by the schema of its version, and what came with it.
+//! What a call brings: its input as the payload of a message, checked by the schema of its version,
+//! and what came with it.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -23,8 +24,8 @@ use crate::trace_context;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_KEY_LIMIT: usize = 255;
 
-/// Everything of the message that is known before it is stored. Errors for input that is none, and for input that a strict
-/// API does not take.
+/// Everything of the message that is known before it is stored. Errors for input that is none, and
+/// for input that a strict API does not take.
 pub(crate) fn arrive(
     target: &Target,
     caller: &Caller,
@@ -36,15 +37,24 @@ pub(crate) fn arrive(
     let schema = target.version().request_schema.as_ref();
     let (raw_body, payload) = read(target, schema, parts, body)?;
     let given = payload.as_ref().unwrap_or(&raw_body);
-    let faults = faults(schema, given).map_err(|error| unfit(payload::no_json(declared(parts), error)))?;
+    let faults =
+        faults(schema, given).map_err(|error| unfit(payload::no_json(declared(parts), error)))?;
     if !faults.is_empty() && target.api.strict {
         let message = "the request does not fit the schema of this API";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).with_details(faults));
     }
     let document = document(target, caller, runnable, parts, &faults, at)?;
     let id = MessageId::generate();
-    let input = Input { payload: given, trigger: &document.seen, steps: b"", now: at };
-    let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
+    let input = Input {
+        payload: given,
+        trigger: &document.seen,
+        steps: b"",
+        now: at,
+    };
+    let keys = runnable
+        .flow
+        .program
+        .keys(&input, runnable.environment.as_ref());
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
         id,
@@ -52,7 +62,11 @@ pub(crate) fn arrive(
         raw_body,
         payload,
         ordering_key: keys.ordering.map(|key| key::ordering(document.key(key))),
-        dedupe: keys.idempotency.map(|key| key::idempotency(document.key(key))).into_iter().collect(),
+        dedupe: keys
+            .idempotency
+            .map(|key| key::idempotency(document.key(key)))
+            .into_iter()
+            .collect(),
         trigger: document.kept,
         at,
         traceparent: Some(traceparent),
@@ -78,7 +92,10 @@ fn read(
 
 /// The content type that the call gives its body.
 fn declared(parts: &Parts) -> Option<&str> {
-    parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"))
+    parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or("unreadable"))
 }
 
 fn unfit(unfit: Unfit) -> Refusal {
@@ -89,10 +106,15 @@ fn unfit(unfit: Unfit) -> Refusal {
     Refusal::new(status, unfit.to_string())
 }
 
-/// What is wrong with a JSON text by the schema, by field. It is read once: the schema says too whether it is JSON.
+/// What is wrong with a JSON text by the schema, by field. It is read once: the schema says too
+/// whether it is JSON.
 fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>, JsonError> {
     match schema {
-        Some(schema) => Ok(schema.violations(text)?.into_iter().map(|fault| (fault.field, fault.message)).collect()),
+        Some(schema) => Ok(schema
+            .violations(text)?
+            .into_iter()
+            .map(|fault| (fault.field, fault.message))
+            .collect()),
         None => json::check(text, json::MAX_DEPTH).map(|()| Vec::new()),
     }
 }
@@ -100,8 +122,8 @@ fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>,
 /// The input of `GET` and `DELETE`: query and path, which has the last word.
 fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result<Bytes, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
-    let mut members =
-        payload::members(query.as_bytes()).map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let mut members = payload::members(query.as_bytes())
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     for (name, value) in &target.parameters {
         members.retain(|(other, _)| other != name);
         members.push((name.clone(), vec![value.clone()]));
@@ -111,7 +133,9 @@ fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result
 
 /// Pairs of texts as JSON: with the types that the schema asks for, when there is one.
 fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes {
-    let pairs = members.iter().flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value.as_str())));
+    let pairs = members
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value.as_str())));
     match schema {
         Some(schema) => schema.read_parameters(pairs).into(),
         None => {
@@ -122,7 +146,8 @@ fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes 
     }
 }
 
-/// The document that expressions see as `trigger`: with the API that was called, by whom, and what a lenient one found wrong.
+/// The document that expressions see as `trigger`: with the API that was called, by whom, and what
+/// a lenient one found wrong.
 fn document(
     target: &Target,
     caller: &Caller,
@@ -173,14 +198,22 @@ fn document(
 /// What the consumer knows a call by, when it says so.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let Some(first) = given.next() else { return Ok(None) };
+    let Some(first) = given.next() else {
+        return Ok(None);
+    };
     let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    let text = first.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len())).filter(is_visible);
+    let text = first
+        .to_str()
+        .ok()
+        .filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len()))
+        .filter(is_visible);
     match text.filter(|_| given.next().is_none()) {
         Some(text) => Ok(Some(text.to_owned())),
         None => {
-            let message =
-                format!("Idempotency-Key comes once, with 1 to {IDEMPOTENCY_KEY_LIMIT} visible characters of ASCII");
+            let message = format!(
+                "Idempotency-Key comes once, with 1 to {IDEMPOTENCY_KEY_LIMIT} visible characters \
+                 of ASCII"
+            );
             Err(Refusal::new(StatusCode::BAD_REQUEST, message))
         }
     }

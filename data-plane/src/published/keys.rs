@@ -44,7 +44,11 @@ pub(crate) struct Keys {
 impl Key {
     /// Errors with what is wrong with the plan.
     pub fn compile(plan: ConsumerKey) -> Result<Self, String> {
-        let sha256 = plan.sha256.as_slice().try_into().map_err(|_| "a key's hash has 32 bytes".to_owned())?;
+        let sha256 = plan
+            .sha256
+            .as_slice()
+            .try_into()
+            .map_err(|_| "a key's hash has 32 bytes".to_owned())?;
         Ok(Self {
             id: ConsumerKeyId::new(plan.id).into(),
             api_id: plan.api_id,
@@ -69,17 +73,30 @@ impl Keys {
 
     /// Takes `key` out, unless another has its place.
     pub fn remove(&mut self, key: &Key) {
-        if self.by_sha256.get(&key.sha256).is_some_and(|held| held.id == key.id) {
+        if self
+            .by_sha256
+            .get(&key.sha256)
+            .is_some_and(|held| held.id == key.id)
+        {
             self.by_sha256.remove(&key.sha256);
         }
     }
 
     /// The key that a request carries, when it opens this API at `now`.
-    pub fn find(&self, api_id: &str, headers: &HeaderMap, now: Timestamp) -> Result<&Arc<Key>, Refused> {
+    pub fn find(
+        &self,
+        api_id: &str,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<&Arc<Key>, Refused> {
         let text = bearer(headers).ok_or(Refused::Missing)?;
         let sha256: [u8; 32] = Sha256::digest(text).into();
-        let key = self.by_sha256.get(&sha256).filter(|key| key.api_id == api_id && !key.suspended);
-        key.filter(|key| key.expires_at.is_none_or(|expires_at| now < expires_at)).ok_or(Refused::Invalid)
+        let key = self
+            .by_sha256
+            .get(&sha256)
+            .filter(|key| key.api_id == api_id && !key.suspended);
+        key.filter(|key| key.expires_at.is_none_or(|expires_at| now < expires_at))
+            .ok_or(Refused::Invalid)
     }
 }
 
@@ -106,24 +123,41 @@ mod tests {
         }
     }
 
-    fn found(keys: &Keys, api_id: &str, authorization: &str, now: Timestamp) -> Result<String, Refused> {
+    fn found(
+        keys: &Keys,
+        api_id: &str,
+        authorization: &str,
+        now: Timestamp,
+    ) -> Result<String, Refused> {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, authorization.parse().unwrap());
-        keys.find(api_id, &headers, now).map(|key| key.id.to_string())
+        keys.find(api_id, &headers, now)
+            .map(|key| key.id.to_string())
     }
 
     #[test]
     fn a_key_opens_its_own_api_until_its_deadline_and_not_a_second_longer() {
         let mut keys = Keys::default();
-        let old = ConsumerKey { expires_at: DEADLINE.as_millis(), ..plan("old") };
-        let suspended = ConsumerKey { suspended: true, ..plan("suspended") };
+        let old = ConsumerKey {
+            expires_at: DEADLINE.as_millis(),
+            ..plan("old")
+        };
+        let suspended = ConsumerKey {
+            suspended: true,
+            ..plan("suspended")
+        };
         for plan in [old, plan("new"), suspended] {
             keys.insert(Arc::new(Key::compile(plan).unwrap()));
         }
         let second = Duration::from_secs(1);
         let cases = [
             ("api_1", "Bearer old", DEADLINE.before(second), true),
-            ("api_1", "Bearer old", DEADLINE.before(Duration::from_millis(1)), true),
+            (
+                "api_1",
+                "Bearer old",
+                DEADLINE.before(Duration::from_millis(1)),
+                true,
+            ),
             ("api_1", "Bearer old", DEADLINE, false),
             ("api_1", "Bearer old", DEADLINE.after(second), false),
             ("api_1", "bearer  new", DEADLINE.after(second), true),
@@ -135,10 +169,20 @@ mod tests {
             ("api_1", "new", DEADLINE, false),
         ];
         for (api_id, authorization, now, opens) in cases {
-            assert_eq!(found(&keys, api_id, authorization, now).is_ok(), opens, "{authorization} at {now}");
+            assert_eq!(
+                found(&keys, api_id, authorization, now).is_ok(),
+                opens,
+                "{authorization} at {now}"
+            );
         }
-        assert_eq!(keys.find("api_1", &HeaderMap::new(), DEADLINE).map(drop), Err(Refused::Missing));
-        assert_eq!(found(&keys, "api_1", "Bearer other", DEADLINE), Err(Refused::Invalid));
+        assert_eq!(
+            keys.find("api_1", &HeaderMap::new(), DEADLINE).map(drop),
+            Err(Refused::Missing)
+        );
+        assert_eq!(
+            found(&keys, "api_1", "Bearer other", DEADLINE),
+            Err(Refused::Invalid)
+        );
     }
 
     #[test]
@@ -146,7 +190,11 @@ mod tests {
         let mut keys = Keys::default();
         let key = Arc::new(Key::compile(plan("a")).unwrap());
         keys.insert(Arc::clone(&key));
-        let former = Key::compile(ConsumerKey { id: "ck_former".to_owned(), ..plan("a") }).unwrap();
+        let former = Key::compile(ConsumerKey {
+            id: "ck_former".to_owned(),
+            ..plan("a")
+        })
+        .unwrap();
         keys.remove(&former);
         assert!(found(&keys, "api_1", "Bearer a", DEADLINE).is_ok());
         keys.remove(&key);

@@ -1,6 +1,6 @@
-//! Access tokens of a published API's issuer: JWTs that are proved by the issuer's public keys. Which algorithms are taken
-//! is decided here, never by the token. The keys are fetched when they are first needed, kept, and fetched again for a key
-//! that is not known, though not often.
+//! Access tokens of a published API's issuer: JWTs that are proved by the issuer's public keys.
+//! Which algorithms are taken is decided here, never by the token. The keys are fetched when they
+//! are first needed, kept, and fetched again for a key that is not known, though not often.
 
 mod jwt;
 mod keys;
@@ -52,25 +52,44 @@ pub(crate) enum Refused {
 impl Issuers {
     /// Keys are fetched through the guard of `outbound`.
     pub fn new(outbound: outbound::Client) -> Self {
-        Self { outbound, sources: Mutex::default() }
+        Self {
+            outbound,
+            sources: Mutex::default(),
+        }
     }
 
     /// Whom a token was given to, when it is good for the API at `now`.
     ///
     /// # Errors
     /// It is not, or that cannot be told because the issuer's keys cannot be had.
-    pub async fn verify(&self, api: &v1::OAuth2, token: &[u8], now: Timestamp) -> Result<Subject, Refused> {
+    pub async fn verify(
+        &self,
+        api: &v1::OAuth2,
+        token: &[u8],
+        now: Timestamp,
+    ) -> Result<Subject, Refused> {
         if token.len() > LONGEST {
             return Err(Refused::Invalid("the access token is too long"));
         }
-        let token = Token::read(token).ok_or(Refused::Invalid("the access token is no JWT that is taken"))?;
-        let (source, header) = (self.source(api), &token.header);
-        let key = match source.key(&self.outbound, header.kid.as_deref(), header.alg).await {
+        let token = Token::read(token)
+            .ok_or(Refused::Invalid("the access token is no JWT that is taken"))?;
+        let source = self.source(api);
+        let header = &token.header;
+        let key = match source
+            .key(&self.outbound, header.kid.as_deref(), header.alg)
+            .await
+        {
             Ok(Some(key)) => key,
-            Ok(None) => return Err(Refused::Invalid("the access token is signed by no key of the issuer")),
+            Ok(None) => {
+                return Err(Refused::Invalid(
+                    "the access token is signed by no key of the issuer",
+                ));
+            }
             Err(Unreachable) => return Err(Refused::Unreachable),
         };
-        let claims = token.prove(&key.key).ok_or(Refused::Invalid("the access token is not what the issuer signed"))?;
+        let claims = token.prove(&key.key).ok_or(Refused::Invalid(
+            "the access token is not what the issuer signed",
+        ))?;
         if claims.iss != api.issuer {
             return Err(Refused::Invalid("the access token is of another issuer"));
         }
@@ -79,7 +98,11 @@ impl Issuers {
         }
         check_times(&claims, now)?;
         check_scopes(&claims, &api.scopes)?;
-        let name = claims.client_id.or(claims.azp).or(claims.sub).unwrap_or_default();
+        let name = claims
+            .client_id
+            .or(claims.azp)
+            .or(claims.sub)
+            .unwrap_or_default();
         Ok(Subject { name })
     }
 
@@ -104,7 +127,16 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), Refused> {
 
 fn check_scopes(claims: &Claims, needed: &[String]) -> Result<(), Refused> {
     let given = [&claims.scope, &claims.scp];
-    let has =
-        |wanted: &String| given.iter().any(|scopes| scopes.as_ref().is_some_and(|scopes| scopes.has_word(wanted)));
-    if needed.iter().all(has) { Ok(()) } else { Err(Refused::Scope(needed.join(" "))) }
+    let has = |wanted: &String| {
+        given.iter().any(|scopes| {
+            scopes
+                .as_ref()
+                .is_some_and(|scopes| scopes.has_word(wanted))
+        })
+    };
+    if needed.iter().all(has) {
+        Ok(())
+    } else {
+        Err(Refused::Scope(needed.join(" ")))
+    }
 }

@@ -25,7 +25,9 @@ impl Path {
     pub fn parse(text: &str) -> Result<Self, String> {
         let segments: Vec<Segment> = text.split('/').map(segment).collect::<Result<_, _>>()?;
         if segments.len() > MAX_SEGMENTS {
-            return Err(format!("the path {text:?} has more than {MAX_SEGMENTS} segments"));
+            return Err(format!(
+                "the path {text:?} has more than {MAX_SEGMENTS} segments"
+            ));
         }
         Ok(Self { segments })
     }
@@ -39,24 +41,35 @@ impl Path {
         &'p self,
         segments: &'r [Cow<'r, str>],
     ) -> impl Iterator<Item = (&'p str, &'r str)> + use<'p, 'r> {
-        self.segments.iter().zip(segments).filter_map(|(own, given)| match own {
-            Segment::Static(_) => None,
-            Segment::Parameter(name) => Some((name.as_str(), given.as_ref())),
-        })
+        self.segments
+            .iter()
+            .zip(segments)
+            .filter_map(|(own, given)| match own {
+                Segment::Static(_) => None,
+                Segment::Parameter(name) => Some((name.as_str(), given.as_ref())),
+            })
     }
 }
 
 fn segment(text: &str) -> Result<Segment, String> {
-    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let inner = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
     let braced = |text: &str| text.contains(['{', '}']);
     match inner {
-        Some(name) if name.is_empty() || braced(name) => Err(format!("{text:?} is no parameter of a path")),
+        Some(name) if name.is_empty() || braced(name) => {
+            Err(format!("{text:?} is no parameter of a path"))
+        }
         Some(name) => Ok(Segment::Parameter(name.to_owned())),
         None if text.is_empty() => Err("a path has no empty segments".to_owned()),
         None if braced(text) => Err(format!("the segment {text:?} of a path has braces within")),
         None => match percent_decode_str(text).decode_utf8() {
-            Ok(decoded) if !decoded.contains(['/', '{', '}']) => Ok(Segment::Static(decoded.into_owned())),
-            Ok(_) | Err(_) => Err(format!("the segment {text:?} of a path decodes to what no segment is")),
+            Ok(decoded) if !decoded.contains(['/', '{', '}']) => {
+                Ok(Segment::Static(decoded.into_owned()))
+            }
+            Ok(_) | Err(_) => Err(format!(
+                "the segment {text:?} of a path decodes to what no segment is"
+            )),
         },
     }
 }
@@ -72,7 +85,10 @@ impl<'r> Requested<'r> {
     /// `None` for a path that no API can have.
     pub fn parse(path: &'r str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
-        let (version, rest) = match path.split_once('/').map(|(first, rest)| (version(first), rest)) {
+        let (version, rest) = match path
+            .split_once('/')
+            .map(|(first, rest)| (version(first), rest))
+        {
             Some((Some(version), rest)) => (Some(version), rest),
             Some((None, _)) | None => (None, path),
         };
@@ -105,8 +121,13 @@ mod tests {
 
     #[test]
     fn takes_the_version_off_and_decodes_segments_one_by_one() {
-        let of = |version, segments: &[&str]| Some((version, segments.iter().map(|s| (*s).to_owned()).collect()));
-        assert_eq!(requested("/v1/orders/a%2Fb%20c"), of(Some(1), &["orders", "a/b c"]));
+        let of = |version, segments: &[&str]| {
+            Some((version, segments.iter().map(|s| (*s).to_owned()).collect()))
+        };
+        assert_eq!(
+            requested("/v1/orders/a%2Fb%20c"),
+            of(Some(1), &["orders", "a/b c"])
+        );
         assert_eq!(requested("/orders"), of(None, &["orders"]));
         assert_eq!(requested("/v10/x"), of(Some(10), &["x"]));
         for unversioned in ["/v01/x", "/v/x", "/v0/x", "/vx/x", "/V1/x"] {

@@ -1,5 +1,5 @@
-//! A call that a consumer makes again under one `Idempotency-Key` gets the first answer again; another call under the same
-//! key is refused.
+//! A call that a consumer makes again under one `Idempotency-Key` gets the first answer again;
+//! another call under the same key is refused.
 
 use std::collections::BTreeMap;
 
@@ -52,20 +52,28 @@ pub(crate) async fn answer_of_run(
     if !is_repeat(shared, flow, sent, &first).await? {
         return Ok(webhook::answer(&Accepted::Duplicate(first)));
     }
-    let (message, trace) =
-        shared.pipeline.message(&tenant(flow), &first).await.map_err(|error| receive::not_read(&error))?;
-    let failed = message.as_ref().and_then(|message| message.error.as_ref()).map(|error| error.kind);
+    let (message, trace) = shared
+        .pipeline
+        .message(&tenant(flow), &first)
+        .await
+        .map_err(|error| receive::not_read(&error))?;
+    let failed = message
+        .as_ref()
+        .and_then(|message| message.error.as_ref())
+        .map(|error| error.kind);
     match message.map(|message| message.status) {
         Some(Status::Delivered) => match trace.iter().rev().find_map(Given::read) {
             Some(given) => Ok(replayed(given)),
-            None => {
-                Err(conflict("the first call under this Idempotency-Key was carried out, and its answer is not kept"))
-            }
+            None => Err(conflict(
+                "the first call under this Idempotency-Key was carried out, and its answer is not \
+                 kept",
+            )),
         },
         Some(Status::Filtered) => Ok(replayed(wait::filtered())),
-        Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => {
-            Err(wait::failed(failed.unwrap_or(ErrorKind::Configuration), &first))
-        }
+        Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => Err(wait::failed(
+            failed.unwrap_or(ErrorKind::Configuration),
+            &first,
+        )),
         Some(Status::Received | Status::Processing | Status::Held) | None => {
             let refusal = conflict("the first call under this Idempotency-Key is not answered yet");
             Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
@@ -73,18 +81,34 @@ pub(crate) async fn answer_of_run(
     }
 }
 
-/// Whether `first` is the message of the same call; an error when it is that of another one under the same key.
-async fn is_repeat(shared: &Shared, flow: &Flow, sent: Option<Sent>, first: &MessageId) -> Result<bool, Refusal> {
+/// Whether `first` is the message of the same call; an error when it is that of another one under
+/// the same key.
+async fn is_repeat(
+    shared: &Shared,
+    flow: &Flow,
+    sent: Option<Sent>,
+    first: &MessageId,
+) -> Result<bool, Refusal> {
     let Some(sent) = sent else { return Ok(false) };
-    let content = shared.pipeline.content(&tenant(flow), first).await.map_err(|error| receive::not_read(&error))?;
-    let Some(content) = content else { return Ok(false) };
+    let content = shared
+        .pipeline
+        .content(&tenant(flow), first)
+        .await
+        .map_err(|error| receive::not_read(&error))?;
+    let Some(content) = content else {
+        return Ok(false);
+    };
     match (Asked::read(&content.request), Asked::read(&sent.trigger)) {
         // It may have been known by the flow's own key, or be no more than a key by now.
-        (Some(first), Some(asked)) if first.headers.idempotency_key.as_ref() == Some(&sent.idempotency_key) => {
+        (Some(first), Some(asked))
+            if first.headers.idempotency_key.as_ref() == Some(&sent.idempotency_key) =>
+        {
             if content.raw_body == sent.raw_body && first.is_at(&asked) {
                 Ok(true)
             } else {
-                Err(conflict("this Idempotency-Key came with another request before"))
+                Err(conflict(
+                    "this Idempotency-Key came with another request before",
+                ))
             }
         }
         _ => Ok(false),
@@ -92,7 +116,10 @@ async fn is_repeat(shared: &Shared, flow: &Flow, sent: Option<Sent>, first: &Mes
 }
 
 fn tenant(flow: &Flow) -> Tenant {
-    Tenant { account_id: flow.account_id.clone(), environment_id: flow.environment_id.clone() }
+    Tenant {
+        account_id: flow.account_id.clone(),
+        environment_id: flow.environment_id.clone(),
+    }
 }
 
 fn conflict(message: &str) -> Refusal {
@@ -100,7 +127,9 @@ fn conflict(message: &str) -> Refusal {
 }
 
 fn replayed(mut response: Response<Body>) -> Response<Body> {
-    response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+    response
+        .headers_mut()
+        .insert("idempotency-replayed", HeaderValue::from_static("true"));
     response
 }
 
@@ -117,20 +146,40 @@ struct Given {
 impl Given {
     /// `None` for what is no answer, and for one that was cut or masked.
     fn read(record: &TraceRecord) -> Option<Response<Body>> {
-        let text = record.response.as_deref().filter(|_| record.stage == "answered")?;
-        let given: Self = serde_json::from_str(text).ok().filter(|given: &Self| !given.truncated)?;
+        let text = record
+            .response
+            .as_deref()
+            .filter(|_| record.stage == "answered")?;
+        let given: Self = serde_json::from_str(text)
+            .ok()
+            .filter(|given: &Self| !given.truncated)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &given.headers {
-            headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).ok()?,
+                HeaderValue::from_str(value).ok()?,
+            );
         }
         let body = given.body.as_deref().map(RawValue::get).unwrap_or_default();
         // What is no JSON stands as a string.
-        let is_json = headers
-            .get(header::CONTENT_TYPE)
-            .is_none_or(|declared| declared.to_str().is_ok_and(|declared| declared.contains("json")));
-        let body = if is_json { body.to_owned() } else { serde_json::from_str(body).unwrap_or_default() };
+        let is_json = headers.get(header::CONTENT_TYPE).is_none_or(|declared| {
+            declared
+                .to_str()
+                .is_ok_and(|declared| declared.contains("json"))
+        });
+        let body = if is_json {
+            body.to_owned()
+        } else {
+            serde_json::from_str(body).unwrap_or_default()
+        };
         let masked = text.contains(MASK);
-        (!masked).then(|| wait::response(StatusCode::from_u16(given.status).unwrap_or_default(), headers, body.into()))
+        (!masked).then(|| {
+            wait::response(
+                StatusCode::from_u16(given.status).unwrap_or_default(),
+                headers,
+                body.into(),
+            )
+        })
     }
 }
 

@@ -39,21 +39,33 @@ pub(crate) struct Target {
     place: usize,
     /// What the parameters of the path stand for.
     pub parameters: Vec<(String, String)>,
-    /// Where its successor is told of: scheme and host of the APIs, as the caller sees them, or nothing; and the request's path
-    /// without its version, beginning with `/`.
+    /// Where its successor is told of: scheme and host of the APIs, as the caller sees them, or
+    /// nothing; and the request's path without its version, beginning with `/`.
     address: (String, String),
 }
 
 impl Route {
     pub fn find(snapshot: &Snapshot, parts: &Parts) -> Self {
-        let Some(host) = host(parts) else { return Self::Hosts };
-        let Some(environment) = snapshot.of_host(host) else { return Self::Nothing };
+        let Some(host) = host(parts) else {
+            return Self::Hosts;
+        };
+        let Some(environment) = snapshot.of_host(host) else {
+            return Self::Nothing;
+        };
         let path = parts.uri.path();
-        let Some(requested) = Requested::parse(path) else { return Self::Nothing };
-        let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
+        let Some(requested) = Requested::parse(path) else {
+            return Self::Nothing;
+        };
+        let method = if parts.method == Method::HEAD {
+            &Method::GET
+        } else {
+            &parts.method
+        };
         let mut others = Vec::new();
         let found = environment.routes.visit(&requested.segments, &mut |apis| {
-            let here = apis.iter().filter_map(|api| Some((api, api.version(requested.version)?)));
+            let here = apis
+                .iter()
+                .filter_map(|api| Some((api, api.version(requested.version)?)));
             for (api, place) in here {
                 if api.method == *method {
                     return ControlFlow::Break((api, place));
@@ -70,21 +82,30 @@ impl Route {
             address: match api.versions[place].state {
                 // Nobody asks for it.
                 State::Active => Default::default(),
-                State::Deprecated { .. } | State::Retired => {
-                    (base(environment, host, parts.extensions.get()), unversioned(path, &requested).to_owned())
-                }
+                State::Deprecated { .. } | State::Retired => (
+                    base(environment, host, parts.extensions.get()),
+                    unversioned(path, &requested).to_owned(),
+                ),
             },
         };
         if let Some((api, place)) = found {
             return Self::Call(Box::new(target(api, place)));
         }
-        let Some(&(first, place)) = others.first() else { return Self::Nothing };
-        let are_deprecated = others.iter().all(|(api, place)| api.versions[*place].state.is_deprecated());
+        let Some(&(first, place)) = others.first() else {
+            return Self::Nothing;
+        };
+        let are_deprecated = others
+            .iter()
+            .all(|(api, place)| api.versions[*place].state.is_deprecated());
         let others = Others {
             apis: others.iter().map(|(api, _)| Arc::clone(api)).collect(),
             deprecated: are_deprecated.then(|| target(first, place)),
         };
-        if parts.method == Method::OPTIONS { Self::Options(others) } else { Self::Method(others) }
+        if parts.method == Method::OPTIONS {
+            Self::Options(others)
+        } else {
+            Self::Method(others)
+        }
     }
 }
 
@@ -109,22 +130,33 @@ impl Target {
             State::Retired => {}
         }
         let label = &self.version().label;
-        let current = self.api.version(None).map(|place| &self.api.versions[place]);
+        let current = self
+            .api
+            .version(None)
+            .map(|place| &self.api.versions[place]);
         let current = current.filter(|version| version.state != State::Retired);
         let message = match current {
-            Some(current) => format!("version {label} of this API is retired: call {}", current.label),
+            Some(current) => format!(
+                "version {label} of this API is retired: call {}",
+                current.label
+            ),
             None => format!("version {label} of this API is retired, and no other one serves"),
         };
         let mut members = b"\"currentVersion\":".to_vec();
         write_text(current.map(|version| version.label.as_str()), &mut members);
         members.extend_from_slice(b",\"currentUrl\":");
-        write_text(current.map(|version| self.url(version)).as_deref(), &mut members);
+        write_text(
+            current.map(|version| self.url(version)).as_deref(),
+            &mut members,
+        );
         Err(Refusal::new(StatusCode::GONE, message).with_members(members))
     }
 
     /// What every answer of a deprecated version carries.
     pub fn mark(&self, headers: &mut HeaderMap) {
-        let State::Deprecated { sunset } = self.version().state else { return };
+        let State::Deprecated { sunset } = self.version().state else {
+            return;
+        };
         headers.insert("deprecation", HeaderValue::from_static("true"));
         if let Some(sunset) = sunset.and_then(|sunset| u64::try_from(sunset.as_millis()).ok()) {
             let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(sunset);
@@ -132,7 +164,10 @@ impl Target {
                 headers.insert("sunset", date);
             }
         }
-        let link = self.api.successor().map(|version| format!("<{}>; rel=\"successor-version\"", self.url(version)));
+        let link = self
+            .api
+            .successor()
+            .map(|version| format!("<{}>; rel=\"successor-version\"", self.url(version)));
         if let Some(link) = link.and_then(|link| HeaderValue::from_str(&link).ok()) {
             headers.append(header::LINK, link);
         }
@@ -160,13 +195,18 @@ pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
 /// The path of a request without its version.
 fn unversioned<'r>(path: &'r str, requested: &Requested<'_>) -> &'r str {
     match requested.version {
-        Some(_) => path.get(1..).and_then(|rest| Some(&rest[rest.find('/')?..])).unwrap_or_default(),
+        Some(_) => path
+            .get(1..)
+            .and_then(|rest| Some(&rest[rest.find('/')?..]))
+            .unwrap_or_default(),
         None => path,
     }
 }
 
 fn owned<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
-    parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    parameters
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 fn write_text(text: Option<&str>, out: &mut Vec<u8>) {
@@ -176,13 +216,17 @@ fn write_text(text: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// The host that a request names, with its port; an empty one when it names none, `None` when it names several.
+/// The host that a request names, with its port; an empty one when it names none, `None` when it
+/// names several.
 fn host(parts: &Parts) -> Option<&str> {
     if let Some(authority) = parts.uri.authority() {
         return Some(authority.as_str());
     }
     let mut hosts = parts.headers.get_all(header::HOST).iter();
-    let first = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let first = hosts
+        .next()
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
     hosts.next().is_none().then_some(first)
 }
 
@@ -195,6 +239,10 @@ fn base(environment: &Environment, host: &str, peer: Option<&Peer>) -> String {
     if host.is_empty() || !host.bytes().all(is_plain) {
         return String::new();
     }
-    let scheme = if peer.is_some_and(|peer| peer.is_encrypted) { "https" } else { "http" };
+    let scheme = if peer.is_some_and(|peer| peer.is_encrypted) {
+        "https"
+    } else {
+        "http"
+    };
     format!("{scheme}://{host}")
 }

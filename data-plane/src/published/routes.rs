@@ -1,5 +1,6 @@
-//! Which APIs stand at a path: a tree of segments, kept as one map from the text of every beginning of a path, so that
-//! neighbouring sets share what did not change and a look-up costs as much as the path is long, however many APIs there are.
+//! Which APIs stand at a path: a tree of segments, kept as one map from the text of every beginning
+//! of a path, so that neighbouring sets share what did not change and a look-up costs as much as
+//! the path is long, however many APIs there are.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -29,10 +30,14 @@ struct Place {
 }
 
 impl Routes {
-    /// The API that has the place of `api`: the same method, and a path that takes the same requests.
+    /// The API that has the place of `api`: the same method, and a path that takes the same
+    /// requests.
     pub fn conflict(&self, api: &Api) -> Option<&Arc<Api>> {
         let place = self.places.get(&whole(&api.path))?;
-        place.apis.iter().find(|other| other.method == api.method && other.id != api.id)
+        place
+            .apis
+            .iter()
+            .find(|other| other.method == api.method && other.id != api.id)
     }
 
     /// Puts `api` in its place, which must be free.
@@ -47,7 +52,11 @@ impl Routes {
     /// Takes `api` out, if it is here.
     pub fn remove(&mut self, api: &Api) {
         let (beginnings, whole) = beginnings(&api.path);
-        if !self.places.get(&whole).is_some_and(|place| place.apis.iter().any(|other| other.id == api.id)) {
+        if !self
+            .places
+            .get(&whole)
+            .is_some_and(|place| place.apis.iter().any(|other| other.id == api.id))
+        {
             return;
         }
         for beginning in beginnings {
@@ -66,14 +75,17 @@ impl Routes {
         }
     }
 
-    /// Shows `visit` the APIs at each path that takes the segments, those with static segments before those with
-    /// parameters, until it has seen enough.
+    /// Shows `visit` the APIs at each path that takes the segments, those with static segments
+    /// before those with parameters, until it has seen enough.
     pub fn visit<'s, T>(
         &'s self,
         segments: &[Cow<'_, str>],
         visit: &mut impl FnMut(&'s [Arc<Api>]) -> ControlFlow<T>,
     ) -> Option<T> {
-        let length = segments.iter().map(|segment| segment.len().max(2) + 1).sum();
+        let length = segments
+            .iter()
+            .map(|segment| segment.len().max(2) + 1)
+            .sum();
         match self.walk(&mut String::with_capacity(length), segments, visit) {
             ControlFlow::Break(found) => Some(found),
             ControlFlow::Continue(()) => None,
@@ -87,7 +99,9 @@ impl Routes {
         segments: &[Cow<'_, str>],
         visit: &mut impl FnMut(&'s [Arc<Api>]) -> ControlFlow<T>,
     ) -> ControlFlow<T> {
-        let Some((segment, rest)) = segments.split_first() else { return ControlFlow::Continue(()) };
+        let Some((segment, rest)) = segments.split_first() else {
+            return ControlFlow::Continue(());
+        };
         let length = beginning.len();
         // What only looks like a beginning of a path stands for itself in a parameter.
         let is_static = !segment.contains(['/', '{', '}']);
@@ -148,7 +162,12 @@ mod tests {
     use crate::published::path::Requested;
 
     fn api(id: &str, method: &str, path: &str) -> Arc<Api> {
-        let version = ApiVersion { label: "v1".into(), number: 1, status: "active".into(), ..Default::default() };
+        let version = ApiVersion {
+            label: "v1".into(),
+            number: 1,
+            status: "active".into(),
+            ..Default::default()
+        };
         let plan = PublishedApi {
             id: id.to_owned(),
             method: method.to_owned(),
@@ -174,7 +193,12 @@ mod tests {
     #[test]
     fn static_segments_come_before_parameters_at_every_depth() {
         let mut routes = Routes::default();
-        for (id, path) in [("a", "orders/{id}"), ("b", "orders/new"), ("c", "{kind}/new"), ("d", "orders/{id}/lines")] {
+        for (id, path) in [
+            ("a", "orders/{id}"),
+            ("b", "orders/new"),
+            ("c", "{kind}/new"),
+            ("d", "orders/{id}/lines"),
+        ] {
             routes.insert(api(id, "GET", path));
         }
         assert_eq!(found(&routes, "/orders/new"), ["b", "a", "c"]);
@@ -189,12 +213,20 @@ mod tests {
     fn one_change_among_ten_thousand_shares_the_rest() {
         let mut routes = Routes::default();
         for number in 0..10_000 {
-            routes.insert(api(&number.to_string(), "GET", &format!("shops/{number}/{{id}}/lines")));
+            routes.insert(api(
+                &number.to_string(),
+                "GET",
+                &format!("shops/{number}/{{id}}/lines"),
+            ));
         }
         let before = routes.clone();
         routes.insert(api("new", "GET", "shops/7/{id}/new"));
         let copied = routes.places.unshared(&before.places).count();
-        assert!(copied * 50 < routes.places.len(), "{copied} of {} were copied", routes.places.len());
+        assert!(
+            copied * 50 < routes.places.len(),
+            "{copied} of {} were copied",
+            routes.places.len()
+        );
         assert_eq!(found(&routes, "/shops/9999/1/lines"), ["9999"]);
         assert_eq!(found(&before, "/shops/7/1/new"), Vec::<String>::new());
     }
@@ -202,10 +234,16 @@ mod tests {
     #[test]
     fn what_is_taken_out_leaves_nothing_behind() {
         let mut routes = Routes::default();
-        let (first, second) = (api("a", "GET", "x/{y}/z"), api("b", "POST", "x/{other}/z"));
+        let first = api("a", "GET", "x/{y}/z");
+        let second = api("b", "POST", "x/{other}/z");
         routes.insert(Arc::clone(&first));
         assert!(routes.conflict(&second).is_none());
-        assert_eq!(routes.conflict(&api("c", "GET", "x/{z}/z")).map(|api| api.id.as_str()), Some("a"));
+        assert_eq!(
+            routes
+                .conflict(&api("c", "GET", "x/{z}/z"))
+                .map(|api| api.id.as_str()),
+            Some("a")
+        );
         routes.insert(Arc::clone(&second));
         assert_eq!(found(&routes, "/x/1/z"), ["a", "b"]);
         routes.remove(&first);

@@ -43,15 +43,27 @@ pub(crate) async fn answer(
     arrival: Arrival,
     call: Call,
 ) -> Result<Response<Body>, Refusal> {
-    let Call { sent, room, deadline } = call;
+    let Call {
+        sent,
+        room,
+        deadline,
+    } = call;
     let id = arrival.id.clone();
     if Pipeline::runs_in_memory(&runnable, &arrival, answering) {
-        let answered = timeout_at(deadline, shared.pipeline.run_in_memory(&runnable, arrival, answering)).await;
+        let answered = timeout_at(
+            deadline,
+            shared.pipeline.run_in_memory(&runnable, arrival, answering),
+        )
+        .await;
         return answer_of(answered.map_err(|_| overloaded())?.map_err(not_begun)?, &id);
     }
     let (tell, told) = oneshot::channel();
     let late = CancellationToken::new();
-    let reply = Reply { answering: Arc::clone(answering), tell, late: late.clone() };
+    let reply = Reply {
+        answering: Arc::clone(answering),
+        tell,
+        late: late.clone(),
+    };
     let flow = runnable.flow.clone();
     let begun = timeout_at(deadline, shared.pipeline.call(runnable, arrival, reply)).await;
     // What was read is stored: who waits for an answer takes no room from those who come.
@@ -80,7 +92,8 @@ pub(crate) async fn answer(
         Err(_) => {
             if target.api.discard_late {
                 late.cancel();
-                turn.into_iter().for_each(|turn| turn.discard(delivery::LATE));
+                turn.into_iter()
+                    .for_each(|turn| turn.discard(delivery::LATE));
             }
             Err(out_of_time(&id))
         }
@@ -94,12 +107,21 @@ fn answer_of(answered: Option<Answered>, id: &MessageId) -> Result<Response<Body
         Some(Answered::Filtered) => Ok(filtered()),
         Some(Answered::Failed(kind)) => Err(failed(kind, id)),
         Some(Answered::Unfit) => {
-            let refusal = Refusal::new(StatusCode::BAD_GATEWAY, "what the flow made is no answer of this API");
+            let refusal = Refusal::new(
+                StatusCode::BAD_GATEWAY,
+                "what the flow made is no answer of this API",
+            );
             Err(refusal.with_members(member(id)))
         }
-        Some(Answered::NotNow) => Err(Refusal::unavailable("a connector takes no calls for now", PAUSE)),
+        Some(Answered::NotNow) => Err(Refusal::unavailable(
+            "a connector takes no calls for now",
+            PAUSE,
+        )),
         None => {
-            let refusal = Refusal::unavailable("this node handed the message back, and another runs it", PAUSE);
+            let refusal = Refusal::unavailable(
+                "this node handed the message back, and another runs it",
+                PAUSE,
+            );
             Err(refusal.with_members(member(id)))
         }
     }
@@ -121,13 +143,18 @@ pub(super) fn filtered() -> Response<Body> {
 pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
     let message = match kind {
         ErrorKind::Mapping => "the flow could not map the request",
-        ErrorKind::Network | ErrorKind::Tls | ErrorKind::Egress => "a system behind this API could not be reached",
-        ErrorKind::Timeout => "a system behind this API did not answer in time",
-        ErrorKind::Status | ErrorKind::TargetRefused => "a system behind this API answered with an error",
-        ErrorKind::Rejected => "a step of the flow failed",
-        ErrorKind::Configuration | ErrorKind::Credentials | ErrorKind::Adapter | ErrorKind::FlowDeleted => {
-            "the flow could not be run"
+        ErrorKind::Network | ErrorKind::Tls | ErrorKind::Egress => {
+            "a system behind this API could not be reached"
         }
+        ErrorKind::Timeout => "a system behind this API did not answer in time",
+        ErrorKind::Status | ErrorKind::TargetRefused => {
+            "a system behind this API answered with an error"
+        }
+        ErrorKind::Rejected => "a step of the flow failed",
+        ErrorKind::Configuration
+        | ErrorKind::Credentials
+        | ErrorKind::Adapter
+        | ErrorKind::FlowDeleted => "the flow could not be run",
     };
     Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(id))
 }
@@ -150,7 +177,10 @@ fn taken_out_of_service(id: &MessageId) -> Refusal {
 }
 
 fn out_of_time(id: &MessageId) -> Refusal {
-    let refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, "there was no answer before the deadline of this API");
+    let refusal = Refusal::new(
+        StatusCode::GATEWAY_TIMEOUT,
+        "there was no answer before the deadline of this API",
+    );
     refusal.with_members(member(id))
 }
 

@@ -1,4 +1,5 @@
-//! What connectors are given: so many calls at once, so many a second, and none while they fail at everything.
+//! What connectors are given: so many calls at once, so many a second, and none while they fail at
+//! everything.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,8 @@ async fn deploy(node: &Node, name: &str, instance: &str) {
 
 #[tokio::test]
 async fn flows_share_the_concurrency_of_their_connector() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     target.hang();
     let config = format!(r#"{{"base_url":"{}","concurrency":3}}"#, target.url);
     node.control.instance("ci_shared", &config).await;
@@ -30,14 +32,18 @@ async fn flows_share_the_concurrency_of_their_connector() {
     deploy(&node, "two", "ci_shared").await;
     let mut ids = Vec::new();
     for n in 0..20 {
-        ids.push(node.accepted(if n % 2 == 0 { "t-one" } else { "t-two" }, "{}").await);
+        ids.push(
+            node.accepted(if n % 2 == 0 { "t-one" } else { "t-two" }, "{}")
+                .await,
+        );
     }
     target.arrivals(3).await;
     assert_eq!(target.received().len(), 3);
     target.release();
     for id in &ids {
         let message = node.finished(id).await;
-        assert_eq!((message.status, message.attempts), (Status::Delivered, 1));
+        assert_eq!(message.status, Status::Delivered);
+        assert_eq!(message.attempts, 1);
     }
     node.stop().await;
     target.stop().await;
@@ -45,18 +51,28 @@ async fn flows_share_the_concurrency_of_their_connector() {
 
 #[tokio::test]
 async fn no_more_calls_a_second_than_the_connector_takes() {
-    let (node, target) = (Node::start().await, Target::start().await);
-    let config = format!(r#"{{"base_url":"{}","requests_per_second":20}}"#, target.url);
+    let node = Node::start().await;
+    let target = Target::start().await;
+    let config = format!(
+        r#"{{"base_url":"{}","requests_per_second":20}}"#,
+        target.url
+    );
     node.control.instance("ci_rated", &config).await;
     deploy(&node, "rated", "ci_rated").await;
     let begun = Instant::now();
     let ids = futures::future::join_all((0..50).map(|_| node.accepted("t-rated", "{}"))).await;
     for id in &ids {
         let message = node.finished(id).await;
-        assert_eq!((message.status, message.attempts), (Status::Delivered, 1));
+        assert_eq!(message.status, Status::Delivered);
+        assert_eq!(message.attempts, 1);
     }
-    // Twenty at once, and the thirty others one every 50 ms: a slow machine takes longer, none takes less.
-    assert!(begun.elapsed() >= Duration::from_millis(1_450), "{:?}", begun.elapsed());
+    // Twenty at once, and the thirty others one every 50 ms: a slow machine takes longer, none
+    // takes less.
+    assert!(
+        begun.elapsed() >= Duration::from_millis(1_450),
+        "{:?}",
+        begun.elapsed()
+    );
     node.stop().await;
     target.stop().await;
 }
@@ -64,12 +80,23 @@ async fn no_more_calls_a_second_than_the_connector_takes() {
 #[tokio::test]
 async fn messages_wait_for_a_connector_that_fails_and_lose_no_attempt_by_it() {
     let node = Node::start().await;
-    let (healed, other) = (Arc::new(AtomicBool::new(false)), Target::start().await);
+    let healed = Arc::new(AtomicBool::new(false));
+    let other = Target::start().await;
     let target = {
         let healed = Arc::clone(&healed);
-        Target::answering(move |_, _| status(if healed.load(Ordering::SeqCst) { 200 } else { 503 })).await
+        Target::answering(move |_, _| {
+            status(if healed.load(Ordering::SeqCst) {
+                200
+            } else {
+                503
+            })
+        })
+        .await
     };
-    let config = format!(r#"{{"base_url":"{}","breaker_failures":3,"breaker_seconds":0.2}}"#, target.url);
+    let config = format!(
+        r#"{{"base_url":"{}","breaker_failures":3,"breaker_seconds":0.2}}"#,
+        target.url
+    );
     node.control.instance("ci_ill", &config).await;
     deploy(&node, "ill", "ci_ill").await;
     node.deploy(&flow("well"), &other.url).await;
@@ -109,8 +136,14 @@ fn polling(instance: &str, max_pages: u32) -> FlowPlan {
         interval_ms: 86_400_000,
         ..Poll::default()
     };
-    let trigger = Some(Trigger { kind: Some(Kind::Poll(poll)) });
-    FlowPlan { trigger, source_instance: instance.to_owned(), ..flow("polled") }
+    let trigger = Some(Trigger {
+        kind: Some(Kind::Poll(poll)),
+    });
+    FlowPlan {
+        trigger,
+        source_instance: instance.to_owned(),
+        ..flow("polled")
+    }
 }
 
 /// A page with one record, and the cursor of the next one.
@@ -128,14 +161,22 @@ async fn stored(node: &Node, count: u64) {
 
 #[tokio::test]
 async fn a_poll_asks_for_no_more_pages_a_second_than_its_connector_takes() {
-    let (node, sink) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let sink = Target::start().await;
     let provider = Target::answering(|n, _| page(n)).await;
-    let config = format!(r#"{{"base_url":"{}","requests_per_second":20}}"#, provider.url);
+    let config = format!(
+        r#"{{"base_url":"{}","requests_per_second":20}}"#,
+        provider.url
+    );
     node.control.instance("ci_shop", &config).await;
     let begun = Instant::now();
     node.deploy(&polling("ci_shop", 50), &sink.url).await;
     stored(&node, 50).await;
-    assert!(begun.elapsed() >= Duration::from_millis(1_400), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() >= Duration::from_millis(1_400),
+        "{:?}",
+        begun.elapsed()
+    );
     node.stop().await;
     provider.stop().await;
     sink.stop().await;
@@ -143,21 +184,45 @@ async fn a_poll_asks_for_no_more_pages_a_second_than_its_connector_takes() {
 
 #[tokio::test]
 async fn a_poll_waits_for_a_place_at_its_connector_and_holds_up_no_other_poll() {
-    let (node, sink) = (Node::start().await, Target::start().await);
-    let (busy, idle) = (Target::answering(|n, _| page(n)).await, Target::answering(|n, _| page(n)).await);
+    let node = Node::start().await;
+    let sink = Target::start().await;
+    let busy = Target::answering(|n, _| page(n)).await;
+    let idle = Target::answering(|n, _| page(n)).await;
     busy.hang();
-    node.control.instance("ci_busy", &format!(r#"{{"base_url":"{}","concurrency":1}}"#, busy.url)).await;
-    node.control.instance("ci_idle", &format!(r#"{{"base_url":"{}"}}"#, idle.url)).await;
+    node.control
+        .instance(
+            "ci_busy",
+            &format!(r#"{{"base_url":"{}","concurrency":1}}"#, busy.url),
+        )
+        .await;
+    node.control
+        .instance("ci_idle", &format!(r#"{{"base_url":"{}"}}"#, idle.url))
+        .await;
     deploy(&node, "order", "ci_busy").await;
     let order = node.accepted("t-order", "{}").await;
     busy.arrivals(1).await;
     // More of them than a node has cycles with an answer in memory.
     for n in 0..20 {
-        node.deploy(&FlowPlan { flow_id: format!("flw_busy_{n}"), ..polling("ci_busy", 1) }, &sink.url).await;
+        node.deploy(
+            &FlowPlan {
+                flow_id: format!("flw_busy_{n}"),
+                ..polling("ci_busy", 1)
+            },
+            &sink.url,
+        )
+        .await;
     }
-    node.deploy(&FlowPlan { flow_id: "flw_idle".to_owned(), ..polling("ci_idle", 1) }, &sink.url).await;
+    node.deploy(
+        &FlowPlan {
+            flow_id: "flw_idle".to_owned(),
+            ..polling("ci_idle", 1)
+        },
+        &sink.url,
+    )
+    .await;
     stored(&node, 2).await;
-    assert_eq!((busy.received().len(), idle.received().len()), (1, 1));
+    assert_eq!(busy.received().len(), 1);
+    assert_eq!(idle.received().len(), 1);
     busy.release();
     stored(&node, 22).await;
     assert_eq!(node.finished(&order).await.attempts, 1);
@@ -169,21 +234,36 @@ async fn a_poll_waits_for_a_place_at_its_connector_and_holds_up_no_other_poll() 
 
 #[tokio::test]
 async fn a_poll_waits_until_the_breaker_of_its_connector_lets_it_try_and_goes_on_where_it_was() {
-    let (node, sink) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let sink = Target::start().await;
     let calls = Arc::new(Mutex::new(Vec::new()));
     let shop = {
         let calls = Arc::clone(&calls);
         Target::answering(move |n, received| {
-            calls.lock().unwrap().push((received.path.clone(), Instant::now()));
-            if received.path.starts_with("/in") { status(503) } else { page(n) }
+            calls
+                .lock()
+                .unwrap()
+                .push((received.path.clone(), Instant::now()));
+            if received.path.starts_with("/in") {
+                status(503)
+            } else {
+                page(n)
+            }
         })
         .await
     };
-    let config = format!(r#"{{"base_url":"{}","breaker_failures":2,"breaker_seconds":1}}"#, shop.url);
+    let config = format!(
+        r#"{{"base_url":"{}","breaker_failures":2,"breaker_seconds":1}}"#,
+        shop.url
+    );
     node.control.instance("ci_shop", &config).await;
     let mut failing = flow("failing");
     failing.target.as_mut().unwrap().instance = "ci_shop".to_owned();
-    failing.retry = Some(Retry { count: 1, duration_ms: 1, ..Retry::default() });
+    failing.retry = Some(Retry {
+        count: 1,
+        duration_ms: 1,
+        ..Retry::default()
+    });
     node.control.flow(&failing).await;
     let dead = node.accepted("t-failing", "{}").await;
     assert_eq!(node.finished(&dead).await.status, Status::DeadLetter);
@@ -192,8 +272,21 @@ async fn a_poll_waits_until_the_breaker_of_its_connector_lets_it_try_and_goes_on
     stored(&node, 4).await;
     let calls = calls.lock().unwrap().clone();
     let paths: Vec<&str> = calls.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(paths, ["/in", "/in", "/orders", "/orders?cursor=c2", "/orders?cursor=c3"]);
-    assert!(calls[2].1 - calls[1].1 >= Duration::from_millis(950), "{:?}", calls[2].1 - calls[1].1);
+    assert_eq!(
+        paths,
+        [
+            "/in",
+            "/in",
+            "/orders",
+            "/orders?cursor=c2",
+            "/orders?cursor=c3"
+        ]
+    );
+    assert!(
+        calls[2].1 - calls[1].1 >= Duration::from_millis(950),
+        "{:?}",
+        calls[2].1 - calls[1].1
+    );
     node.stop().await;
     shop.stop().await;
     sink.stop().await;

@@ -10,7 +10,8 @@ use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{
-    ControlMessage, Environment, NodeMessage, Resource, SnapshotBegin, SnapshotChunk, SnapshotEnd, Welcome,
+    ControlMessage, Environment, NodeMessage, Resource, SnapshotBegin, SnapshotChunk, SnapshotEnd,
+    Welcome,
 };
 use kanat_proto::plan::v1::{ConnectorInstance, ConsumerKey, FlowPlan, LookupTable, PublishedApi};
 use prost::Message;
@@ -55,8 +56,16 @@ impl Control {
     }
 
     fn with(silent: bool) -> Self {
-        let (set, acked) = (watch::Sender::new(Set::default()), watch::Sender::new(0));
-        Self { inner: Arc::new(Inner { silent, set, acked, tasks: TaskTracker::new() }) }
+        let set = watch::Sender::new(Set::default());
+        let acked = watch::Sender::new(0);
+        Self {
+            inner: Arc::new(Inner {
+                silent,
+                set,
+                acked,
+                tasks: TaskTracker::new(),
+            }),
+        }
     }
 
     pub fn client(&self) -> PlanClient {
@@ -64,7 +73,8 @@ impl Control {
     }
 
     pub async fn flow(&self, plan: &FlowPlan) {
-        self.put(Kind::Flow, &plan.flow_id, plan.encode_to_vec()).await;
+        self.put(Kind::Flow, &plan.flow_id, plan.encode_to_vec())
+            .await;
     }
 
     pub async fn instance(&self, id: &str, config: &str) {
@@ -79,23 +89,28 @@ impl Control {
             config: config.to_owned(),
             ..Default::default()
         };
-        self.put(Kind::ConnectorInstance, id, instance.encode_to_vec()).await;
+        self.put(Kind::ConnectorInstance, id, instance.encode_to_vec())
+            .await;
     }
 
     pub async fn table(&self, table: &LookupTable) {
-        self.put(Kind::LookupTable, &table.id, table.encode_to_vec()).await;
+        self.put(Kind::LookupTable, &table.id, table.encode_to_vec())
+            .await;
     }
 
     pub async fn api(&self, api: &PublishedApi) {
-        self.put(Kind::PublishedApi, &api.id, api.encode_to_vec()).await;
+        self.put(Kind::PublishedApi, &api.id, api.encode_to_vec())
+            .await;
     }
 
     pub async fn key(&self, key: &ConsumerKey) {
-        self.put(Kind::ConsumerKey, &key.id, key.encode_to_vec()).await;
+        self.put(Kind::ConsumerKey, &key.id, key.encode_to_vec())
+            .await;
     }
 
     pub async fn remove_flow(&self, id: &str) {
-        self.change(|set| drop(set.remove(&Kind::Flow.resource_id(id)))).await;
+        self.change(|set| drop(set.remove(&Kind::Flow.resource_id(id))))
+            .await;
     }
 
     /// Publishes what there is once more; returns when the node runs it.
@@ -104,7 +119,8 @@ impl Control {
     }
 
     async fn put(&self, kind: Kind, id: &str, body: Vec<u8>) {
-        self.change(|set| drop(set.insert(kind.resource_id(id), body.into()))).await;
+        self.change(|set| drop(set.insert(kind.resource_id(id), body.into())))
+            .await;
     }
 
     /// Returns when the node has acknowledged the change.
@@ -114,17 +130,34 @@ impl Control {
             set.generation += 1;
         });
         let generation = self.inner.set.borrow().generation;
-        self.inner.acked.subscribe().wait_for(|acked| *acked >= generation).await.unwrap();
+        self.inner
+            .acked
+            .subscribe()
+            .wait_for(|acked| *acked >= generation)
+            .await
+            .unwrap();
     }
 
-    async fn serve(self, mut inbound: Streaming<NodeMessage>, out: mpsc::Sender<Result<ControlMessage, Status>>) {
+    async fn serve(
+        self,
+        mut inbound: Streaming<NodeMessage>,
+        out: mpsc::Sender<Result<ControlMessage, Status>>,
+    ) {
         if self.inner.silent {
             while let Ok(Some(_)) = inbound.message().await {}
             return;
         }
         let mut sets = self.inner.set.subscribe();
-        let environment = Environment { id: ENVIRONMENT.into(), name: "production".into(), account_id: ACCOUNT.into() };
-        let welcome = Welcome { epoch: EPOCH.into(), environments: vec![environment], heartbeat_seconds: 10 };
+        let environment = Environment {
+            id: ENVIRONMENT.into(),
+            name: "production".into(),
+            account_id: ACCOUNT.into(),
+        };
+        let welcome = Welcome {
+            epoch: EPOCH.into(),
+            environments: vec![environment],
+            heartbeat_seconds: 10,
+        };
         if out.send(Ok(message(Out::Welcome(welcome)))).await.is_err() {
             return;
         }
@@ -156,9 +189,17 @@ fn snapshot(set: &Set) -> Vec<Out> {
     let resources: Vec<Resource> = set
         .resources
         .iter()
-        .map(|(id, body)| Resource { id: id.clone(), hash: Hash::of(body).to_vec(), body: body.clone() })
+        .map(|(id, body)| Resource {
+            id: id.clone(),
+            hash: Hash::of(body).to_vec(),
+            body: body.clone(),
+        })
         .collect();
-    let set_hash = SetHash::of(set.resources.iter().map(|(id, body)| (id.as_str(), Hash::of(body))));
+    let set_hash = SetHash::of(
+        set.resources
+            .iter()
+            .map(|(id, body)| (id.as_str(), Hash::of(body))),
+    );
     let encoded = Encoded::new(resources);
     let begin = SnapshotBegin {
         nonce: set.generation,
@@ -171,8 +212,14 @@ fn snapshot(set: &Set) -> Vec<Out> {
         empty_is_meant: true,
     };
     let nonce = set.generation;
-    let chunks = encoded.chunks().map(|data| Out::SnapshotChunk(SnapshotChunk { nonce, data }));
-    [Out::SnapshotBegin(begin)].into_iter().chain(chunks).chain([Out::SnapshotEnd(SnapshotEnd { nonce })]).collect()
+    let chunks = encoded
+        .chunks()
+        .map(|data| Out::SnapshotChunk(SnapshotChunk { nonce, data }));
+    [Out::SnapshotBegin(begin)]
+        .into_iter()
+        .chain(chunks)
+        .chain([Out::SnapshotEnd(SnapshotEnd { nonce })])
+        .collect()
 }
 
 fn message(kind: Out) -> ControlMessage {
@@ -183,9 +230,14 @@ fn message(kind: Out) -> ControlMessage {
 impl PlanService for Control {
     type SyncStream = ReceiverStream<Result<ControlMessage, Status>>;
 
-    async fn sync(&self, request: Request<Streaming<NodeMessage>>) -> Result<Response<Self::SyncStream>, Status> {
+    async fn sync(
+        &self,
+        request: Request<Streaming<NodeMessage>>,
+    ) -> Result<Response<Self::SyncStream>, Status> {
         let (out, messages) = mpsc::channel(16);
-        self.inner.tasks.spawn(self.clone().serve(request.into_inner(), out));
+        self.inner
+            .tasks
+            .spawn(self.clone().serve(request.into_inner(), out));
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 }

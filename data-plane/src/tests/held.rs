@@ -17,7 +17,8 @@ use super::target::{Target, status};
 
 #[tokio::test]
 async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     let mut plan = flow("resting");
     plan.paused = true;
     node.deploy(&plan, &target.url).await;
@@ -43,7 +44,8 @@ async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
 #[tokio::test]
 async fn messages_of_one_ordering_key_go_out_one_after_another() {
     let node = Node::start().await;
-    // The first attempt of each message fails: the next of its key must wait for the second attempt all the same.
+    // The first attempt of each message fails: the next of its key must wait for the second attempt
+    // all the same.
     let seen = std::sync::Mutex::new(std::collections::HashSet::new());
     let target = Target::answering(move |_, request| {
         let first = seen.lock().unwrap().insert(request.body.clone());
@@ -55,13 +57,22 @@ async fn messages_of_one_ordering_key_go_out_one_after_another() {
     node.deploy(&plan, &target.url).await;
     let mut ids = Vec::new();
     for n in 0..4 {
-        ids.push(node.accepted("t-ordered", format!("{{\"key\":\"a\",\"n\":{n}}}")).await);
+        ids.push(
+            node.accepted("t-ordered", format!("{{\"key\":\"a\",\"n\":{n}}}"))
+                .await,
+        );
     }
     for id in &ids {
         assert_eq!(node.finished(id).await.status, Status::Delivered);
     }
-    let bodies: Vec<String> = target.received().iter().map(|r| String::from_utf8(r.body.to_vec()).unwrap()).collect();
-    let expected: Vec<String> = (0..4).flat_map(|n| vec![format!("{{\"key\":\"a\",\"n\":{n}}}"); 2]).collect();
+    let bodies: Vec<String> = target
+        .received()
+        .iter()
+        .map(|r| String::from_utf8(r.body.to_vec()).unwrap())
+        .collect();
+    let expected: Vec<String> = (0..4)
+        .flat_map(|n| vec![format!("{{\"key\":\"a\",\"n\":{n}}}"); 2])
+        .collect();
     assert_eq!(bodies, expected);
     node.stop().await;
     target.stop().await;
@@ -69,7 +80,8 @@ async fn messages_of_one_ordering_key_go_out_one_after_another() {
 
 #[tokio::test]
 async fn what_one_start_leaves_the_next_one_delivers() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     let mut plan = flow("later");
     plan.paused = true;
     node.deploy(&plan, &target.url).await;
@@ -84,7 +96,8 @@ async fn what_one_start_leaves_the_next_one_delivers() {
 
 #[tokio::test]
 async fn a_message_runs_under_the_version_that_it_was_accepted_under() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     let mut plan = flow("evolving");
     plan.paused = true;
     plan.target.as_mut().unwrap().endpoint = "/first".to_owned();
@@ -97,9 +110,14 @@ async fn a_message_runs_under_the_version_that_it_was_accepted_under() {
     let second = node.accepted("t-evolving", "{}").await;
     for (id, version) in [(&first, 1), (&second, 2)] {
         let message = node.finished(id).await;
-        assert_eq!((message.status, message.flow_version), (Status::Delivered, version));
+        assert_eq!(message.status, Status::Delivered);
+        assert_eq!(message.flow_version, version);
     }
-    let mut paths: Vec<String> = target.received().into_iter().map(|request| request.path).collect();
+    let mut paths: Vec<String> = target
+        .received()
+        .into_iter()
+        .map(|request| request.path)
+        .collect();
     paths.sort();
     assert_eq!(paths, ["/first", "/second"]);
     node.stop().await;
@@ -108,7 +126,8 @@ async fn a_message_runs_under_the_version_that_it_was_accepted_under() {
 
 #[tokio::test]
 async fn messages_of_a_deleted_flow_are_delivered_as_they_were_accepted() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     let mut plan = flow("fleeting");
     plan.paused = true;
     node.deploy(&plan, &target.url).await;
@@ -146,14 +165,18 @@ fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage 
 
 /// Marks a flow in the log as deleted by a change.
 async fn mark_deleted(log: &dyn MessageLog, flow: &str, epoch: &str, generation: u64) {
-    let deletion = SetVersion { epoch: epoch.to_owned(), generation };
+    let deletion = SetVersion {
+        epoch: epoch.to_owned(),
+        generation,
+    };
     let mark = SavedPlan::end(FlowId::from(flow), deletion.encode_to_vec().into());
     log.save_plans(vec![mark]).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_deletion() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     mark_deleted(&*node.log, "flw_new", EPOCH, 1_000).await;
     let message = waiting(ENVIRONMENT, "flw_new", Timestamp::now());
     let id = message.id.clone();
@@ -162,7 +185,9 @@ async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_d
     while node.log.stats().claimed == 0 {
         changed.changed().await.unwrap();
     }
-    let left = node.message_when(&id, |message| message.status != Status::Processing).await;
+    let left = node
+        .message_when(&id, |message| message.status != Status::Processing)
+        .await;
     assert_eq!(left.status, Status::Held);
     assert_eq!(left.attempts, 0, "it is no attempt");
 
@@ -175,21 +200,41 @@ async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_d
 
 #[tokio::test]
 async fn a_node_that_is_behind_leaves_a_message_to_others_and_runs_it_once_it_has_the_plans() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     node.deploy(&flow("grows"), &target.url).await;
-    let made_from = Some(SetVersion { epoch: EPOCH.to_owned(), generation: 1_000 });
-    let later = FlowPlan { version: 2, made_from, ..flow("grows") };
-    let saved = SavedPlan { flow_id: FlowId::from("flw_grows"), version: 2, body: saved::body(&later) };
+    let made_from = Some(SetVersion {
+        epoch: EPOCH.to_owned(),
+        generation: 1_000,
+    });
+    let later = FlowPlan {
+        version: 2,
+        made_from,
+        ..flow("grows")
+    };
+    let saved = SavedPlan {
+        flow_id: FlowId::from("flw_grows"),
+        version: 2,
+        body: saved::body(&later),
+    };
     node.log.save_plans(vec![saved]).await.unwrap();
     let now = Timestamp::now();
-    let message = NewMessage { flow_version: 2, ..waiting(ENVIRONMENT, "flw_grows", now) };
+    let message = NewMessage {
+        flow_version: 2,
+        ..waiting(ENVIRONMENT, "flw_grows", now)
+    };
     let id = message.id.clone();
     node.log.append(message).await.unwrap();
 
-    let held = node.message_when(&id, |message| message.status == Status::Held).await;
+    let held = node
+        .message_when(&id, |message| message.status == Status::Held)
+        .await;
     assert_eq!(held.attempts, 0);
     let reason = held.error.unwrap().message;
-    assert!(reason.starts_with("it waits for a node that runs version 2"), "{reason}");
+    assert!(
+        reason.starts_with("it waits for a node that runs version 2"),
+        "{reason}"
+    );
     // It is not claimed again and again, and messages that this node can run do not wait for it.
     let claimed = node.log.stats().claimed;
     let known = waiting(ENVIRONMENT, "flw_grows", Timestamp::now());
@@ -198,7 +243,14 @@ async fn a_node_that_is_behind_leaves_a_message_to_others_and_runs_it_once_it_ha
     assert_eq!(node.finished(&known_id).await.status, Status::Delivered);
     assert_eq!(node.log.stats().claimed, claimed + 1);
 
-    node.deploy(&FlowPlan { version: 2, ..flow("grows") }, &target.url).await;
+    node.deploy(
+        &FlowPlan {
+            version: 2,
+            ..flow("grows")
+        },
+        &target.url,
+    )
+    .await;
     let ended = node.finished(&id).await;
     assert_eq!(ended.status, Status::Delivered);
     assert_eq!(ended.error, None);
@@ -224,10 +276,14 @@ async fn a_node_that_runs_the_deletion_of_a_flow_discards_its_messages() {
 
 #[tokio::test]
 async fn what_waits_for_another_environment_keeps_its_age_and_is_left_alone() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     node.deploy(&flow("ours"), &target.url).await;
     let long_ago = Timestamp::now().before(Duration::from_secs(600));
-    node.log.append(waiting("env_2", "flw_theirs", long_ago)).await.unwrap();
+    node.log
+        .append(waiting("env_2", "flw_theirs", long_ago))
+        .await
+        .unwrap();
     let mut changed = node.log.changed();
     let oldest = loop {
         changed.borrow_and_update();

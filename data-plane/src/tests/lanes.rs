@@ -12,14 +12,18 @@ const MANY: usize = 1200;
 
 #[tokio::test]
 async fn a_target_that_hangs_does_not_hold_up_the_messages_of_others() {
-    let (node, stuck, quick) = (Node::start().await, Target::start().await, Target::start().await);
+    let node = Node::start().await;
+    let stuck = Target::start().await;
+    let quick = Target::start().await;
     stuck.hang();
     node.deploy(&flow("stuck"), &stuck.url).await;
     node.deploy(&flow("quick"), &quick.url).await;
 
-    let waiting = futures::future::join_all((0..MANY).map(|_| node.accepted("t-stuck", "{}"))).await;
+    let waiting =
+        futures::future::join_all((0..MANY).map(|_| node.accepted("t-stuck", "{}"))).await;
     stuck.arrivals(64).await;
-    let delivered = futures::future::join_all((0..100).map(|_| node.accepted("t-quick", "{}"))).await;
+    let delivered =
+        futures::future::join_all((0..100).map(|_| node.accepted("t-quick", "{}"))).await;
     for id in &delivered {
         assert_eq!(node.finished(id).await.status, Status::Delivered);
     }
@@ -38,7 +42,8 @@ async fn a_target_that_hangs_does_not_hold_up_the_messages_of_others() {
 
 #[tokio::test]
 async fn a_drain_finishes_what_is_in_flight_and_hands_the_rest_back() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     target.hang();
     node.deploy(&flow("slow"), &target.url).await;
     let ids = futures::future::join_all((0..80).map(|_| node.accepted("t-slow", "{}"))).await;
@@ -49,7 +54,9 @@ async fn a_drain_finishes_what_is_in_flight_and_hands_the_rest_back() {
         // Whoever comes now is sent away.
         loop {
             let answer =
-                tower::ServiceExt::oneshot(service.clone(), super::node::webhook("t-slow", "{}")).await.unwrap();
+                tower::ServiceExt::oneshot(service.clone(), super::node::webhook("t-slow", "{}"))
+                    .await
+                    .unwrap();
             if answer.status() == 503 {
                 break;
             }
@@ -75,14 +82,23 @@ async fn a_drain_finishes_what_is_in_flight_and_hands_the_rest_back() {
 
 #[tokio::test]
 async fn a_drain_whose_time_is_over_hands_back_what_is_in_flight() {
-    let (node, target) = (Node::start().await, Target::start().await);
+    let node = Node::start().await;
+    let target = Target::start().await;
     target.hang();
     node.deploy(&flow("endless"), &target.url).await;
     let id = node.accepted("t-endless", "{}").await;
     target.arrivals(1).await;
     node.plane.drain(Duration::from_millis(1)).await;
     assert_eq!(node.log.waiting().await.unwrap()[0].due, 1);
-    assert_eq!(node.log.get(&tenant(), &id).await.unwrap().unwrap().attempts, 0);
+    assert_eq!(
+        node.log
+            .get(&tenant(), &id)
+            .await
+            .unwrap()
+            .unwrap()
+            .attempts,
+        0
+    );
     node.log.close().await;
     target.stop().await;
 }

@@ -1,4 +1,5 @@
-//! A node under test: its log in a folder of its own, its plans from [`Control`], and requests straight to its service.
+//! A node under test: its log in a folder of its own, its plans from [`Control`], and requests
+//! straight to its service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,9 @@ use kanat_model::id::{AccountId, EnvironmentId, MessageId, NodeId};
 use kanat_net::egress::{LocalTargets, Policy};
 use kanat_net::outbound;
 use kanat_proto::plan::v1::trigger::Kind;
-use kanat_proto::plan::v1::{FlowPlan, Retry, Target as PlanTarget, Trigger, Verify, Webhook, WebhookToken};
+use kanat_proto::plan::v1::{
+    FlowPlan, Retry, Target as PlanTarget, Trigger, Verify, Webhook, WebhookToken,
+};
 use sha2::{Digest, Sha256};
 use tower::ServiceExt;
 
@@ -44,22 +47,40 @@ impl Node {
     }
 
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        Self::in_folder(tempfile::tempdir().unwrap(), Control::new(), change).await.ready().await
+        Self::in_folder(tempfile::tempdir().unwrap(), Control::new(), change)
+            .await
+            .ready()
+            .await
     }
 
-    async fn in_folder(folder: tempfile::TempDir, control: Control, change: impl FnOnce(&mut Options)) -> Self {
+    async fn in_folder(
+        folder: tempfile::TempDir,
+        control: Control,
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
         Self::on_log(folder, sqlite::Options::default(), control, change).await
     }
 
     /// On a log with these options.
     pub async fn with_log(options: sqlite::Options) -> Self {
-        Self::on_log(tempfile::tempdir().unwrap(), options, Control::new(), |_| {}).await.ready().await
+        Self::on_log(
+            tempfile::tempdir().unwrap(),
+            options,
+            Control::new(),
+            |_| {},
+        )
+        .await
+        .ready()
+        .await
     }
 
     /// One of several on a log that they share.
     pub async fn beside(log: Arc<dyn MessageLog>, name: &str, control: Control) -> Self {
         let named = |options: &mut Options| options.node_id = NodeId::new(name);
-        Self::on(tempfile::tempdir().unwrap(), log, control, named).await.ready().await
+        Self::on(tempfile::tempdir().unwrap(), log, control, named)
+            .await
+            .ready()
+            .await
     }
 
     async fn on_log(
@@ -68,7 +89,9 @@ impl Node {
         control: Control,
         change: impl FnOnce(&mut Options),
     ) -> Self {
-        let log = SqliteLog::open(&folder.path().join("messages.db"), log).await.unwrap();
+        let log = SqliteLog::open(&folder.path().join("messages.db"), log)
+            .await
+            .unwrap();
         Self::on(folder, Arc::new(log), control, change).await
     }
 
@@ -83,8 +106,20 @@ impl Node {
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let mut options = Options::new(NodeId::new("node_1"), folder.path().to_owned());
         change(&mut options);
-        let plane = DataPlane::start(options, Arc::clone(&log), control.client(), outbound, sealer).await;
-        Self { control, plane, log, folder }
+        let plane = DataPlane::start(
+            options,
+            Arc::clone(&log),
+            control.client(),
+            outbound,
+            sealer,
+        )
+        .await;
+        Self {
+            control,
+            plane,
+            log,
+            folder,
+        }
     }
 
     /// Waits until plans are in place and the log has granted a lease.
@@ -100,7 +135,10 @@ impl Node {
     pub async fn restart(self) -> Self {
         self.plane.drain(Duration::from_secs(60)).await;
         self.log.close().await;
-        Self::in_folder(self.folder, self.control, |_| {}).await.ready().await
+        Self::in_folder(self.folder, self.control, |_| {})
+            .await
+            .ready()
+            .await
     }
 
     pub async fn stop(self) {
@@ -116,7 +154,11 @@ impl Node {
         let response = self.plane.service().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        Answer { status: parts.status, headers: parts.headers, text }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text,
+        }
     }
 
     /// Posts JSON to the webhook of `token`.
@@ -133,14 +175,20 @@ impl Node {
 
     /// The message once nothing more will happen to it.
     pub async fn finished(&self, id: &MessageId) -> Message {
-        self.message_when(id, |message| message.status.is_final()).await
+        self.message_when(id, |message| message.status.is_final())
+            .await
     }
 
     pub async fn message_when(&self, id: &MessageId, holds: impl Fn(&Message) -> bool) -> Message {
         let mut changed = self.log.changed();
         loop {
             changed.borrow_and_update();
-            let message = self.log.get(&tenant(), id).await.unwrap().expect("an accepted message is in the log");
+            let message = self
+                .log
+                .get(&tenant(), id)
+                .await
+                .unwrap()
+                .expect("an accepted message is in the log");
             if holds(&message) {
                 return message;
             }
@@ -166,12 +214,18 @@ impl Answer {
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().unwrap())
+            .unwrap_or_default()
     }
 }
 
 pub fn tenant() -> Tenant {
-    Tenant { account_id: AccountId::new(ACCOUNT), environment_id: EnvironmentId::new(ENVIRONMENT) }
+    Tenant {
+        account_id: AccountId::new(ACCOUNT),
+        environment_id: EnvironmentId::new(ENVIRONMENT),
+    }
 }
 
 pub fn webhook(token: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
@@ -181,16 +235,25 @@ pub fn webhook(token: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-/// A flow from the webhook of token `t-<name>` to `POST /in` of instance `ci_<name>`, that passes its payload on.
+/// A flow from the webhook of token `t-<name>` to `POST /in` of instance `ci_<name>`, that passes
+/// its payload on.
 pub fn flow(name: &str) -> FlowPlan {
-    let token = WebhookToken { sha256: Sha256::digest(format!("t-{name}")).to_vec(), expires_at: 0 };
+    let token = WebhookToken {
+        sha256: Sha256::digest(format!("t-{name}")).to_vec(),
+        expires_at: 0,
+    };
     FlowPlan {
         flow_id: format!("flw_{name}"),
         flow_name: name.to_owned(),
         account_id: ACCOUNT.to_owned(),
         environment_id: ENVIRONMENT.to_owned(),
         version: 1,
-        trigger: Some(Trigger { kind: Some(Kind::Webhook(Webhook { tokens: vec![token], verify: None })) }),
+        trigger: Some(Trigger {
+            kind: Some(Kind::Webhook(Webhook {
+                tokens: vec![token],
+                verify: None,
+            })),
+        }),
         target: Some(PlanTarget {
             instance: format!("ci_{name}"),
             endpoint: "/in".to_owned(),
@@ -198,13 +261,21 @@ pub fn flow(name: &str) -> FlowPlan {
             headers: Vec::new(),
             timeout_ms: 30_000,
         }),
-        retry: Some(Retry { count: 3, duration_ms: 1, ..Retry::default() }),
+        retry: Some(Retry {
+            count: 3,
+            duration_ms: 1,
+            ..Retry::default()
+        }),
         ..FlowPlan::default()
     }
 }
 
 pub fn verified(mut plan: FlowPlan, verify: Verify) -> FlowPlan {
-    if let Some(Kind::Webhook(webhook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
+    if let Some(Kind::Webhook(webhook)) = plan
+        .trigger
+        .as_mut()
+        .and_then(|trigger| trigger.kind.as_mut())
+    {
         webhook.verify = Some(verify);
     }
     plan
@@ -214,7 +285,9 @@ impl Node {
     /// Deploys `flow` with an instance of its own that points at `url`.
     pub async fn deploy(&self, flow: &FlowPlan, url: &str) {
         let id = flow.target.as_ref().unwrap().instance.clone();
-        self.control.instance(&id, &format!("{{\"base_url\":\"{url}\"}}")).await;
+        self.control
+            .instance(&id, &format!("{{\"base_url\":\"{url}\"}}"))
+            .await;
         self.control.flow(flow).await;
     }
 }

@@ -62,7 +62,9 @@ fn header() -> impl Strategy<Value = (HeaderName, HeaderValue)> {
         proptest::sample::select(&VALUES[..]).prop_map(|text| text.as_bytes().to_vec()),
         proptest::collection::vec(any::<u8>(), 0..40),
     ];
-    (name, value).prop_filter_map("a header value", |(name, value)| Some((name, HeaderValue::from_bytes(&value).ok()?)))
+    (name, value).prop_filter_map("a header value", |(name, value)| {
+        Some((name, HeaderValue::from_bytes(&value).ok()?))
+    })
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -70,21 +72,30 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..200),
         r#"[\[\]{}:,"0-9eE+.a-f\\ -]{0,60}"#.prop_map(String::into_bytes),
         "([a-c%+]{0,4}=?[a-c%+]{0,4}&){0,8}".prop_map(String::into_bytes),
-        Just(br#"{"type":"url_verification","challenge":"x","id":1,"items":[{"n":1e400}]}"#.to_vec()),
+        Just(
+            br#"{"type":"url_verification","challenge":"x","id":1,"items":[{"n":1e400}]}"#.to_vec()
+        ),
     ]
 }
 
 fn any_request() -> impl Strategy<Value = Request<Full<Bytes>>> {
     let token = prop_oneof![
-        proptest::sample::select(&SCHEMES[..]).prop_map(|scheme| format!("/webhooks/receive/t-{scheme}")),
+        proptest::sample::select(&SCHEMES[..])
+            .prop_map(|scheme| format!("/webhooks/receive/t-{scheme}")),
         Just("/webhooks/receive/t-plain".to_owned()),
         "/[a-z/.%0-9]{0,20}",
     ];
-    let method = proptest::sample::select(&["POST", "POST", "POST", "GET", "PUT", "HEAD", "WILD"][..]);
+    let method =
+        proptest::sample::select(&["POST", "POST", "POST", "GET", "PUT", "HEAD", "WILD"][..]);
     let query = "(\\?[a-z.=&%+0-9]{0,30})?";
-    (method, token, query, proptest::collection::vec(header(), 0..6), body()).prop_filter_map(
-        "a request",
-        |(method, path, query, headers, body)| {
+    (
+        method,
+        token,
+        query,
+        proptest::collection::vec(header(), 0..6),
+        body(),
+    )
+        .prop_filter_map("a request", |(method, path, query, headers, body)| {
             let mut request = Request::builder()
                 .method(method)
                 .uri(format!("{path}{query}"))
@@ -92,23 +103,33 @@ fn any_request() -> impl Strategy<Value = Request<Full<Bytes>>> {
                 .ok()?;
             request.headers_mut().extend(headers);
             Some(request)
-        },
-    )
+        })
 }
 
 #[test]
 fn every_request_gets_an_answer() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let (node, target) = runtime.block_on(async {
-        let (node, target) = (Node::start().await, Target::start().await);
-        let expressions = [("a", "source.items[0].n | decimal(2)"), ("b", "trigger.query"), ("c", "source | json")];
+        let node = Node::start().await;
+        let target = Target::start().await;
+        let expressions = [
+            ("a", "source.items[0].n | decimal(2)"),
+            ("b", "trigger.query"),
+            ("c", "source | json"),
+        ];
         let fields = expressions.map(|(name, text)| Field {
             name: name.to_owned(),
             value: Some(field::Value::Expression(text.to_owned())),
         });
         for name in SCHEMES.iter().chain(&["plain"]) {
             let mut plan = flow(name);
-            plan.mapping = Some(Mapping { fields: fields.to_vec() });
+            plan.mapping = Some(Mapping {
+                fields: fields.to_vec(),
+            });
             plan.ordering_key = "source.id".to_owned();
             let verify = Verify {
                 scheme: (*name).to_owned(),
@@ -118,12 +139,20 @@ fn every_request_gets_an_answer() {
                 verify_token: "t".to_owned(),
                 ..Verify::default()
             };
-            let plan = if *name == "plain" { plan } else { verified(plan, verify) };
+            let plan = if *name == "plain" {
+                plan
+            } else {
+                verified(plan, verify)
+            };
             node.deploy(&plan, &target.url).await;
         }
         (node, target)
     });
-    let config = ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 512,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(request in any_request())| {
         let shown = format!("{request:?}");
         let answer = runtime.block_on(node.send(request));

@@ -1,4 +1,5 @@
-//! Calls of published APIs: addresses, versions, who is let in, what is taken, and what is answered.
+//! Calls of published APIs: addresses, versions, who is let in, what is taken, and what is
+//! answered.
 
 mod input;
 mod limits;
@@ -57,22 +58,43 @@ pub fn key(api: &PublishedApi, text: &str) -> ConsumerKey {
 
 /// A flow for an API, without steps and target.
 pub fn api_flow(name: &str) -> FlowPlan {
-    let trigger = Some(Trigger { kind: Some(Kind::Api(v1::Api {})) });
-    FlowPlan { trigger, target: None, ..flow(name) }
+    let trigger = Some(Trigger {
+        kind: Some(Kind::Api(v1::Api {})),
+    });
+    FlowPlan {
+        trigger,
+        target: None,
+        ..flow(name)
+    }
 }
 
-pub fn request(method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Request<Full<Bytes>> {
-    let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(uri);
+pub fn request(
+    method: &str,
+    uri: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::builder()
+        .method(Method::from_bytes(method.as_bytes()).unwrap())
+        .uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    request.body(Full::new(Bytes::from(body.to_owned()))).unwrap()
+    request
+        .body(Full::new(Bytes::from(body.to_owned())))
+        .unwrap()
 }
 
 pub const JSON: (&str, &str) = ("content-type", "application/json");
 
 impl Node {
-    pub async fn ask(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub async fn ask(
+        &self,
+        method: &str,
+        uri: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         self.send(request(method, uri, headers, body)).await
     }
 }

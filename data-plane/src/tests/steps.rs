@@ -25,14 +25,23 @@ fn tickets(name: &str) -> FlowPlan {
     let value = field::Value::Expression("steps.open.output.ticket.id".to_owned());
     let mut plan = flow(name);
     plan.steps = vec![
-        step("open", "create-ticket", r#"{"ticket": {"comment": {"body": "{{ source.text }}"}}}"#),
+        step(
+            "open",
+            "create-ticket",
+            r#"{"ticket": {"comment": {"body": "{{ source.text }}"}}}"#,
+        ),
         step(
             "note",
             "add-comment",
             r#"{"ticketId": "{{ steps.open.output.ticket.id }}", "ticket": {"comment": {"body": "seen", "public": false}}}"#,
         ),
     ];
-    plan.mapping = Some(Mapping { fields: vec![Field { name: "ticket".to_owned(), value: Some(value) }] });
+    plan.mapping = Some(Mapping {
+        fields: vec![Field {
+            name: "ticket".to_owned(),
+            value: Some(value),
+        }],
+    });
     plan
 }
 
@@ -40,34 +49,53 @@ fn tickets(name: &str) -> FlowPlan {
 async fn desk(note: impl Fn(usize) -> u16 + Send + Sync + 'static) -> Target {
     let notes = std::sync::atomic::AtomicUsize::new(0);
     Target::answering(move |_, received| match received.method.as_str() {
-        "POST" => Response::builder().status(201).body(r#"{"ticket": {"id": 9007199254740993}}"#).unwrap(),
-        _ => status(note(notes.fetch_add(1, std::sync::atomic::Ordering::Relaxed))),
+        "POST" => Response::builder()
+            .status(201)
+            .body(r#"{"ticket": {"id": 9007199254740993}}"#)
+            .unwrap(),
+        _ => status(note(
+            notes.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+        )),
     })
     .await
 }
 
 async fn deploy(node: &Node, plan: &FlowPlan, desk: &Target, target: &Target) {
-    let config =
-        format!(r#"{{"subdomain":"s","email":"a@s.example","api_token":"s3cr3t-key","base_url":"{}"}}"#, desk.url);
-    node.control.instance_of("support-ticketing", DESK, &config).await;
+    let config = format!(
+        r#"{{"subdomain":"s","email":"a@s.example","api_token":"s3cr3t-key","base_url":"{}"}}"#,
+        desk.url
+    );
+    node.control
+        .instance_of("support-ticketing", DESK, &config)
+        .await;
     node.deploy(plan, &target.url).await;
 }
 
 fn calls(target: &Target) -> Vec<String> {
     let shown = |received: &Received| {
-        format!("{} {} {}", received.method, received.path, String::from_utf8_lossy(&received.body)).trim().to_owned()
+        format!(
+            "{} {} {}",
+            received.method,
+            received.path,
+            String::from_utf8_lossy(&received.body)
+        )
+        .trim()
+        .to_owned()
     };
     target.received().iter().map(shown).collect()
 }
 
 #[tokio::test]
 async fn steps_run_in_order_and_hand_their_outputs_on() {
-    let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
+    let node = Node::start().await;
+    let desk = desk(|_| 200).await;
+    let target = Target::start().await;
     deploy(&node, &tickets("order"), &desk, &target).await;
     let id = node.accepted("t-order", r#"{"text":"it broke"}"#).await;
     let message = node.finished(&id).await;
 
-    assert_eq!((message.status, message.attempts), (Status::Delivered, 1), "{:?}", message.error);
+    assert_eq!(message.status, Status::Delivered, "{:?}", message.error);
+    assert_eq!(message.attempts, 1, "{:?}", message.error);
     assert_eq!(
         calls(&desk),
         [
@@ -76,18 +104,48 @@ async fn steps_run_in_order_and_hand_their_outputs_on() {
         ]
     );
     assert_eq!(calls(&target), [r#"POST /in {"ticket":9007199254740993}"#]);
-    let keys: Vec<_> = desk.received().iter().map(|call| call.headers["idempotency-key"].clone()).collect();
-    assert_eq!(keys, [format!("{id}.open").as_str(), format!("{id}.note").as_str()]);
+    let keys: Vec<_> = desk
+        .received()
+        .iter()
+        .map(|call| call.headers["idempotency-key"].clone())
+        .collect();
+    assert_eq!(
+        keys,
+        [format!("{id}.open").as_str(), format!("{id}.note").as_str()]
+    );
     assert_eq!(target.received()[0].headers["idempotency-key"], id.as_str());
-    assert_eq!(desk.received()[0].headers["authorization"], "Basic YUBzLmV4YW1wbGUvdG9rZW46czNjcjN0LWtleQ==");
+    assert_eq!(
+        desk.received()[0].headers["authorization"],
+        "Basic YUBzLmV4YW1wbGUvdG9rZW46czNjcjN0LWtleQ=="
+    );
 
     let trace = node.trace(&id).await;
-    let stages: Vec<_> = trace.iter().map(|record| (record.stage.as_str(), record.name.as_str())).collect();
-    let expected =
-        [("received", "webhook"), ("step", "open"), ("step", "note"), ("mapped", "mapping"), ("delivery", "target")];
+    let stages: Vec<_> = trace
+        .iter()
+        .map(|record| (record.stage.as_str(), record.name.as_str()))
+        .collect();
+    let expected = [
+        ("received", "webhook"),
+        ("step", "open"),
+        ("step", "note"),
+        ("mapped", "mapping"),
+        ("delivery", "target"),
+    ];
     assert_eq!(stages, expected);
-    assert!(trace[1].request.as_ref().is_some_and(|request| request.contains("it broke")), "{trace:?}");
-    assert!(trace[1].response.as_ref().is_some_and(|response| response.contains("9007199254740993")), "{trace:?}");
+    assert!(
+        trace[1]
+            .request
+            .as_ref()
+            .is_some_and(|request| request.contains("it broke")),
+        "{trace:?}"
+    );
+    assert!(
+        trace[1]
+            .response
+            .as_ref()
+            .is_some_and(|response| response.contains("9007199254740993")),
+        "{trace:?}"
+    );
     assert!(!format!("{trace:?}").contains("s3cr3t") && !format!("{trace:?}").contains("czNjcjN0"));
     node.stop().await;
     desk.stop().await;
@@ -96,22 +154,49 @@ async fn steps_run_in_order_and_hand_their_outputs_on() {
 
 #[tokio::test]
 async fn a_retry_goes_on_at_the_step_that_failed() {
-    let (node, desk) = (Node::start().await, desk(|nth| if nth < 2 { 503 } else { 200 }).await);
+    let node = Node::start().await;
+    let desk = desk(|nth| if nth < 2 { 503 } else { 200 }).await;
     let target = Target::answering(|nth, _| status(if nth == 0 { 500 } else { 200 })).await;
     deploy(&node, &tickets("resume"), &desk, &target).await;
     let id = node.accepted("t-resume", r#"{"text":"x"}"#).await;
     let message = node.finished(&id).await;
 
     // Two attempts end at the comment, one at the target.
-    assert_eq!((message.status, message.attempts), (Status::Delivered, 4), "{:?}", message.error);
-    let methods: Vec<_> = desk.received().iter().map(|call| call.method.clone()).collect();
+    assert_eq!(message.status, Status::Delivered, "{:?}", message.error);
+    assert_eq!(message.attempts, 4, "{:?}", message.error);
+    let methods: Vec<_> = desk
+        .received()
+        .iter()
+        .map(|call| call.method.clone())
+        .collect();
     assert_eq!(methods, ["POST", "PUT", "PUT", "PUT"]);
-    assert_eq!(calls(&target), [r#"POST /in {"ticket":9007199254740993}"#; 2]);
+    assert_eq!(
+        calls(&target),
+        [r#"POST /in {"ticket":9007199254740993}"#; 2]
+    );
     let trace = node.trace(&id).await;
-    let steps: Vec<_> = trace.iter().filter(|record| record.stage == "step").collect();
-    let told: Vec<_> = steps.iter().map(|s| (s.name.as_str(), s.status.as_str(), s.attempt)).collect();
-    assert_eq!(told, [("open", "ok", 1), ("note", "failed", 1), ("note", "failed", 2), ("note", "ok", 3)]);
-    assert!(steps[1].error.as_ref().unwrap().ends_with(" answered 503"), "{:?}", steps[1]);
+    let steps: Vec<_> = trace
+        .iter()
+        .filter(|record| record.stage == "step")
+        .collect();
+    let told: Vec<_> = steps
+        .iter()
+        .map(|s| (s.name.as_str(), s.status.as_str(), s.attempt))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("open", "ok", 1),
+            ("note", "failed", 1),
+            ("note", "failed", 2),
+            ("note", "ok", 3)
+        ]
+    );
+    assert!(
+        steps[1].error.as_ref().unwrap().ends_with(" answered 503"),
+        "{:?}",
+        steps[1]
+    );
     node.stop().await;
     desk.stop().await;
     target.stop().await;
@@ -119,18 +204,26 @@ async fn a_retry_goes_on_at_the_step_that_failed() {
 
 #[tokio::test]
 async fn a_step_that_rejects_ends_the_message_at_once() {
-    let (node, desk, target) = (Node::start().await, desk(|_| 503).await, Target::start().await);
+    let node = Node::start().await;
+    let desk = desk(|_| 503).await;
+    let target = Target::start().await;
     let mut plan = tickets("reject");
     plan.steps[1].reject_on_failure = true;
     deploy(&node, &plan, &desk, &target).await;
     let id = node.accepted("t-reject", r#"{"text":"x"}"#).await;
     let message = node.finished(&id).await;
 
-    assert_eq!((message.status, message.attempts), (Status::DeadLetter, 1));
+    assert_eq!(message.status, Status::DeadLetter);
+    assert_eq!(message.attempts, 1);
     let failure = message.error.unwrap();
-    assert_eq!((failure.kind, failure.field.as_deref()), (ErrorKind::Rejected, Some("steps.note")));
-    assert!(failure.message.starts_with("PUT http://") && failure.message.ends_with(" answered 503"), "{failure:?}");
-    assert_eq!((desk.received().len(), target.received().len()), (2, 0));
+    assert_eq!(failure.kind, ErrorKind::Rejected);
+    assert_eq!(failure.field.as_deref(), Some("steps.note"));
+    assert!(
+        failure.message.starts_with("PUT http://") && failure.message.ends_with(" answered 503"),
+        "{failure:?}"
+    );
+    assert_eq!(desk.received().len(), 2);
+    assert_eq!(target.received().len(), 0);
     node.stop().await;
     desk.stop().await;
     target.stop().await;
@@ -138,19 +231,29 @@ async fn a_step_that_rejects_ends_the_message_at_once() {
 
 #[tokio::test]
 async fn a_flow_with_steps_alone_ends_with_the_last_one_and_skips_by_condition() {
-    let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
+    let node = Node::start().await;
+    let desk = desk(|_| 200).await;
+    let target = Target::start().await;
     let mut plan = tickets("alone");
     (plan.target, plan.mapping) = (None, None);
     plan.steps[1].when = "source.loud".to_owned();
-    let config = format!(r#"{{"subdomain":"s","email":"a@s.example","api_token":"k","base_url":"{}"}}"#, desk.url);
-    node.control.instance_of("support-ticketing", DESK, &config).await;
+    let config = format!(
+        r#"{{"subdomain":"s","email":"a@s.example","api_token":"k","base_url":"{}"}}"#,
+        desk.url
+    );
+    node.control
+        .instance_of("support-ticketing", DESK, &config)
+        .await;
     node.control.flow(&plan).await;
     let quiet = node.accepted("t-alone", r#"{"text":"x"}"#).await;
     assert_eq!(node.finished(&quiet).await.status, Status::Delivered);
     assert_eq!(desk.received().len(), 1);
     let trace = node.trace(&quiet).await;
-    assert_eq!((trace[2].name.as_str(), trace[2].status.as_str()), ("note", "skipped"));
-    let loud = node.accepted("t-alone", r#"{"text":"x","loud":true}"#).await;
+    assert_eq!(trace[2].name.as_str(), "note");
+    assert_eq!(trace[2].status.as_str(), "skipped");
+    let loud = node
+        .accepted("t-alone", r#"{"text":"x","loud":true}"#)
+        .await;
     assert_eq!(node.finished(&loud).await.status, Status::Delivered);
     assert_eq!(desk.received().len(), 3);
     node.stop().await;
@@ -160,16 +263,27 @@ async fn a_flow_with_steps_alone_ends_with_the_last_one_and_skips_by_condition()
 
 #[tokio::test]
 async fn params_that_do_not_fit_are_final_and_named() {
-    let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
+    let node = Node::start().await;
+    let desk = desk(|_| 200).await;
+    let target = Target::start().await;
     deploy(&node, &tickets("unfit"), &desk, &target).await;
     let id = node.accepted("t-unfit", r#"{"text":7}"#).await;
     let message = node.finished(&id).await;
-    assert_eq!((message.status, message.attempts), (Status::DeadLetter, 1));
+    assert_eq!(message.status, Status::DeadLetter);
+    assert_eq!(message.attempts, 1);
     let failure = message.error.unwrap();
     assert_eq!(failure.kind, ErrorKind::Mapping);
-    assert_eq!(failure.field.as_deref(), Some("steps.open.params.ticket.comment.body"));
+    assert_eq!(
+        failure.field.as_deref(),
+        Some("steps.open.params.ticket.comment.body")
+    );
     let trace = node.trace(&id).await;
-    assert!(trace.iter().any(|record| (record.stage.as_str(), record.name.as_str()) == ("step", "open")), "{trace:?}");
+    assert!(
+        trace
+            .iter()
+            .any(|record| (record.stage.as_str(), record.name.as_str()) == ("step", "open")),
+        "{trace:?}"
+    );
     assert!(desk.received().is_empty());
     node.stop().await;
     desk.stop().await;
@@ -178,13 +292,17 @@ async fn params_that_do_not_fit_are_final_and_named() {
 
 #[tokio::test]
 async fn a_step_that_hangs_does_not_hold_up_what_others_send_to_the_same_target() {
-    let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
+    let node = Node::start().await;
+    let desk = desk(|_| 200).await;
+    let target = Target::start().await;
     desk.hang();
     deploy(&node, &tickets("slow"), &desk, &target).await;
     let mut plan = flow("quick");
     plan.target = tickets("slow").target;
     node.control.flow(&plan).await;
-    let stuck = futures::future::join_all((0..100).map(|_| node.accepted("t-slow", r#"{"text":"x"}"#))).await;
+    let stuck =
+        futures::future::join_all((0..100).map(|_| node.accepted("t-slow", r#"{"text":"x"}"#)))
+            .await;
     desk.arrivals(64).await;
     for id in futures::future::join_all((0..100).map(|_| node.accepted("t-quick", "{}"))).await {
         assert_eq!(node.finished(&id).await.status, Status::Delivered);

@@ -67,9 +67,20 @@ impl Target {
                 async move { Ok::<_, Infallible>(shared.answer(request).await) }
             })
         };
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(server::serve(listener, service, server::Options::default(), stop.clone()));
-        Self { url, shared, stop, tasks }
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        tasks.spawn(server::serve(
+            listener,
+            service,
+            server::Options::default(),
+            stop.clone(),
+        ));
+        Self {
+            url,
+            shared,
+            stop,
+            tasks,
+        }
     }
 
     /// Takes requests and does not answer them until [`Self::release`].
@@ -87,7 +98,12 @@ impl Target {
 
     /// Waits until so many requests have arrived.
     pub async fn arrivals(&self, count: usize) {
-        self.shared.count.subscribe().wait_for(|arrived| *arrived >= count).await.unwrap();
+        self.shared
+            .count
+            .subscribe()
+            .wait_for(|arrived| *arrived >= count)
+            .await
+            .unwrap();
     }
 
     pub async fn stop(self) {
@@ -102,8 +118,12 @@ impl Shared {
     async fn answer(&self, request: Request<Inbound>) -> Response<kanat_net::Body> {
         let (parts, incoming) = request.into_parts();
         let body = body::read_limited(incoming, 1 << 24).await.unwrap();
-        let received =
-            Received { method: parts.method.to_string(), path: parts.uri.to_string(), headers: parts.headers, body };
+        let received = Received {
+            method: parts.method.to_string(),
+            path: parts.uri.to_string(),
+            headers: parts.headers,
+            body,
+        };
         let answer = {
             let mut all = self.received.lock().unwrap();
             all.push(received.clone());

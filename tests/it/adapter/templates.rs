@@ -15,11 +15,25 @@ async fn every_template_makes_of_its_sample_what_it_says() {
         let text = |field: &str| template[field].as_str().unwrap();
         assert!(!text("description").is_empty());
         let path = adapter(&app.api, text("name"), text("type"), text("code")).await;
-        let tested =
-            app.api.post(&format!("{path}/test"), &json!({"input": template["sampleInput"]})).await.expect(200);
-        assert_eq!(tested["output"], template["sampleOutput"], "{}: {tested}", text("id"));
+        let tested = app
+            .api
+            .post(
+                &format!("{path}/test"),
+                &json!({"input": template["sampleInput"]}),
+            )
+            .await
+            .expect(200);
+        assert_eq!(
+            tested["output"],
+            template["sampleOutput"],
+            "{}: {tested}",
+            text("id")
+        );
     }
     for kind in ["transform", "source", "target"] {
-        assert!(templates.iter().any(|template| template["type"] == kind), "{kind}");
+        assert!(
+            templates.iter().any(|template| template["type"] == kind),
+            "{kind}"
+        );
     }
 }

@@ -7,10 +7,14 @@ use super::{FLOW, finished, records, start};
 
 #[tokio::test]
 async fn jobs_are_listed_newest_first_and_by_flow() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (one, _) = app.api.deployed(FLOW).await;
-    let (other, _) = app.api.deployed(&FLOW.replace("flow: import", "flow: other")).await;
+    let (other, _) = app
+        .api
+        .deployed(&FLOW.replace("flow: import", "flow: other"))
+        .await;
     let mut ids = Vec::new();
     for flow in [&one, &other, &one] {
         ids.push(start(&app.api, flow, &records(1), 1).await);
@@ -21,15 +25,29 @@ async fn jobs_are_listed_newest_first_and_by_flow() {
     let listed = |query: String| {
         let api = app.api.clone();
         async move {
-            let page = api.get(&format!("/api/v1/batch-jobs{query}")).await.expect(200);
-            let ids: Vec<String> =
-                page["data"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
+            let page = api
+                .get(&format!("/api/v1/batch-jobs{query}"))
+                .await
+                .expect(200);
+            let ids: Vec<String> = page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|job| job["id"].as_str().unwrap().to_owned())
+                .collect();
             (ids, page["pagination"].clone())
         }
     };
-    assert_eq!(listed(String::new()).await.0, [ids[2].clone(), ids[1].clone(), ids[0].clone()]);
+    assert_eq!(
+        listed(String::new()).await.0,
+        [ids[2].clone(), ids[1].clone(), ids[0].clone()]
+    );
     let (found, pagination) = listed(format!("?flowId={one}&limit=1&offset=1")).await;
     assert_eq!(found, [ids[0].clone()]);
-    assert_eq!((&pagination["total"], &pagination["limit"]), (&json!(2), &json!(1)));
-    app.api.get("/api/v1/batch-jobs?flowId=flw_nobody").await.expect_error(404, "NOT_FOUND");
+    assert_eq!(&pagination["total"], &json!(2));
+    assert_eq!(&pagination["limit"], &json!(1));
+    app.api
+        .get("/api/v1/batch-jobs?flowId=flw_nobody")
+        .await
+        .expect_error(404, "NOT_FOUND");
 }

@@ -5,15 +5,33 @@ use kanat_tests::{FakeTarget, TestApp, until};
 
 #[tokio::test]
 async fn a_job_is_started_from_a_file_and_followed() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.deployed(crate::batch_job::FLOW).await;
     let cli = Cli::of(&app);
     cli.file("records.json", r#"[{"n": 1}, {"n": 2}, {"x": 3}]"#);
     cli.file("wrong.json", r#"[{"n": 1}, {"n": }]"#);
-    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.json"]).await.fails(1);
-    assert!(refused.contains("records[1].n: malformed JSON"), "{refused}");
-    let started = cli.run(&["batch", "start", "import", "--data", "records.json", "-o", "json"]).await.json();
+    let refused = cli
+        .run(&["batch", "start", "import", "--data", "wrong.json"])
+        .await
+        .fails(1);
+    assert!(
+        refused.contains("records[1].n: malformed JSON"),
+        "{refused}"
+    );
+    let started = cli
+        .run(&[
+            "batch",
+            "start",
+            "import",
+            "--data",
+            "records.json",
+            "-o",
+            "json",
+        ])
+        .await
+        .json();
     let id = started["id"].as_str().unwrap();
     until("the job ends", || async {
         let job = cli.run(&["batch", "status", id, "-o", "json"]).await.json();
@@ -21,26 +39,73 @@ async fn a_job_is_started_from_a_file_and_followed() {
     })
     .await;
     let errors = cli.run(&["batch", "errors", id]).await.expect();
-    assert!(errors.contains("mapping") && errors.contains("msg_"), "{errors}");
-    assert!(cli.run(&["batch", "list", "--flow", "import"]).await.expect().contains(id));
-    for (file, records) in [("more.csv", "n,who\n4,a\n5,\"b, c\"\n"), ("more.ndjson", "{\"n\": 6}\n\n{\"n\": 7}\n")] {
+    assert!(
+        errors.contains("mapping") && errors.contains("msg_"),
+        "{errors}"
+    );
+    assert!(
+        cli.run(&["batch", "list", "--flow", "import"])
+            .await
+            .expect()
+            .contains(id)
+    );
+    for (file, records) in [
+        ("more.csv", "n,who\n4,a\n5,\"b, c\"\n"),
+        ("more.ndjson", "{\"n\": 6}\n\n{\"n\": 7}\n"),
+    ] {
         cli.file(file, records);
-        let waited = cli.run(&["batch", "start", "import", "--data", file, "--wait"]).await.expect();
-        assert!(waited.contains("is completed: 2 of 2 succeeded, 0 failed"), "{waited}");
+        let waited = cli
+            .run(&["batch", "start", "import", "--data", file, "--wait"])
+            .await
+            .expect();
+        assert!(
+            waited.contains("is completed: 2 of 2 succeeded, 0 failed"),
+            "{waited}"
+        );
     }
-    let failed = cli.run(&["batch", "start", "import", "--data", "records.json", "--wait"]).await.fails(1);
+    let failed = cli
+        .run(&[
+            "batch",
+            "start",
+            "import",
+            "--data",
+            "records.json",
+            "--wait",
+        ])
+        .await
+        .fails(1);
     assert!(failed.contains("kanat batch errors bat_"), "{failed}");
     cli.file("wrong.csv", "n,who\n4\n");
-    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.csv"]).await.fails(2);
-    assert!(refused.contains("wrong.csv") && refused.contains("line: 2"), "{refused}");
+    let refused = cli
+        .run(&["batch", "start", "import", "--data", "wrong.csv"])
+        .await
+        .fails(2);
+    assert!(
+        refused.contains("wrong.csv") && refused.contains("line: 2"),
+        "{refused}"
+    );
     cli.file("wrong.txt", "n,who\n4,a\n");
-    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.txt"]).await.fails(1);
+    let refused = cli
+        .run(&["batch", "start", "import", "--data", "wrong.txt"])
+        .await
+        .fails(1);
     assert_eq!(refused.matches("malformed JSON").count(), 1, "{refused}");
     assert!(refused.contains("--format csv"), "{refused}");
     let csv = cli.run(&["batch", "errors", id, "--csv"]).await.expect();
-    assert!(csv.starts_with("index,") && csv.lines().count() == 2, "{csv}");
+    assert!(
+        csv.starts_with("index,") && csv.lines().count() == 2,
+        "{csv}"
+    );
     let failed = cli.run(&["batch", "retry", id, "--wait"]).await.fails(1);
     assert!(failed.contains("1 records failed"), "{failed}");
-    let again = failed.split(['`', ' ']).find(|word| word.starts_with("bat_")).unwrap();
-    assert!(cli.run(&["batch", "retry", again]).await.expect().contains("is started with 1 records"));
+    let again = failed
+        .split(['`', ' '])
+        .find(|word| word.starts_with("bat_"))
+        .unwrap();
+    assert!(
+        cli.run(&["batch", "retry", again])
+            .await
+            .expect()
+            .contains("is started with 1 records")
+    );
 }

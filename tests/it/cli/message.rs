@@ -21,35 +21,57 @@ on_error:
 #[tokio::test]
 async fn a_dead_letter_is_found_shown_retried_and_replayed() {
     let app = TestApp::start().await;
-    let target = FakeTarget::scripted(|_, earlier| if earlier == 0 { status(500) } else { ok() }).await;
+    let target =
+        FakeTarget::scripted(|_, earlier| if earlier == 0 { status(500) } else { ok() }).await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let id = app.api.webhook(&url, &json!({"n": 1})).await;
     app.api.message_becomes(&id, "dead_letter").await;
     let cli = Cli::of(&app);
-    let list = cli.run(&["message", "list", "letters", "--status", "dead_letter"]).await.expect();
+    let list = cli
+        .run(&["message", "list", "letters", "--status", "dead_letter"])
+        .await
+        .expect();
     assert!(list.contains(&id), "{list}");
     for command in [&["message", "list"][..], &["logs"]] {
-        let found = cli.run(&[command, &["--flow", "letters"]].concat()).await.expect();
+        let found = cli
+            .run(&[command, &["--flow", "letters"]].concat())
+            .await
+            .expect();
         assert!(found.contains(&id), "{found}");
-        let both = cli.run(&[command, &["letters", "--flow", "letters"]].concat()).await.fails(2);
+        let both = cli
+            .run(&[command, &["letters", "--flow", "letters"]].concat())
+            .await
+            .fails(2);
         assert!(both.contains("cannot be used with"), "{both}");
     }
     let shown = cli.run(&["message", "show", &id]).await.expect();
-    assert!(shown.contains("500") && shown.contains("dead_lettered"), "{shown}");
+    assert!(
+        shown.contains("500") && shown.contains("dead_lettered"),
+        "{shown}"
+    );
     cli.run(&["message", "retry", &id]).await.expect();
     app.api.message_becomes(&id, "delivered").await;
     cli.run(&["message", "retry", &id]).await.fails(1);
     let refused = cli.run(&["message", "retry", &id, "msg_unknown"]).await;
-    assert!(refused.stderr.contains(&format!("{id}: a message that is")), "{}", refused.stderr);
-    assert!(refused.fails(1).ends_with("retry of 2 of 2 messages was refused\n"));
+    assert!(
+        refused.stderr.contains(&format!("{id}: a message that is")),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused
+            .fails(1)
+            .ends_with("retry of 2 of 2 messages was refused\n")
+    );
     cli.run(&["message", "replay", &id]).await.expect();
     target.arrivals(3).await;
 }
 
 #[tokio::test]
 async fn messages_of_a_flow_go_out_again_by_a_filter_and_a_yes_alone() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let mut ids = Vec::new();
@@ -60,33 +82,66 @@ async fn messages_of_a_flow_go_out_again_by_a_filter_and_a_yes_alone() {
     let cli = Cli::of(&app);
     let all = ["message", "replay", "--flow", "letters"];
     for verb in ["retry", "replay"] {
-        let refused = cli.run(&["message", verb, "--flow", "letters", "--yes"]).await.fails(2);
-        assert!(refused.contains("--status") && refused.contains("--search"), "{refused}");
+        let refused = cli
+            .run(&["message", verb, "--flow", "letters", "--yes"])
+            .await
+            .fails(2);
+        assert!(
+            refused.contains("--status") && refused.contains("--search"),
+            "{refused}"
+        );
     }
     let delivered = [&all[..], &["--status", "delivered"]].concat();
     let asked = cli.run(&delivered).await.fails(1);
-    assert!(asked.contains("4 messages (") && asked.contains(&ids[3]) && asked.contains("--yes"), "{asked}");
-    let told = cli.run(&[&delivered[..], &["--dry-run"]].concat()).await.expect();
-    assert!(told.contains("4 messages (") && told.contains(&ids[1]) && !told.contains(&ids[0]), "{told}");
-    cli.run(&["message", "discard", &ids[0], &ids[1]]).await.fails(1);
+    assert!(
+        asked.contains("4 messages (") && asked.contains(&ids[3]) && asked.contains("--yes"),
+        "{asked}"
+    );
+    let told = cli
+        .run(&[&delivered[..], &["--dry-run"]].concat())
+        .await
+        .expect();
+    assert!(
+        told.contains("4 messages (") && told.contains(&ids[1]) && !told.contains(&ids[0]),
+        "{told}"
+    );
+    cli.run(&["message", "discard", &ids[0], &ids[1]])
+        .await
+        .fails(1);
     assert_eq!(target.received().len(), 4, "nothing was sent by asking");
 
-    let one = cli.run(&[&all[..], &[ids[2].as_str(), "--yes"]].concat()).await.expect();
+    let one = cli
+        .run(&[&all[..], &[ids[2].as_str(), "--yes"]].concat())
+        .await
+        .expect();
     assert_eq!(one, "replay of 1 message\n");
     target.arrivals(5).await;
-    let some = cli.run(&[&delivered[..], &["--search", &ids[3], "--yes", "-o", "json"]].concat()).await.json();
+    let some = cli
+        .run(
+            &[
+                &delivered[..],
+                &["--search", &ids[3], "--yes", "-o", "json"],
+            ]
+            .concat(),
+        )
+        .await
+        .json();
     assert_eq!(some["count"], 1);
     target.arrivals(6).await;
 }
 
 #[tokio::test]
 async fn logs_follow_each_change() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let before = app.api.webhook(&url, &json!({"n": 0})).await;
     app.api.message_becomes(&before, "delivered").await;
-    let mut logs = Cli::of(&app).command(&["logs", "--follow", "letters"]).spawn().unwrap();
+    let mut logs = Cli::of(&app)
+        .command(&["logs", "--follow", "letters"])
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(logs.stdout.take().unwrap()).lines();
     let first = lines.next_line().await.unwrap().unwrap();
     assert!(first.contains(&before), "{first}");

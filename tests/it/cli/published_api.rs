@@ -10,66 +10,201 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let cli = Cli::of(&app);
-    let said = cli.run(&["api", "create", "quotes", "shops/{shop}/quotes", "--name", "quotes"]).await.stderr;
+    let said = cli
+        .run(&[
+            "api",
+            "create",
+            "quotes",
+            "shops/{shop}/quotes",
+            "--name",
+            "quotes",
+        ])
+        .await
+        .stderr;
     assert!(said.contains("kanat key create \"quotes\""), "{said}");
-    assert!(cli.run(&["api", "list"]).await.expect().contains("shops/{shop}/quotes"));
-    let made = cli.run(&["key", "create", "quotes", "acme", "--rate", "5", "-o", "json"]).await.json();
+    assert!(
+        cli.run(&["api", "list"])
+            .await
+            .expect()
+            .contains("shops/{shop}/quotes")
+    );
+    let made = cli
+        .run(&[
+            "key", "create", "quotes", "acme", "--rate", "5", "-o", "json",
+        ])
+        .await
+        .json();
     assert_eq!(made["rateLimitPerSecond"], 5);
     let key = made["key"].as_str().unwrap();
 
     let call = ["api", "call", "quotes", "--param", "shop=a/b", "--key"];
-    let accepted = cli.run(&[&call[..], &[key, "-o", "json"]].concat()).await.json();
-    app.api.message_becomes(accepted["messageId"].as_str().unwrap(), "delivered").await;
-    let refused = cli.run(&[&call[..], &["kanat_ck_wrong"]].concat()).await.fails(1);
-    assert!(refused.contains("kanat key create") && !refused.contains("kanat login"), "{refused}");
-    assert!(cli.run(&["api", "call", "quotes", "--key", key]).await.fails(2).contains("--param shop=VALUE"));
+    let accepted = cli
+        .run(&[&call[..], &[key, "-o", "json"]].concat())
+        .await
+        .json();
+    app.api
+        .message_becomes(accepted["messageId"].as_str().unwrap(), "delivered")
+        .await;
+    let refused = cli
+        .run(&[&call[..], &["kanat_ck_wrong"]].concat())
+        .await
+        .fails(1);
+    assert!(
+        refused.contains("kanat key create") && !refused.contains("kanat login"),
+        "{refused}"
+    );
+    assert!(
+        cli.run(&["api", "call", "quotes", "--key", key])
+            .await
+            .fails(2)
+            .contains("--param shop=VALUE")
+    );
 
-    let rotated = cli.run(&["key", "rotate", "quotes", "acme", "--grace", "24h", "-o", "json"]).await.json();
+    let rotated = cli
+        .run(&[
+            "key", "rotate", "quotes", "acme", "--grace", "24h", "-o", "json",
+        ])
+        .await
+        .json();
     assert_eq!(rotated["rotatedFrom"], made["id"]);
     let rotate = ["key", "rotate", "quotes", "acme"];
     let asked = cli.run(&rotate).await.fails(1);
-    assert!(asked.contains("at once") && asked.contains("--yes"), "{asked}");
+    assert!(
+        asked.contains("at once") && asked.contains("--yes"),
+        "{asked}"
+    );
     let rotated = cli.run(&[&rotate[..], &["--yes"]].concat()).await;
-    assert!(rotated.stderr.contains("the former key is taken no more"), "{}", rotated.stderr);
+    assert!(
+        rotated.stderr.contains("the former key is taken no more"),
+        "{}",
+        rotated.stderr
+    );
     let rotated = cli.run(&[&rotate[..], &["--grace", "1h"]].concat()).await;
-    assert!(rotated.stderr.contains("the former key is taken until 20"), "{}", rotated.stderr);
-    assert!(cli.run(&["key", "suspend", "quotes", "acme"]).await.expect().contains("inactive"));
-    assert!(cli.run(&["key", "resume", "quotes", "acme"]).await.expect().contains("active"));
-    let second = cli.run(&["key", "create", "quotes", "acme", "-o", "json"]).await.json();
-    for command in [&["key", "revoke", "quotes", "acme", "--yes"][..], &["key", "suspend", "quotes", "acme"]] {
+    assert!(
+        rotated.stderr.contains("the former key is taken until 20"),
+        "{}",
+        rotated.stderr
+    );
+    assert!(
+        cli.run(&["key", "suspend", "quotes", "acme"])
+            .await
+            .expect()
+            .contains("inactive")
+    );
+    assert!(
+        cli.run(&["key", "resume", "quotes", "acme"])
+            .await
+            .expect()
+            .contains("active")
+    );
+    let second = cli
+        .run(&["key", "create", "quotes", "acme", "-o", "json"])
+        .await
+        .json();
+    for command in [
+        &["key", "revoke", "quotes", "acme", "--yes"][..],
+        &["key", "suspend", "quotes", "acme"],
+    ] {
         let which = cli.run(command).await.fails(1);
-        assert!(which.contains("2 keys of quotes") && which.contains(second["id"].as_str().unwrap()), "{which}");
+        assert!(
+            which.contains("2 keys of quotes") && which.contains(second["id"].as_str().unwrap()),
+            "{which}"
+        );
     }
-    let plain = cli.run(&["key", "create", "quotes", "shell"]).await.expect();
-    assert!(plain.starts_with("kanat_ck_") && plain.lines().count() == 1, "{plain}");
+    let plain = cli
+        .run(&["key", "create", "quotes", "shell"])
+        .await
+        .expect();
+    assert!(
+        plain.starts_with("kanat_ck_") && plain.lines().count() == 1,
+        "{plain}"
+    );
     let revoke = ["key", "revoke", "quotes", made["id"].as_str().unwrap()];
     assert!(cli.run(&revoke).await.fails(1).contains("--yes"));
     cli.run(&[&revoke[..], &["--yes"]].concat()).await.expect();
     let keys = cli.run(&["key", "list", "quotes"]).await.expect();
     assert!(keys.contains("inactive") && keys.contains("acme"), "{keys}");
 
-    let said = cli.run(&["version", "create", "quotes", "v2", "--response", "source"]).await.expect();
+    let said = cli
+        .run(&["version", "create", "quotes", "v2", "--response", "source"])
+        .await
+        .expect();
     assert!(said.contains("/v2/shops/{shop}/quotes"), "{said}");
-    cli.run(&["version", "deprecate", "quotes", "v1", "--sunset", "2099-12-31"]).await.expect();
-    assert!(cli.run(&["version", "retire", "quotes", "v1"]).await.fails(1).contains("2099-12-31"));
-    cli.run(&["version", "retire", "quotes", "v1", "--force"]).await.expect();
-    assert!(cli.run(&["version", "list", "quotes"]).await.expect().contains("retired"));
-    assert!(cli.run(&["api", "show", "quotes"]).await.expect().contains("2099-12-31"));
-    assert!(cli.run(&["api", "document", "quotes"]).await.expect().contains("\"openapi\": \"3.1.0\""));
-    let update = ["api", "update", "quotes", "--deadline", "5s", "--on-timeout", "discard", "--response-status", "201"];
+    cli.run(&[
+        "version",
+        "deprecate",
+        "quotes",
+        "v1",
+        "--sunset",
+        "2099-12-31",
+    ])
+    .await
+    .expect();
+    assert!(
+        cli.run(&["version", "retire", "quotes", "v1"])
+            .await
+            .fails(1)
+            .contains("2099-12-31")
+    );
+    cli.run(&["version", "retire", "quotes", "v1", "--force"])
+        .await
+        .expect();
+    assert!(
+        cli.run(&["version", "list", "quotes"])
+            .await
+            .expect()
+            .contains("retired")
+    );
+    assert!(
+        cli.run(&["api", "show", "quotes"])
+            .await
+            .expect()
+            .contains("2099-12-31")
+    );
+    assert!(
+        cli.run(&["api", "document", "quotes"])
+            .await
+            .expect()
+            .contains("\"openapi\": \"3.1.0\"")
+    );
+    let update = [
+        "api",
+        "update",
+        "quotes",
+        "--deadline",
+        "5s",
+        "--on-timeout",
+        "discard",
+        "--response-status",
+        "201",
+    ];
     let cors = ["--cors-origin", "https://shop.example", "-o", "json"];
     let updated = cli.run(&[&update[..], &cors[..]].concat()).await.json();
-    assert_eq!((&updated["deadline"], &updated["onTimeout"]), (&"5s".into(), &"discard".into()));
-    assert_eq!(
-        (&updated["responseStatus"], &updated["cors"]["origins"][0]),
-        (&201.into(), &"https://shop.example".into())
+    assert_eq!(updated["deadline"], "5s");
+    assert_eq!(updated["onTimeout"], "discard");
+    assert_eq!(updated["responseStatus"], 201);
+    assert_eq!(updated["cors"]["origins"][0], "https://shop.example");
+    assert!(
+        cli.run(&["api", "update", "quotes"])
+            .await
+            .fails(2)
+            .contains("--help")
     );
-    assert!(cli.run(&["api", "update", "quotes"]).await.fails(2).contains("--help"));
     let shown = cli.run(&["api", "show", "quotes"]).await.expect();
-    assert!(shown.contains("the flow's result by a response mapping"), "{shown}");
+    assert!(
+        shown.contains("the flow's result by a response mapping"),
+        "{shown}"
+    );
     assert!(shown.contains("anything: it has no schema"), "{shown}");
-    cli.run(&["api", "delete", "quotes", "--yes"]).await.expect();
-    assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
+    cli.run(&["api", "delete", "quotes", "--yes"])
+        .await
+        .expect();
+    assert!(
+        cli.run(&["api", "show", "quotes"])
+            .await
+            .fails(1)
+            .contains("kanat api list")
+    );
 }
 
 #[tokio::test]
@@ -77,13 +212,29 @@ async fn a_schema_is_a_file_or_a_word() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let cli = Cli::of(&app);
-    let create = ["api", "create", "quotes", "quotes", "--name", "quotes", "--response", "source"];
-    let created = cli.run(&[&create[..], &["-o", "json"]].concat()).await.json();
+    let create = [
+        "api",
+        "create",
+        "quotes",
+        "quotes",
+        "--name",
+        "quotes",
+        "--response",
+        "source",
+    ];
+    let created = cli
+        .run(&[&create[..], &["-o", "json"]].concat())
+        .await
+        .json();
     assert_eq!(created["responseSchema"], true, "a mapping alone sets it");
     cli.file("true", r#"{"type": "object"}"#);
     let update = ["api", "update", "quotes", "-o", "json", "--response-schema"];
     let updated = cli.run(&[&update[..], &["./true"]].concat()).await.json();
     assert_eq!(updated["responseSchema"]["type"], "object");
-    let updated = cli.run(&[&update[..], &["true", "--schema", "false"]].concat()).await.json();
-    assert_eq!((&updated["responseSchema"], &updated["requestSchema"]), (&true.into(), &false.into()));
+    let updated = cli
+        .run(&[&update[..], &["true", "--schema", "false"]].concat())
+        .await
+        .json();
+    assert_eq!(updated["responseSchema"], true);
+    assert_eq!(updated["requestSchema"], false);
 }

@@ -7,25 +7,76 @@ use crate::schedule::scheduled;
 
 #[tokio::test]
 async fn a_schedule_is_known_by_its_flow() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    app.api.deployed(&scheduled("nightly", "30 2 29 2 *", "Europe/Berlin")).await;
+    app.api
+        .deployed(&scheduled("nightly", "30 2 29 2 *", "Europe/Berlin"))
+        .await;
     let cli = Cli::of(&app);
-    assert!(cli.run(&["schedule", "list"]).await.expect().contains("30 2 29 2 *"));
-    assert!(cli.run(&["schedule", "show", "nightly"]).await.expect().contains("-02-29T01:30:00.000Z"));
-    let changed =
-        cli.run(&["schedule", "update", "nightly", "--cron", "0 4 1 1 *", "--timezone", "UTC"]).await.expect();
+    assert!(
+        cli.run(&["schedule", "list"])
+            .await
+            .expect()
+            .contains("30 2 29 2 *")
+    );
+    assert!(
+        cli.run(&["schedule", "show", "nightly"])
+            .await
+            .expect()
+            .contains("-02-29T01:30:00.000Z")
+    );
+    let changed = cli
+        .run(&[
+            "schedule",
+            "update",
+            "nightly",
+            "--cron",
+            "0 4 1 1 *",
+            "--timezone",
+            "UTC",
+        ])
+        .await
+        .expect();
     assert!(changed.contains("-01-01T04:00:00.000Z"), "{changed}");
-    let changed = cli.run(&["schedule", "update", "nightly", "--enabled", "false"]).await.expect();
+    let changed = cli
+        .run(&["schedule", "update", "nightly", "--enabled", "false"])
+        .await
+        .expect();
     assert!(changed.contains("never"), "{changed}");
     let shown = cli.run(&["flow", "show", "nightly"]).await;
-    assert!(shown.stderr.contains("the schedule 0 4 1 1 * (UTC) is off"), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("the schedule 0 4 1 1 * (UTC) is off"),
+        "{}",
+        shown.stderr
+    );
     let deployed = cli.run(&["flow", "deploy", "nightly"]).await;
     assert!(deployed.stderr.contains("is off"), "{}", deployed.stderr);
-    let started = cli.run(&["schedule", "trigger", "nightly", "-o", "json"]).await.json();
-    app.api.message_becomes(started["messageId"].as_str().unwrap(), "delivered").await;
-    assert!(cli.run(&["schedule", "show", "nightly"]).await.expect().contains("success"));
-    let preview = ["schedule", "preview", "0 12 * * *", "--after", "2026-01-31T12:00:00Z", "--count", "2"];
+    let started = cli
+        .run(&["schedule", "trigger", "nightly", "-o", "json"])
+        .await
+        .json();
+    app.api
+        .message_becomes(started["messageId"].as_str().unwrap(), "delivered")
+        .await;
+    assert!(
+        cli.run(&["schedule", "show", "nightly"])
+            .await
+            .expect()
+            .contains("success")
+    );
+    let preview = [
+        "schedule",
+        "preview",
+        "0 12 * * *",
+        "--after",
+        "2026-01-31T12:00:00Z",
+        "--count",
+        "2",
+    ];
     let times = cli.run(&preview).await.expect();
-    assert_eq!(times.trim_end(), "2026-02-01T12:00:00.000Z\n2026-02-02T12:00:00.000Z");
+    assert_eq!(
+        times.trim_end(),
+        "2026-02-01T12:00:00.000Z\n2026-02-02T12:00:00.000Z"
+    );
 }

@@ -1,5 +1,6 @@
-//! `GET /connectors/oauth/start`, `GET /connectors/oauth/callback`, `GET /inbound/oauth/callback`: a person connects an
-//! instance, nodes call with its token, and the token is renewed ahead of its end.
+//! `GET /connectors/oauth/start`, `GET /connectors/oauth/callback`, `GET /inbound/oauth/callback`:
+//! a person connects an instance, nodes call with its token, and the token is renewed ahead of its
+//! end.
 
 use base64::Engine;
 use kanat_tests::oauth_provider::{CLIENT_SECRET, OauthProvider, Renewal};
@@ -17,78 +18,141 @@ on_error: { retry: 0x fixed(1s) }
 
 async fn instance(app: &TestApp, config: &Value) -> String {
     let body = json!({"catalogId": "oauth2", "name": "crm", "config": config});
-    kanat_tests::rest::text(&app.api.post("/api/v1/connectors/instances", &body).await.expect(201)["id"])
+    kanat_tests::rest::text(
+        &app.api
+            .post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201)["id"],
+    )
 }
 
 async fn shown(app: &TestApp, id: &str) -> Value {
-    app.api.get(&format!("/api/v1/connectors/instances/{id}")).await.expect(200)
+    app.api
+        .get(&format!("/api/v1/connectors/instances/{id}"))
+        .await
+        .expect(200)
 }
 
 async fn start(app: &TestApp, rest: &str) -> Answer {
-    app.api.get(&format!("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm{rest}")).await
+    app.api
+        .get(&format!(
+            "/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm{rest}"
+        ))
+        .await
 }
 
-/// A person consents, and the browser goes where the provider sends it: without any credential of ours.
+/// A person consents, and the browser goes where the provider sends it: without any credential of
+/// ours.
 async fn connect(app: &TestApp, provider: &OauthProvider) -> Value {
     let started = start(app, "").await.expect(200);
     let back = provider.consent(started["authorizationUrl"].as_str().unwrap());
     assert_eq!(back.path(), "/inbound/oauth/callback");
-    Rest::send(app.api.without_key().request("GET", back.as_str())).await.expect(200)
+    Rest::send(app.api.without_key().request("GET", back.as_str()))
+        .await
+        .expect(200)
 }
 
 #[tokio::test]
 async fn a_person_connects_an_instance_and_calls_carry_its_token() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let id = instance(&app, &provider.config()).await;
-    assert_eq!(shown(&app, &id).await["authorization"], json!({"status": "missing"}));
+    assert_eq!(
+        shown(&app, &id).await["authorization"],
+        json!({"status": "missing"})
+    );
     let (_, url) = app.api.deployed(FLOW).await;
     let early = app.api.webhook(&url, &json!({})).await;
     let early = app.api.message_becomes(&early, "dead_letter").await;
     assert_eq!(early["error"]["kind"], "credentials", "{early}");
-    assert!(early["error"]["message"].as_str().unwrap().contains("connect it by OAuth2 first"), "{early}");
+    assert!(
+        early["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("connect it by OAuth2 first"),
+        "{early}"
+    );
 
     let connected = connect(&app, &provider).await;
-    assert_eq!((&connected["instanceId"], &connected["status"]), (&json!(id), &json!("connected")));
+    assert_eq!(&connected["instanceId"], &json!(id));
+    assert_eq!(&connected["status"], &json!("connected"));
     let seen = shown(&app, &id).await;
     assert_eq!(seen["authorization"]["status"], "connected");
     assert_eq!(seen["health"]["status"], "healthy");
     let order = app.api.webhook(&url, &json!({"order": 1})).await;
     let order = app.api.message_becomes(&order, "delivered").await;
-    let calls: Vec<_> = provider.target.received().into_iter().filter(|call| call.path == "/api/orders").collect();
+    let calls: Vec<_> = provider
+        .target
+        .received()
+        .into_iter()
+        .filter(|call| call.path == "/api/orders")
+        .collect();
     assert_eq!(calls.len(), 1);
-    let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
+    let tested = app
+        .api
+        .post(
+            &format!("/api/v1/connectors/instances/{id}/test"),
+            &json!({}),
+        )
+        .await
+        .expect(200);
     assert_eq!(tested["ok"], true, "{tested}");
 
-    for text in [order.to_string(), seen.to_string(), connected.to_string(), app.log()] {
+    for text in [
+        order.to_string(),
+        seen.to_string(),
+        connected.to_string(),
+        app.log(),
+    ] {
         assert!(!text.contains("s3cret"), "{text}");
     }
 }
 
 #[tokio::test]
 async fn a_state_is_good_once_and_for_its_account() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     instance(&app, &provider.config()).await;
     let page = "https://app.example/done?tab=1";
-    let started = start(&app, &format!("&redirectUri={}", page.replace('?', "%3F"))).await.expect(200);
+    let started = start(&app, &format!("&redirectUri={}", page.replace('?', "%3F")))
+        .await
+        .expect(200);
     let back = provider.consent(started["authorizationUrl"].as_str().unwrap());
     assert!(back.as_str().starts_with(page), "{back}");
-    let callback = format!("/api/v1/connectors/oauth/callback?{}", back.query().unwrap().replace("tab=1&", ""));
-    app.api.without_key().get(&callback).await.expect_error(401, "UNAUTHENTICATED");
+    let callback = format!(
+        "/api/v1/connectors/oauth/callback?{}",
+        back.query().unwrap().replace("tab=1&", "")
+    );
+    app.api
+        .without_key()
+        .get(&callback)
+        .await
+        .expect_error(401, "UNAUTHENTICATED");
     assert_eq!(app.api.get(&callback).await.expect(200)["name"], "crm");
-    app.api.get(&callback).await.expect_error(400, "INVALID_ARGUMENT");
+    app.api
+        .get(&callback)
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
     for state in ["", "made-up", "AAAA"] {
         let path = format!("/inbound/oauth/callback?code=x&state={state}");
-        app.api.without_key().get(&path).await.expect_error(400, "INVALID_ARGUMENT");
+        app.api
+            .without_key()
+            .get(&path)
+            .await
+            .expect_error(400, "INVALID_ARGUMENT");
     }
     assert_eq!(provider.grants(), ["authorization_code"]);
 }
 
 #[tokio::test]
 async fn what_cannot_be_connected_is_told() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     start(&app, "").await.expect_error(400, "INVALID_ARGUMENT");
     instance(&app, &provider.config()).await;
-    start(&app, "&redirectUri=ftp%3A%2F%2Fx").await.expect_error(400, "INVALID_ARGUMENT");
+    start(&app, "&redirectUri=ftp%3A%2F%2Fx")
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
     app.api
         .get("/api/v1/connectors/oauth/start?catalogId=http&instanceName=crm")
         .await
@@ -97,15 +161,32 @@ async fn what_cannot_be_connected_is_told() {
         .get("/api/v1/connectors/oauth/start?catalogId=nothing&instanceName=crm")
         .await
         .expect_error(404, "NOT_FOUND");
-    for (query, field) in [("instanceName=crm", "catalogId"), ("catalogId=oauth2", "instanceName")] {
-        let missing = app.api.get(&format!("/api/v1/connectors/oauth/start?{query}")).await;
-        assert_eq!(missing.expect_error(400, "INVALID_ARGUMENT")[0]["field"], field);
+    for (query, field) in [
+        ("instanceName=crm", "catalogId"),
+        ("catalogId=oauth2", "instanceName"),
+    ] {
+        let missing = app
+            .api
+            .get(&format!("/api/v1/connectors/oauth/start?{query}"))
+            .await;
+        assert_eq!(
+            missing.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+            field
+        );
     }
     let started = start(&app, "").await.expect(200);
     let state = started["state"].as_str().unwrap();
-    let denied = format!("/inbound/oauth/callback?error=access_denied&error_description=no%20thanks&state={state}");
+    let denied = format!(
+        "/inbound/oauth/callback?error=access_denied&error_description=no%20thanks&state={state}"
+    );
     let body = app.api.get(&denied).await.expect(400);
-    assert!(body["error"].as_str().unwrap().contains("access_denied: no thanks"), "{body}");
+    assert!(
+        body["error"]
+            .as_str()
+            .unwrap()
+            .contains("access_denied: no thanks"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -113,45 +194,76 @@ async fn people_are_sent_back_to_the_address_of_the_api() {
     let provider = OauthProvider::start(3600).await;
     let redirect = async |api: &Rest| {
         let body = json!({"catalogId": "oauth2", "name": "crm", "config": provider.config()});
-        api.post("/api/v1/connectors/instances", &body).await.expect(201);
-        let started = api.get("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm").await.expect(200);
+        api.post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
+        let started = api
+            .get("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm")
+            .await
+            .expect(200);
         kanat_tests::rest::text(&started["redirectUri"])
     };
     let own_port = ("KANAT_DATA_PLANE_LISTEN", "127.0.0.1:0");
-    let app = TestApp::start_with(&[own_port, ("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
-    assert_eq!(redirect(&app.api).await, format!("{}/inbound/oauth/callback", app.base));
+    let app =
+        TestApp::start_with(&[own_port, ("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
+    assert_eq!(
+        redirect(&app.api).await,
+        format!("{}/inbound/oauth/callback", app.base)
+    );
     let app = TestApp::start_with(&[own_port, ("KANAT_API_URL", "https://api.example.com/")]).await;
-    assert_eq!(redirect(&app.api).await, "https://api.example.com/inbound/oauth/callback");
+    assert_eq!(
+        redirect(&app.api).await,
+        "https://api.example.com/inbound/oauth/callback"
+    );
     let app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
-    assert_eq!(redirect(&app.api).await, "https://hooks.example.com/inbound/oauth/callback");
+    assert_eq!(
+        redirect(&app.api).await,
+        "https://hooks.example.com/inbound/oauth/callback"
+    );
     let split = kanat_tests::split::Split::new();
     let control = split.control_plane("one").await;
-    assert_eq!(redirect(&control.api).await, format!("{}/inbound/oauth/callback", control.base));
+    assert_eq!(
+        redirect(&control.api).await,
+        format!("{}/inbound/oauth/callback", control.base)
+    );
 }
 
 #[tokio::test]
 async fn tokens_are_renewed_ahead_of_their_end_and_reach_the_nodes() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(5).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(5).await;
     instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let first = provider.access_token();
-    until("the provider gave another token", || async { (provider.access_token() != first).then_some(()) }).await;
+    until("the provider gave another token", || async {
+        (provider.access_token() != first).then_some(())
+    })
+    .await;
     until("calls carry it", || async {
         let id = app.api.webhook(&url, &json!({})).await;
         let ended = until("the message ends", || async {
             let message = app.api.message(&id).await;
-            ["delivered", "dead_letter"].contains(&message["status"].as_str().unwrap()).then_some(message)
+            ["delivered", "dead_letter"]
+                .contains(&message["status"].as_str().unwrap())
+                .then_some(message)
         });
         (ended.await["status"] == "delivered").then_some(())
     })
     .await;
-    assert!(provider.grants()[1..].iter().all(|grant| grant == "refresh_token"), "{:?}", provider.grants());
+    assert!(
+        provider.grants()[1..]
+            .iter()
+            .all(|grant| grant == "refresh_token"),
+        "{:?}",
+        provider.grants()
+    );
 }
 
 #[tokio::test]
 async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(2).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(2).await;
     let id = instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     provider.renewal(Renewal::Refused);
@@ -161,12 +273,27 @@ async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() 
     })
     .await;
     assert_eq!(failing["authorization"]["status"], "refused");
-    assert!(failing["authorization"]["error"].as_str().unwrap().contains("the grant was revoked"), "{failing}");
+    assert!(
+        failing["authorization"]["error"]
+            .as_str()
+            .unwrap()
+            .contains("the grant was revoked"),
+        "{failing}"
+    );
     let asked = provider.grants().len();
     provider.renewal(Renewal::Granted);
     connect(&app, &provider).await;
-    let history = app.api.get(&format!("/api/v1/connectors/instances/{id}/health")).await.expect(200);
-    let states: Vec<_> = history["data"].as_array().unwrap().iter().map(|change| change["status"].clone()).collect();
+    let history = app
+        .api
+        .get(&format!("/api/v1/connectors/instances/{id}/health"))
+        .await
+        .expect(200);
+    let states: Vec<_> = history["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["status"].clone())
+        .collect();
     assert_eq!(states, ["healthy", "failing", "healthy"]);
     // After the refusal nobody asked again.
     assert_eq!(provider.grants()[asked], "authorization_code");
@@ -174,7 +301,8 @@ async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() 
 
 #[tokio::test]
 async fn nobody_waits_for_a_token_that_its_provider_refuses_to_give() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let id = instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     let (_, url) = app.api.deployed(FLOW).await;
@@ -185,46 +313,83 @@ async fn nobody_waits_for_a_token_that_its_provider_refuses_to_give() {
     // The answer stands: after a wait for another token it would be said that none has come.
     assert_eq!(order["error"]["kind"], "status", "{order}");
     let told = order["error"]["message"].as_str().unwrap();
-    assert!(told.contains(" answered 401") && !told.contains("no new access token"), "{told}");
+    assert!(
+        told.contains(" answered 401") && !told.contains("no new access token"),
+        "{told}"
+    );
     assert_eq!(shown(&app, &id).await["authorization"]["status"], "refused");
     assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
 }
 
 #[tokio::test]
 async fn a_provider_that_is_away_is_asked_again() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(2).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(2).await;
     let id = instance(&app, &provider.config()).await;
     provider.renewal(Renewal::Away);
     connect(&app, &provider).await;
     let (_, url) = app.api.deployed(FLOW).await;
-    until("the tokens are late", || async { (shown(&app, &id).await["health"]["status"] == "degraded").then_some(()) })
-        .await;
+    until("the tokens are late", || async {
+        (shown(&app, &id).await["health"]["status"] == "degraded").then_some(())
+    })
+    .await;
     // What has ended is not tried.
     let late = app.api.webhook(&url, &json!({})).await;
     let late = app.api.message_becomes(&late, "dead_letter").await;
     assert_eq!(late["error"]["kind"], "credentials", "{late}");
-    assert!(late["error"]["message"].as_str().unwrap().contains("has ended, and no new one has come"), "{late}");
-    assert!(provider.target.received().iter().all(|call| call.path == "/token"));
+    assert!(
+        late["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("has ended, and no new one has come"),
+        "{late}"
+    );
+    assert!(
+        provider
+            .target
+            .received()
+            .iter()
+            .all(|call| call.path == "/token")
+    );
     provider.renewal(Renewal::Granted);
-    until("they came", || async { (shown(&app, &id).await["health"]["status"] == "healthy").then_some(()) }).await;
+    until("they came", || async {
+        (shown(&app, &id).await["health"]["status"] == "healthy").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_client_may_act_for_itself() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let mut config = provider.config();
     config["grant_type"] = "client_credentials".into();
     let id = instance(&app, &config).await;
-    assert_eq!(shown(&app, &id).await["authorization"]["status"], "connected", "as soon as it is made");
-    start(&app, "").await.expect_error(400, "FAILED_PRECONDITION");
-    let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
+    assert_eq!(
+        shown(&app, &id).await["authorization"]["status"],
+        "connected",
+        "as soon as it is made"
+    );
+    start(&app, "")
+        .await
+        .expect_error(400, "FAILED_PRECONDITION");
+    let tested = app
+        .api
+        .post(
+            &format!("/api/v1/connectors/instances/{id}/test"),
+            &json!({}),
+        )
+        .await
+        .expect(200);
     assert_eq!(tested["ok"], true, "{tested}");
     assert_eq!(provider.grants(), ["client_credentials"]);
 }
 
 #[tokio::test]
-async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says_why_it_is_refused() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says_why_it_is_refused()
+{
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let mut config = provider.config();
     config["grant_type"] = "client_credentials".into();
     let id = instance(&app, &config).await;
@@ -236,10 +401,17 @@ async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says
     let why = updated["authorization"]["error"].as_str().unwrap();
     let tested = app.api.post(&format!("{path}/test"), &json!({})).await;
     assert_eq!(tested.status, 400);
-    assert!(tested.text.contains("its provider gives it none") && tested.text.contains(why), "{}", tested.text);
+    assert!(
+        tested.text.contains("its provider gives it none") && tested.text.contains(why),
+        "{}",
+        tested.text
+    );
     let order = app.api.webhook(&url, &json!({})).await;
     let order = app.api.message_becomes(&order, "dead_letter").await;
-    assert!(order["error"]["message"].as_str().unwrap().contains(why), "{order}");
+    assert!(
+        order["error"]["message"].as_str().unwrap().contains(why),
+        "{order}"
+    );
     let update = json!({"config": {"client_secret": config["client_secret"]}});
     let updated = app.api.patch(&path, &update).await.expect(200);
     assert_eq!(updated["authorization"]["status"], "connected", "{updated}");
@@ -247,12 +419,17 @@ async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says
 
 #[tokio::test]
 async fn a_change_of_a_client_that_a_person_connected_is_told_to_be_untried() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let id = instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     let path = format!("/api/v1/connectors/instances/{id}");
     let warnings = async |config: Value| {
-        let updated = app.api.patch(&path, &json!({ "config": config })).await.expect(200);
+        let updated = app
+            .api
+            .patch(&path, &json!({ "config": config }))
+            .await
+            .expect(200);
         updated["warnings"].to_string()
     };
     let other = warnings(json!({"client_secret": "wrong"})).await;
@@ -274,7 +451,8 @@ on_error: { retry: 0x fixed(1s) }
 
 #[tokio::test]
 async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_again() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     let (_, url) = app.api.deployed(FLOW).await;
@@ -289,16 +467,34 @@ async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_
         assert_eq!(order["attempts"], 1, "{order}");
     }
     until("the poll has its record", || async {
-        provider.target.received().iter().any(|call| call.path == "/api/polled").then_some(())
+        provider
+            .target
+            .received()
+            .iter()
+            .any(|call| call.path == "/api/polled")
+            .then_some(())
     })
     .await;
     assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
     let order = app.api.message(&orders[0]).await;
-    let calls: Vec<_> =
-        order["trace"].as_array().unwrap().iter().filter(|record| record["stage"] == "delivery").collect();
-    let statuses: Vec<_> = calls.iter().map(|call| call["response"]["status"].clone()).collect();
-    assert!(statuses == [json!(401), json!(200)] || statuses == [json!(200)], "{order}");
-    assert!(!order.to_string().contains("s3cret") && !app.log().contains("s3cret"), "{order}");
+    let calls: Vec<_> = order["trace"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|record| record["stage"] == "delivery")
+        .collect();
+    let statuses: Vec<_> = calls
+        .iter()
+        .map(|call| call["response"]["status"].clone())
+        .collect();
+    assert!(
+        statuses == [json!(401), json!(200)] || statuses == [json!(200)],
+        "{order}"
+    );
+    assert!(
+        !order.to_string().contains("s3cret") && !app.log().contains("s3cret"),
+        "{order}"
+    );
 
     // A provider that refuses what it gave a moment ago is not asked again at once.
     provider.revoke();
@@ -312,7 +508,11 @@ async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_
 async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
     let mut app = TestApp::start().await;
     let parrot = FakeTarget::scripted(|received, _| {
-        let echo = format!("{} {}", String::from_utf8_lossy(&received.body), received.header("authorization"));
+        let echo = format!(
+            "{} {}",
+            String::from_utf8_lossy(&received.body),
+            received.header("authorization")
+        );
         let answer = json!({"error": "invalid_client", "error_description": echo});
         Reply::Answer(401, Vec::new(), answer.to_string())
     })
@@ -320,11 +520,19 @@ async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
     let mut ids = Vec::new();
     for authentication in ["body", "basic"] {
         let config = json!({
-            "base_url": parrot.url(), "token_url": format!("{}/token", parrot.url()), "grant_type": "client_credentials",
-            "client_id": "kanat", "client_secret": CLIENT_SECRET, "client_authentication": authentication,
+            "base_url": parrot.url(),
+            "token_url": format!("{}/token", parrot.url()),
+            "grant_type": "client_credentials",
+            "client_id": "kanat",
+            "client_secret": CLIENT_SECRET,
+            "client_authentication": authentication,
         });
         let body = json!({"catalogId": "oauth2", "name": authentication, "config": config});
-        let made = app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        let made = app
+            .api
+            .post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
         ids.push(kanat_tests::rest::text(&made["id"]));
     }
     let pair = base64::engine::general_purpose::STANDARD.encode(format!("kanat:{CLIENT_SECRET}"));
@@ -335,7 +543,13 @@ async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
             (seen["authorization"]["status"] == "refused").then_some(seen)
         })
         .await;
-        assert!(refused["authorization"]["error"].as_str().unwrap().contains("********"), "{refused}");
+        assert!(
+            refused["authorization"]["error"]
+                .as_str()
+                .unwrap()
+                .contains("********"),
+            "{refused}"
+        );
         seen.push(refused.to_string());
     }
     seen.push(app.api.get("/api/v1/connectors/instances").await.text);
@@ -346,7 +560,10 @@ async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
         seen.push(String::from_utf8_lossy(&bytes).into_owned());
     }
     for text in seen {
-        assert!(!text.contains(CLIENT_SECRET) && !text.contains(&pair), "{text}");
+        assert!(
+            !text.contains(CLIENT_SECRET) && !text.contains(&pair),
+            "{text}"
+        );
     }
 }
 
@@ -361,13 +578,26 @@ async fn another_origin_gets_no_tokens_that_were_given_before() {
     for moved in ["base_url", "token_url"] {
         let mut config = json!({});
         config[moved] = format!("{}/x", elsewhere.url()).into();
-        let refused = app.api.patch(&path, &json!({ "config": config })).await.expect_error(400, "INVALID_ARGUMENT");
+        let refused = app
+            .api
+            .patch(&path, &json!({ "config": config }))
+            .await
+            .expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(refused[0]["field"], "config.client_secret", "{refused}");
-        assert_eq!(shown(&app, &id).await["authorization"]["status"], "connected");
+        assert_eq!(
+            shown(&app, &id).await["authorization"]["status"],
+            "connected"
+        );
     }
     let config = json!({"base_url": elsewhere.url(), "client_secret": CLIENT_SECRET});
-    app.api.patch(&path, &json!({ "config": config })).await.expect(200);
+    app.api
+        .patch(&path, &json!({ "config": config }))
+        .await
+        .expect(200);
     assert_eq!(shown(&app, &id).await["authorization"]["status"], "missing");
-    app.api.post(&format!("{path}/test"), &json!({})).await.expect_error(400, "FAILED_PRECONDITION");
+    app.api
+        .post(&format!("{path}/test"), &json!({}))
+        .await
+        .expect_error(400, "FAILED_PRECONDITION");
     assert!(elsewhere.received().is_empty());
 }

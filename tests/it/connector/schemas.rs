@@ -1,4 +1,5 @@
-//! `GET /connectors/instances/{id}/schemas` and `POST .../schemas/check`: what endpoints answer, told from what arrived.
+//! `GET /connectors/instances/{id}/schemas` and `POST .../schemas/check`: what endpoints answer,
+//! told from what arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +14,13 @@ async fn an_instance_that_nobody_called_has_none() {
     let id = app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let path = format!("/api/v1/connectors/instances/{id}/schemas");
     assert_eq!(app.api.get(&path).await.expect(200)["data"], json!([]));
-    let checked = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
-    assert_eq!((&checked["changed"], &checked["data"]), (&json!(false), &json!([])));
+    let checked = app
+        .api
+        .post(&format!("{path}/check"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(&checked["changed"], &json!(false));
+    assert_eq!(&checked["data"], &json!([]));
 }
 
 const FLOW: &str = "
@@ -40,10 +46,23 @@ async fn a_changed_answer_is_told_by_path() {
         Reply::Answer(200, headers, json!({"ticket": ticket}).to_string())
     })
     .await;
-    let config = json!({"subdomain": "acme", "email": "a@b.example", "api_token": "t", "base_url": desk.url()});
+    let config = json!({
+        "subdomain": "acme",
+        "email": "a@b.example",
+        "api_token": "t",
+        "base_url": desk.url(),
+    });
     let new = json!({"catalogId": "support-ticketing", "name": "desk", "config": config});
-    let id = app.api.post("/api/v1/connectors/instances", &new).await.expect(201)["id"].clone();
-    let path = format!("/api/v1/connectors/instances/{}/schemas", id.as_str().unwrap());
+    let id = app
+        .api
+        .post("/api/v1/connectors/instances", &new)
+        .await
+        .expect(201)["id"]
+        .clone();
+    let path = format!(
+        "/api/v1/connectors/instances/{}/schemas",
+        id.as_str().unwrap()
+    );
     let (_, url) = app.api.deployed(FLOW).await;
 
     // A few samples first, then a few of the other shape, until each has been told.
@@ -58,15 +77,27 @@ async fn a_changed_answer_is_told_by_path() {
     };
     let tracked = seen(1).await;
     assert_eq!(tracked["endpoint"], "GET /api/v2/tickets/{ticketId}");
-    assert_eq!(tracked["schema"]["properties"]["ticket"]["properties"]["id"], json!({"type": "integer"}));
+    assert_eq!(
+        tracked["schema"]["properties"]["ticket"]["properties"]["id"],
+        json!({"type": "integer"})
+    );
     assert!(!tracked.to_string().contains("hush"), "{tracked}");
     seen(2).await;
-    let same = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
-    assert_eq!((&same["changed"], &same["data"][0]["status"]), (&json!(false), &json!("unchanged")));
+    let same = app
+        .api
+        .post(&format!("{path}/check"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(&same["changed"], &json!(false));
+    assert_eq!(&same["data"][0]["status"], &json!("unchanged"));
 
     changed.store(true, Ordering::SeqCst);
     seen(3).await;
-    let other = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    let other = app
+        .api
+        .post(&format!("{path}/check"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(other["changed"], true);
     let changes: Vec<_> = other["data"][0]["changes"].as_array().unwrap().clone();
     assert_eq!(
@@ -77,8 +108,13 @@ async fn a_changed_answer_is_told_by_path() {
             json!({"kind": "added", "path": "ticket.priority", "to": "string"}),
         ]
     );
-    let after = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
-    assert_eq!((&after["changed"], &after["data"][0]["status"]), (&json!(false), &json!("unseen")));
+    let after = app
+        .api
+        .post(&format!("{path}/check"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(&after["changed"], &json!(false));
+    assert_eq!(&after["data"][0]["status"], &json!("unseen"));
 }
 
 const LISTS: &str = "
@@ -96,15 +132,36 @@ async fn a_check_asks_the_endpoints_that_need_no_params() {
     let state = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let now = Arc::clone(&state);
     let desk = FakeTarget::scripted(move |_, _| match now.load(Ordering::SeqCst) {
-        0 => Reply::Answer(200, Vec::new(), json!({"users": [{"id": 7, "name": "Ann", "hush": "s3cret"}]}).to_string()),
-        1 => Reply::Answer(200, Vec::new(), json!({"users": [{"id": "7", "name": "Ann", "role": "end"}]}).to_string()),
+        0 => Reply::Answer(
+            200,
+            Vec::new(),
+            json!({"users": [{"id": 7, "name": "Ann", "hush": "s3cret"}]}).to_string(),
+        ),
+        1 => Reply::Answer(
+            200,
+            Vec::new(),
+            json!({"users": [{"id": "7", "name": "Ann", "role": "end"}]}).to_string(),
+        ),
         _ => Reply::Answer(403, Vec::new(), "{}".to_owned()),
     })
     .await;
-    let config = json!({"subdomain": "acme", "email": "a@b.example", "api_token": "t", "base_url": desk.url()});
+    let config = json!({
+        "subdomain": "acme",
+        "email": "a@b.example",
+        "api_token": "t",
+        "base_url": desk.url(),
+    });
     let new = json!({"catalogId": "support-ticketing", "name": "desk", "config": config});
-    let id = app.api.post("/api/v1/connectors/instances", &new).await.expect(201)["id"].clone();
-    let path = format!("/api/v1/connectors/instances/{}/schemas", id.as_str().unwrap());
+    let id = app
+        .api
+        .post("/api/v1/connectors/instances", &new)
+        .await
+        .expect(201)["id"]
+        .clone();
+    let path = format!(
+        "/api/v1/connectors/instances/{}/schemas",
+        id.as_str().unwrap()
+    );
     let (_, url) = app.api.deployed(LISTS).await;
     let message = app.api.webhook(&url, &json!({})).await;
     app.api.message_becomes(&message, "delivered").await;
@@ -112,12 +169,22 @@ async fn a_check_asks_the_endpoints_that_need_no_params() {
         (app.api.get(&path).await.expect(200)["pagination"]["total"] == 1).then_some(())
     })
     .await;
-    let check = async || app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    let check = async || {
+        app.api
+            .post(&format!("{path}/check"), &json!({}))
+            .await
+            .expect(200)
+    };
     let same = check().await;
-    assert_eq!((&same["changed"], &same["data"][0]["status"]), (&json!(false), &json!("unchanged")));
+    assert_eq!(&same["changed"], &json!(false));
+    assert_eq!(&same["data"][0]["status"], &json!("unchanged"));
     let asked = desk.received();
-    assert_eq!((asked.len(), asked[1].method.as_str()), (2, "GET"), "the second was the check");
-    assert_eq!(asked[1].header("authorization"), asked[0].header("authorization"));
+    assert_eq!(asked.len(), 2, "the second was the check");
+    assert_eq!(asked[1].method.as_str(), "GET", "the second was the check");
+    assert_eq!(
+        asked[1].header("authorization"),
+        asked[0].header("authorization")
+    );
 
     state.store(1, Ordering::SeqCst);
     let other = check().await;
@@ -149,40 +216,76 @@ on_error: { retry: 0x fixed(1s) }
 "#;
 
 #[tokio::test]
-async fn each_path_of_an_open_action_is_tracked_by_itself_and_a_check_knows_what_came_a_moment_ago() {
+async fn each_path_of_an_open_action_is_tracked_by_itself_and_a_check_knows_what_came_a_moment_ago()
+{
     let app = TestApp::start().await;
     let changed = Arc::new(AtomicBool::new(false));
     let is_changed = Arc::clone(&changed);
     let erp = FakeTarget::scripted(move |request, _| {
-        let body = match (request.path.starts_with("/api/orders/"), is_changed.load(Ordering::SeqCst)) {
+        let body = match (
+            request.path.starts_with("/api/orders/"),
+            is_changed.load(Ordering::SeqCst),
+        ) {
             (true, _) => json!({"total": 1}),
             (false, false) => json!({"note": "a"}),
             (false, true) => json!({"note": "a", "author": "b"}),
         };
-        Reply::Answer(200, vec![("content-type".to_owned(), "application/json".to_owned())], body.to_string())
+        Reply::Answer(
+            200,
+            vec![("content-type".to_owned(), "application/json".to_owned())],
+            body.to_string(),
+        )
     })
     .await;
-    let id = app.api.http_instance("erp", &format!("{}/api", erp.url())).await;
+    let id = app
+        .api
+        .http_instance("erp", &format!("{}/api", erp.url()))
+        .await;
     let path = format!("/api/v1/connectors/instances/{id}/schemas");
     let (_, url) = app.api.deployed(PATHS).await;
     let send = async |id: u32| {
         let message = app.api.webhook(&url, &json!({"id": id})).await;
         app.api.message_becomes(&message, "delivered").await;
     };
-    let check = async || app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    let check = async || {
+        app.api
+            .post(&format!("{path}/check"), &json!({}))
+            .await
+            .expect(200)
+    };
     send(7).await;
     let checked = check().await;
-    let endpoints: Vec<_> =
-        checked["data"].as_array().unwrap().iter().map(|found| found["endpoint"].as_str().unwrap()).collect();
-    assert_eq!(endpoints, ["GET /api/orders/{source.id}", "POST /api/notes"], "{checked}");
+    let endpoints: Vec<_> = checked["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["endpoint"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        endpoints,
+        ["GET /api/orders/{source.id}", "POST /api/notes"],
+        "{checked}"
+    );
     let statuses = |checked: &Value| -> Vec<Value> {
-        checked["data"].as_array().unwrap().iter().map(|found| found["status"].clone()).collect()
+        checked["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| found["status"].clone())
+            .collect()
     };
-    assert_eq!(statuses(&checked), ["unchanged", "unchanged"], "they have answered: {checked}");
+    assert_eq!(
+        statuses(&checked),
+        ["unchanged", "unchanged"],
+        "they have answered: {checked}"
+    );
     send(8).await;
     changed.store(true, Ordering::SeqCst);
     send(9).await;
     let checked = check().await;
     assert_eq!(statuses(&checked), ["unchanged", "changed"], "{checked}");
-    assert_eq!(checked["data"][1]["changes"], json!([{"kind": "added", "path": "author", "to": "string"}]));
+    assert_eq!(
+        checked["data"][1]["changes"],
+        json!([{"kind": "added", "path": "author", "to": "string"}])
+    );
 }

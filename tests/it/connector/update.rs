@@ -6,15 +6,25 @@ use serde_json::json;
 #[tokio::test]
 async fn a_new_address_is_live_at_once_and_a_masked_secret_stays() {
     let app = TestApp::start().await;
-    let (first, second) = (FakeTarget::start().await, FakeTarget::start().await);
+    let first = FakeTarget::start().await;
+    let second = FakeTarget::start().await;
     let config = json!({"base_url": first.url(), "auth": "bearer", "token": "keep-me"});
     let made = app
         .api
-        .post("/api/v1/connectors/instances", &json!({"catalogId": "http", "name": "erp", "config": config}))
+        .post(
+            "/api/v1/connectors/instances",
+            &json!({"catalogId": "http", "name": "erp", "config": config}),
+        )
         .await
         .expect(201);
-    let path = format!("/api/v1/connectors/instances/{}", made["id"].as_str().unwrap());
-    let (_, url) = app.api.deployed(&crate::webhook::passthrough("moved")).await;
+    let path = format!(
+        "/api/v1/connectors/instances/{}",
+        made["id"].as_str().unwrap()
+    );
+    let (_, url) = app
+        .api
+        .deployed(&crate::webhook::passthrough("moved"))
+        .await;
     let update = json!({"config": {"base_url": format!("{}/", first.url()), "token": "********"}});
     app.api.patch(&path, &update).await.expect(200);
     let update = json!({"config": {"base_url": second.url(), "token": "keep-me"}});
@@ -24,8 +34,14 @@ async fn a_new_address_is_live_at_once_and_a_masked_secret_stays() {
     let received = second.arrivals(1).await;
     assert_eq!(received[0].header("authorization"), "Bearer keep-me");
     assert!(first.received().is_empty());
-    let wrong = app.api.patch(&path, &json!({"config": {"base_url": "nowhere"}})).await;
-    assert_eq!(wrong.expect_error(400, "INVALID_ARGUMENT")[0]["field"], "config.base_url");
+    let wrong = app
+        .api
+        .patch(&path, &json!({"config": {"base_url": "nowhere"}}))
+        .await;
+    assert_eq!(
+        wrong.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+        "config.base_url"
+    );
 }
 
 #[tokio::test]
@@ -38,8 +54,15 @@ async fn secrets_are_given_again_when_they_are_to_go_elsewhere() {
         "headers": {"X-Api-Key": "key", "X-Source": "kanat"},
     });
     let body = json!({"catalogId": "http", "name": "erp", "config": config});
-    let made = app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
-    let path = format!("/api/v1/connectors/instances/{}", made["id"].as_str().unwrap());
+    let made = app
+        .api
+        .post("/api/v1/connectors/instances", &body)
+        .await
+        .expect(201);
+    let path = format!(
+        "/api/v1/connectors/instances/{}",
+        made["id"].as_str().unwrap()
+    );
     for given in [
         json!({}),
         json!({"token": "********", "webhook_secret": "********"}),
@@ -48,15 +71,37 @@ async fn secrets_are_given_again_when_they_are_to_go_elsewhere() {
     ] {
         let mut config = given.clone();
         config["base_url"] = second.url().into();
-        let refused = app.api.patch(&path, &json!({ "config": config })).await.expect_error(400, "INVALID_ARGUMENT");
-        assert!(refused[0]["message"].as_str().unwrap().contains("required again"), "{given}: {refused}");
+        let refused = app
+            .api
+            .patch(&path, &json!({ "config": config }))
+            .await
+            .expect_error(400, "INVALID_ARGUMENT");
+        assert!(
+            refused[0]["message"]
+                .as_str()
+                .unwrap()
+                .contains("required again"),
+            "{given}: {refused}"
+        );
     }
-    app.api.post(&format!("{path}/test"), &json!({})).await.expect(200);
+    app.api
+        .post(&format!("{path}/test"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(first.received().len(), 1);
     assert!(second.received().is_empty());
     let mut config = config;
     config["base_url"] = second.url().into();
-    app.api.patch(&path, &json!({ "config": config })).await.expect(200);
-    app.api.post(&format!("{path}/test"), &json!({})).await.expect(200);
-    assert_eq!(second.received()[0].header("authorization"), "Bearer keep-me");
+    app.api
+        .patch(&path, &json!({ "config": config }))
+        .await
+        .expect(200);
+    app.api
+        .post(&format!("{path}/test"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(
+        second.received()[0].header("authorization"),
+        "Bearer keep-me"
+    );
 }

@@ -6,7 +6,12 @@ use serde_json::{Value, json};
 use super::manual;
 
 fn names(body: &Value) -> Vec<&str> {
-    body["data"].as_array().unwrap().iter().map(|flow| flow["name"].as_str().unwrap()).collect()
+    body["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|flow| flow["name"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -19,20 +24,50 @@ async fn pages_filters_and_searches() {
     app.api.deployed(&manual("delta")).await;
     let all = app.api.get("/api/v1/flows").await.expect(200);
     assert_eq!(names(&all), ["delta", "gamma", "beta", "alpha"]);
-    assert_eq!(all["pagination"], json!({"total": 4, "limit": 50, "offset": 0}));
-    let page = app.api.get("/api/v1/flows?limit=2&offset=1").await.expect(200);
+    assert_eq!(
+        all["pagination"],
+        json!({"total": 4, "limit": 50, "offset": 0})
+    );
+    let page = app
+        .api
+        .get("/api/v1/flows?limit=2&offset=1")
+        .await
+        .expect(200);
     assert_eq!(names(&page), ["gamma", "beta"]);
-    assert_eq!(page["pagination"], json!({"total": 4, "limit": 2, "offset": 1}));
-    assert_eq!(names(&app.api.get("/api/v1/flows?status=active").await.expect(200)), ["delta"]);
-    assert_eq!(names(&app.api.get("/api/v1/flows?search=ALP").await.expect(200)), ["alpha"]);
+    assert_eq!(
+        page["pagination"],
+        json!({"total": 4, "limit": 2, "offset": 1})
+    );
+    assert_eq!(
+        names(&app.api.get("/api/v1/flows?status=active").await.expect(200)),
+        ["delta"]
+    );
+    assert_eq!(
+        names(&app.api.get("/api/v1/flows?search=ALP").await.expect(200)),
+        ["alpha"]
+    );
     let much = app.api.get("/api/v1/flows?limit=100000").await.expect(200);
     assert_eq!(much["pagination"]["limit"], 500);
-    let much = app.api.get("/api/v1/flows?limit=99999999999999999999").await.expect(200);
+    let much = app
+        .api
+        .get("/api/v1/flows?limit=99999999999999999999")
+        .await
+        .expect(200);
     assert_eq!(much["pagination"]["limit"], 500);
-    let none = app.api.get("/api/v1/flows?limit=0").await.expect_error(400, "INVALID_ARGUMENT");
+    let none = app
+        .api
+        .get("/api/v1/flows?limit=0")
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
     assert_eq!(none[0]["field"], "limit");
-    app.api.get("/api/v1/flows?limit=many").await.expect_error(400, "INVALID_ARGUMENT");
-    app.api.get("/api/v1/flows?colour=red").await.expect_error(400, "INVALID_ARGUMENT");
+    app.api
+        .get("/api/v1/flows?limit=many")
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
+    app.api
+        .get("/api/v1/flows?colour=red")
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]
@@ -43,15 +78,45 @@ async fn searches_ignore_case_beyond_ascii_and_have_a_bound_in_every_list() {
     app.api.post("/api/v1/flows", &described).await.expect(201);
     let found = async |text: &str| {
         let query = url_query(text);
-        names(&app.api.get(&format!("/api/v1/flows?search={query}")).await.expect(200)).len()
+        names(
+            &app.api
+                .get(&format!("/api/v1/flows?search={query}"))
+                .await
+                .expect(200),
+        )
+        .len()
     };
-    for (text, count) in [("äpfel", 1), ("ÄPFEL", 1), ("100% [f", 1), ("100_", 0), ("a*", 0), ("Apfel", 0)] {
+    for (text, count) in [
+        ("äpfel", 1),
+        ("ÄPFEL", 1),
+        ("100% [f", 1),
+        ("100_", 0),
+        ("a*", 0),
+        ("Apfel", 0),
+    ] {
         assert_eq!(found(text).await, count, "{text}");
     }
-    for list in ["flows", "connectors/instances", "connectors/catalog", "lookup-tables", "adapters", "published-apis"] {
-        app.api.get(&format!("/api/v1/{list}?search={}", "x".repeat(500))).await.expect(200);
-        let refused = app.api.get(&format!("/api/v1/{list}?search={}", "x".repeat(501))).await;
-        assert_eq!(refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"], "search", "{list}");
+    for list in [
+        "flows",
+        "connectors/instances",
+        "connectors/catalog",
+        "lookup-tables",
+        "adapters",
+        "published-apis",
+    ] {
+        app.api
+            .get(&format!("/api/v1/{list}?search={}", "x".repeat(500)))
+            .await
+            .expect(200);
+        let refused = app
+            .api
+            .get(&format!("/api/v1/{list}?search={}", "x".repeat(501)))
+            .await;
+        assert_eq!(
+            refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+            "search",
+            "{list}"
+        );
     }
 }
 

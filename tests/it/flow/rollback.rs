@@ -5,19 +5,38 @@ use serde_json::json;
 
 #[tokio::test]
 async fn the_earlier_definition_runs_again() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: back\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\n";
+    let yaml = "flow: back\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
+                endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\n";
     let (id, url) = app.api.deployed(yaml).await;
     let path = format!("/api/v1/flows/{id}");
-    app.api.put(&path, &json!({"yamlConfig": yaml.replace("'one'", "'two'")})).await.expect(200);
-    app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
-    let back = app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 1})).await.expect(200);
-    assert_eq!((&back["version"], &back["yamlConfig"]), (&json!(3), &json!(yaml)));
+    app.api
+        .put(
+            &path,
+            &json!({"yamlConfig": yaml.replace("'one'", "'two'")}),
+        )
+        .await
+        .expect(200);
+    app.api
+        .post(&format!("{path}/deploy"), &json!({}))
+        .await
+        .expect(200);
+    let back = app
+        .api
+        .post(&format!("{path}/rollback"), &json!({"versionNumber": 1}))
+        .await
+        .expect(200);
+    assert_eq!(&back["version"], &json!(3));
+    assert_eq!(&back["yamlConfig"], &json!(yaml));
     let message = app.api.webhook(&url, &json!({})).await;
     app.api.message_becomes(&message, "delivered").await;
     assert_eq!(target.received()[0].json(), json!({"v": "one"}));
-    app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 9})).await.expect_error(404, "NOT_FOUND");
+    app.api
+        .post(&format!("{path}/rollback"), &json!({"versionNumber": 9}))
+        .await
+        .expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -27,12 +46,23 @@ async fn a_draft_is_not_thrown_away_unasked() {
     let (id, _) = app.api.deployed(&super::manual("kept")).await;
     let path = format!("/api/v1/flows/{id}");
     let draft = super::manual("kept").replace("/in", "/draft");
-    app.api.put(&path, &json!({"yamlConfig": draft})).await.expect(200);
-    let refused = app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 1})).await;
+    app.api
+        .put(&path, &json!({"yamlConfig": draft}))
+        .await
+        .expect(200);
+    let refused = app
+        .api
+        .post(&format!("{path}/rollback"), &json!({"versionNumber": 1}))
+        .await;
     assert!(refused.text.contains("discardDraft"), "{}", refused.text);
     refused.expect_error(400, "FAILED_PRECONDITION");
     assert_eq!(app.api.get(&path).await.expect(200)["yamlConfig"], draft);
     let rollback = json!({"versionNumber": 1, "discardDraft": true});
-    let back = app.api.post(&format!("{path}/rollback"), &rollback).await.expect(200);
-    assert_eq!((&back["yamlConfig"], &back["draft"]), (&json!(super::manual("kept")), &json!(false)));
+    let back = app
+        .api
+        .post(&format!("{path}/rollback"), &rollback)
+        .await
+        .expect(200);
+    assert_eq!(&back["yamlConfig"], &json!(super::manual("kept")));
+    assert_eq!(&back["draft"], &json!(false));
 }

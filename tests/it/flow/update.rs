@@ -11,35 +11,71 @@ async fn a_field_left_out_stays_as_it_is() {
     let app = TestApp::start().await;
     let id = app.api.flow(&manual("partial")).await;
     let path = format!("/api/v1/flows/{id}");
-    let put = app.api.put(&path, &json!({"description": "new words"})).await.expect(200);
-    assert_eq!((&put["description"], &put["yamlConfig"]), (&json!("new words"), &json!(manual("partial"))));
-    let patch = app.api.patch(&path, &json!({"name": "renamed", "changeSummary": "why"})).await.expect(200);
-    assert_eq!((&patch["name"], &patch["description"]), (&json!("renamed"), &json!("new words")));
+    let put = app
+        .api
+        .put(&path, &json!({"description": "new words"}))
+        .await
+        .expect(200);
+    assert_eq!(&put["description"], &json!("new words"));
+    assert_eq!(&put["yamlConfig"], &json!(manual("partial")));
+    let patch = app
+        .api
+        .patch(&path, &json!({"name": "renamed", "changeSummary": "why"}))
+        .await
+        .expect(200);
+    assert_eq!(&patch["name"], &json!("renamed"));
+    assert_eq!(&patch["description"], &json!("new words"));
     let wrong = app.api.put(&path, &json!({"yamlConfig": "flow: ["})).await;
     wrong.expect_error(400, "INVALID_ARGUMENT");
 }
 
 #[tokio::test]
 async fn a_changed_definition_runs_only_when_deployed() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (id, url) = app.api.deployed(&passthrough("changed")).await;
     let filtered = format!("{}when: source.n > 1\n", passthrough("changed"));
-    app.api.put(&format!("/api/v1/flows/{id}"), &json!({ "yamlConfig": filtered })).await.expect(200);
+    app.api
+        .put(
+            &format!("/api/v1/flows/{id}"),
+            &json!({ "yamlConfig": filtered }),
+        )
+        .await
+        .expect(200);
     let before = app.api.webhook(&url, &json!({"n": 1})).await;
     app.api.message_becomes(&before, "delivered").await;
-    app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
+    app.api
+        .post(&format!("/api/v1/flows/{id}/deploy"), &json!({}))
+        .await
+        .expect(200);
     let after = app.api.webhook(&url, &json!({"n": 1})).await;
     app.api.message_becomes(&after, "filtered").await;
 }
 
 #[tokio::test]
 async fn a_status_pauses_and_resumes() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (id, _) = app.api.deployed(&passthrough("by-status")).await;
     let path = format!("/api/v1/flows/{id}");
-    assert_eq!(app.api.patch(&path, &json!({"status": "paused"})).await.expect(200)["status"], "paused");
-    assert_eq!(app.api.patch(&path, &json!({"status": "active"})).await.expect(200)["status"], "active");
-    app.api.patch(&path, &json!({"status": "asleep"})).await.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(
+        app.api
+            .patch(&path, &json!({"status": "paused"}))
+            .await
+            .expect(200)["status"],
+        "paused"
+    );
+    assert_eq!(
+        app.api
+            .patch(&path, &json!({"status": "active"}))
+            .await
+            .expect(200)["status"],
+        "active"
+    );
+    app.api
+        .patch(&path, &json!({"status": "asleep"}))
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
 }

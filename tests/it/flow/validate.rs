@@ -8,15 +8,40 @@ use super::manual;
 #[tokio::test]
 async fn names_line_column_and_path_of_each_error() {
     let app = TestApp::start().await;
-    let yaml = "flow: checked\nversion: 1\nsource:\n  trigger: manual\n  schedule: \"61 * * * *\"\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  total: source.amount | decimal(99)\n";
-    let body = app.api.post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml })).await.expect(200);
+    let yaml = "flow: checked\nversion: 1\nsource:\n  trigger: manual\n  schedule: \"61 * * * \
+                *\"\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  \
+                total: source.amount | decimal(99)\n";
+    let body = app
+        .api
+        .post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml }))
+        .await
+        .expect(200);
     assert_eq!(body["valid"], false);
     let errors = body["errors"].as_array().unwrap();
-    let total = errors.iter().find(|e| e["path"] == "mapping.total").unwrap_or_else(|| panic!("{body}"));
+    let total = errors
+        .iter()
+        .find(|e| e["path"] == "mapping.total")
+        .unwrap_or_else(|| panic!("{body}"));
     assert_eq!(total["line"], 11);
-    assert!(errors.iter().any(|e| e["path"] == "source.schedule" && e["line"] == 5), "{body}");
+    assert!(
+        errors
+            .iter()
+            .any(|e| e["path"] == "source.schedule" && e["line"] == 5),
+        "{body}"
+    );
 
-    let fine = app.api.post("/api/v1/flows/validate", &json!({ "yamlConfig": manual("fine") })).await.expect(200);
-    assert_eq!((&fine["valid"], &fine["errors"]), (&json!(true), &json!([])));
-    assert_eq!(app.api.get("/api/v1/flows").await.expect(200)["pagination"]["total"], 0);
+    let fine = app
+        .api
+        .post(
+            "/api/v1/flows/validate",
+            &json!({ "yamlConfig": manual("fine") }),
+        )
+        .await
+        .expect(200);
+    assert_eq!(&fine["valid"], &json!(true));
+    assert_eq!(&fine["errors"], &json!([]));
+    assert_eq!(
+        app.api.get("/api/v1/flows").await.expect(200)["pagination"]["total"],
+        0
+    );
 }

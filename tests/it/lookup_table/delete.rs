@@ -10,11 +10,18 @@ async fn a_table_in_use_stays_and_an_unused_one_goes() {
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let path = table(&app.api, "used", &[("a", "b")]).await;
-    let yaml = "flow: user\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  x: source.x | lookup(used)\n";
+    let yaml = "flow: user\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
+                endpoint: /in\n  method: POST\nmapping:\n  x: source.x | lookup(used)\n";
     let (flow, _) = app.api.deployed(yaml).await;
-    app.api.delete(&path).await.expect_error(400, "FAILED_PRECONDITION");
+    app.api
+        .delete(&path)
+        .await
+        .expect_error(400, "FAILED_PRECONDITION");
     app.api.delete(&format!("/api/v1/flows/{flow}")).await;
     assert_eq!(app.api.delete(&path).await.status, 204);
     app.api.get(&path).await.expect_error(404, "NOT_FOUND");
-    app.api.post("/api/v1/lookup-tables", &json!({"name": "used"})).await.expect(201);
+    app.api
+        .post("/api/v1/lookup-tables", &json!({"name": "used"}))
+        .await
+        .expect(201);
 }

@@ -8,17 +8,31 @@ use super::table;
 #[tokio::test]
 async fn searches_keys_and_values() {
     let app = TestApp::start().await;
-    let path = table(&app.api, "searched", &[("DE", "Germany"), ("DK", "Denmark"), ("FR", "France")]).await;
+    let path = table(
+        &app.api,
+        "searched",
+        &[("DE", "Germany"), ("DK", "Denmark"), ("FR", "France")],
+    )
+    .await;
     let keys = async |query: &str| {
         let body = app.api.get(&format!("{path}{query}")).await.expect(200);
-        body["entries"].as_array().unwrap().iter().map(|e| e["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        body["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["key"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(keys("").await, ["DE", "DK", "FR"]);
     assert_eq!(keys("?search=den").await, ["DK"]);
     assert_eq!(keys("?search=D&limit=1").await, ["DE"]);
     let whole = app.api.get(&format!("{path}?limit=1")).await.expect(200);
     assert_eq!(whole["entries_count"], json!(3));
-    app.api.with_header("x-environment", "production").get(&path).await.expect_error(404, "NOT_FOUND");
+    app.api
+        .with_header("x-environment", "production")
+        .get(&path)
+        .await
+        .expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -22,18 +22,30 @@ on_error:
 
 #[tokio::test]
 async fn a_mapping_error_names_field_expression_and_value_and_is_not_retried() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
-    let id = app.api.webhook(&url, &json!({"id": 1, "amount": "a lot"})).await;
+    let id = app
+        .api
+        .webhook(&url, &json!({"id": 1, "amount": "a lot"}))
+        .await;
     let message = app.api.message_becomes(&id, "dead_letter").await;
     assert_eq!(message["error"]["kind"], "mapping");
     assert_eq!(message["error"]["field"], "total");
     assert_eq!(message["error"]["expression"], "source.amount | decimal(2)");
     let said = message["error"]["message"].as_str().unwrap();
     assert!(said.contains("a lot") && said.contains("decimal"), "{said}");
-    let stages: Vec<_> = message["trace"].as_array().unwrap().iter().map(|t| t["stage"].as_str().unwrap()).collect();
-    assert!(stages.contains(&"mapped") && stages.contains(&"dead_lettered"), "{stages:?}");
+    let stages: Vec<_> = message["trace"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["stage"].as_str().unwrap())
+        .collect();
+    assert!(
+        stages.contains(&"mapped") && stages.contains(&"dead_lettered"),
+        "{stages:?}"
+    );
     assert!(!stages.contains(&"retry_scheduled"), "{stages:?}");
 
     let missing = app.api.webhook(&url, &json!({"amount": 1})).await;
@@ -50,12 +62,22 @@ async fn a_failing_target_gets_every_attempt_with_one_key_and_then_a_dead_letter
     let (_, url) = app.api.deployed(FLOW).await;
     let id = app.api.webhook(&url, &json!({"id": 1, "amount": 1})).await;
     let message = app.api.message_becomes(&id, "dead_letter").await;
-    assert_eq!((&message["attempts"], &message["maxAttempts"]), (&json!(3), &json!(3)));
+    assert_eq!(&message["attempts"], &json!(3));
+    assert_eq!(&message["maxAttempts"], &json!(3));
     assert_eq!(message["error"]["kind"], "status");
-    let keys: Vec<_> = target.received().iter().map(|r| r.header("idempotency-key").to_owned()).collect();
+    let keys: Vec<_> = target
+        .received()
+        .iter()
+        .map(|r| r.header("idempotency-key").to_owned())
+        .collect();
     assert_eq!(keys, [id.clone(), id.clone(), id]);
-    let deliveries: Vec<_> =
-        message["trace"].as_array().unwrap().iter().filter(|t| t["stage"] == "delivery").cloned().collect();
+    let deliveries: Vec<_> = message["trace"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|t| t["stage"] == "delivery")
+        .cloned()
+        .collect();
     assert_eq!(deliveries.len(), 3);
     for (at, delivery) in deliveries.iter().enumerate() {
         assert_eq!(delivery["attempt"], json!(at + 1));
@@ -72,11 +94,18 @@ async fn a_dead_letter_can_be_retried_and_only_a_dead_letter() {
     let (_, url) = app.api.deployed(FLOW).await;
     let id = app.api.webhook(&url, &json!({"id": 1, "amount": 1})).await;
     app.api.message_becomes(&id, "dead_letter").await;
-    let answer = app.api.post(&format!("/api/v1/messages/{id}/retry"), &json!({})).await.expect(202);
+    let answer = app
+        .api
+        .post(&format!("/api/v1/messages/{id}/retry"), &json!({}))
+        .await
+        .expect(202);
     assert_eq!(answer, json!({ "messageId": id }));
     let message = app.api.message_becomes(&id, "delivered").await;
     assert_eq!(message.get("error"), None);
-    let again = app.api.post(&format!("/api/v1/messages/{id}/retry"), &json!({})).await;
+    let again = app
+        .api
+        .post(&format!("/api/v1/messages/{id}/retry"), &json!({}))
+        .await;
     again.expect_error(400, "FAILED_PRECONDITION");
 }
 
@@ -89,9 +118,16 @@ async fn a_discarded_dead_letter_stays_so() {
     let id = app.api.webhook(&url, &json!({"id": 1, "amount": 1})).await;
     let dead = app.api.message_becomes(&id, "dead_letter").await;
     assert_eq!(dead["error"]["kind"], "network");
-    let discarded = app.api.post(&format!("/api/v1/messages/{id}/discard"), &json!({})).await.expect(200);
+    let discarded = app
+        .api
+        .post(&format!("/api/v1/messages/{id}/discard"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(discarded["status"], "discarded");
-    app.api.post(&format!("/api/v1/messages/{id}/retry"), &json!({})).await.expect_error(400, "FAILED_PRECONDITION");
+    app.api
+        .post(&format!("/api/v1/messages/{id}/retry"), &json!({}))
+        .await
+        .expect_error(400, "FAILED_PRECONDITION");
 }
 
 #[tokio::test]
@@ -107,7 +143,11 @@ async fn retries_in_bulk_take_the_dead_letters_that_the_filter_finds() {
     for id in &ids {
         app.api.message_becomes(id, "dead_letter").await;
     }
-    let answer = app.api.post("/api/v1/messages/retry", &json!({ "flowId": flow })).await.expect(202);
+    let answer = app
+        .api
+        .post("/api/v1/messages/retry", &json!({ "flowId": flow }))
+        .await
+        .expect(202);
     assert_eq!(answer["count"], 3);
     for id in &ids {
         app.api.message_becomes(id, "delivered").await;
@@ -119,7 +159,11 @@ async fn a_retry_after_makes_the_wait_longer() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, earlier| {
         let headers = vec![("retry-after".to_owned(), "3600".to_owned())];
-        if earlier == 0 { Reply::Answer(429, headers, String::new()) } else { ok() }
+        if earlier == 0 {
+            Reply::Answer(429, headers, String::new())
+        } else {
+            ok()
+        }
     })
     .await;
     app.api.http_instance("erp", &target.url()).await;
@@ -131,5 +175,7 @@ async fn a_retry_after_makes_the_wait_longer() {
 }
 
 fn millis(value: &serde_json::Value) -> i64 {
-    kanat_model::Timestamp::parse(value.as_str().unwrap()).unwrap().as_millis()
+    kanat_model::Timestamp::parse(value.as_str().unwrap())
+        .unwrap()
+        .as_millis()
 }

@@ -7,7 +7,10 @@ use sha2::{Digest, Sha256};
 
 /// Waits until the node has been told this, and has no plans.
 async fn is_refused(node: &TestProcess, why: &str) {
-    until("the node is told why", || async { node.log().contains(why).then_some(()) }).await;
+    until("the node is told why", || async {
+        node.log().contains(why).then_some(())
+    })
+    .await;
     assert_eq!(node.readiness().await, 503, "{}", node.log());
 }
 
@@ -26,21 +29,43 @@ async fn a_token_that_is_bound_opens_its_environments_and_no_other() {
         hex::encode(Sha256::digest(TOKEN))
     );
     let file = settings(&split, &entry);
-    let control = split.control_plane_with("control", &[("KANAT_CONFIG", &file)]).await;
+    let control = split
+        .control_plane_with("control", &[("KANAT_CONFIG", &file)])
+        .await;
     let node = async |name: &str, environments: &str| {
-        let more = [("KANAT_JOIN_TOKEN", TOKEN), ("KANAT_ENVIRONMENTS", environments)];
+        let more = [
+            ("KANAT_JOIN_TOKEN", TOKEN),
+            ("KANAT_ENVIRONMENTS", environments),
+        ];
         split.node_with(name, &[&control], &more).await
     };
     node("bound", "staging").await.becomes_ready().await;
-    node("both", "staging,development").await.becomes_ready().await;
+    node("both", "staging,development")
+        .await
+        .becomes_ready()
+        .await;
     let other = node("other", "production").await;
-    is_refused(&other, "asks for environment \\\"production\\\", which its token or certificate is not bound to").await;
+    is_refused(
+        &other,
+        "asks for environment \\\"production\\\", which its token or certificate is not bound to",
+    )
+    .await;
     let more = node("more", "staging,production").await;
     is_refused(&more, "asks for environment \\\"production\\\"").await;
-    let all = split.node_with("all", &[&control], &[("KANAT_JOIN_TOKEN", TOKEN)]).await;
-    is_refused(&all, "and it asks for all: --environments names those that it serves").await;
+    let all = split
+        .node_with("all", &[&control], &[("KANAT_JOIN_TOKEN", TOKEN)])
+        .await;
+    is_refused(
+        &all,
+        "and it asks for all: --environments names those that it serves",
+    )
+    .await;
     // The token of all environments opens all, as before.
-    split.node("unbound", &[&control]).await.becomes_ready().await;
+    split
+        .node("unbound", &[&control])
+        .await
+        .becomes_ready()
+        .await;
 }
 
 #[tokio::test]
@@ -52,13 +77,25 @@ async fn a_certificate_that_is_bound_opens_its_environments_and_no_other() {
         "[[nodes]]\ncertificate = \"bound.example.com\"\nenvironments = [\"staging\"]\n\n\
          [[nodes]]\ncertificate = \"more.example.com\"\nenvironments = [\"staging\"]\n",
     );
-    let control = split.control_plane_over_tls_with("control", &ours, &[("KANAT_CONFIG", &file)]).await;
+    let control = split
+        .control_plane_over_tls_with("control", &ours, &[("KANAT_CONFIG", &file)])
+        .await;
     let node = async |name: &str, environments: &str| {
         let more = [("KANAT_ENVIRONMENTS", environments)];
-        split.node_over_tls_with(name, &control, &ours, &ours, &more).await
+        split
+            .node_over_tls_with(name, &control, &ours, &ours, &more)
+            .await
     };
     node("bound", "staging").await.becomes_ready().await;
-    is_refused(&node("more", "production").await, "which its token or certificate is not bound to").await;
+    is_refused(
+        &node("more", "production").await,
+        "which its token or certificate is not bound to",
+    )
+    .await;
     // One that the authority vouches for, and that no entry names.
-    is_refused(&node("unknown", "staging").await, "neither a token nor a certificate that is let in").await;
+    is_refused(
+        &node("unknown", "staging").await,
+        "neither a token nor a certificate that is let in",
+    )
+    .await;
 }

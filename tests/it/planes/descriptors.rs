@@ -13,20 +13,30 @@ const FAILURE: &str = "cannot accept a connection";
 
 /// Posts to a webhook over a connection that is kept; gives the status line.
 async fn post(peer: &mut TcpStream, path: &str) -> String {
-    let request =
-        format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}");
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: \
+         2\r\n\r\n{{}}"
+    );
     peer.write_all(request.as_bytes()).await.unwrap();
     let mut answer = [0; 4096];
     let length = peer.read(&mut answer).await.unwrap();
-    String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or_default().to_owned()
+    String::from_utf8_lossy(&answer[..length])
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test]
 async fn a_process_without_descriptors_goes_on_with_what_is_open() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(&passthrough("descriptors")).await;
-    let path = format!("/webhooks{}", url.rsplit_once("/webhooks").expect("a webhook's address").1);
+    let path = format!(
+        "/webhooks{}",
+        url.rsplit_once("/webhooks").expect("a webhook's address").1
+    );
     let address = app.base.trim_start_matches("http://").to_owned();
     let mut kept = TcpStream::connect(&address).await.unwrap();
     assert_eq!(post(&mut kept, &path).await, "HTTP/1.1 202 Accepted");
@@ -36,7 +46,10 @@ async fn a_process_without_descriptors_goes_on_with_what_is_open() {
     for _ in 0..20 {
         assert_eq!(post(&mut kept, &path).await, "HTTP/1.1 202 Accepted");
     }
-    until("the failure is told", || async { app.log().contains(FAILURE).then_some(()) }).await;
+    until("the failure is told", || async {
+        app.log().contains(FAILURE).then_some(())
+    })
+    .await;
 
     app.limit_open_files(before).await;
     assert_eq!(post(&mut late, &path).await, "HTTP/1.1 202 Accepted");

@@ -1,5 +1,5 @@
-//! Faults that are caused on purpose: at each step of a message's life, at random, and at every target. The counts are
-//! printed. `cargo xtask soak` runs the same tests for longer.
+//! Faults that are caused on purpose: at each step of a message's life, at random, and at every
+//! target. The counts are printed. `cargo xtask soak` runs the same tests for longer.
 
 mod behind;
 mod database;

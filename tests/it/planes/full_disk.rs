@@ -21,7 +21,8 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(&passthrough("filling")).await;
-    let (mut acked, mut refused) = (Vec::new(), None);
+    let mut acked = Vec::new();
+    let mut refused = None;
     for n in 0..ATTEMPTS {
         let payload = json!({ "n": n, "filling": "x".repeat(50_000) });
         let answer = app.api.without_key().post(&url, &payload).await;
@@ -32,7 +33,11 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
         acked.push(answer.json()["messageId"].as_str().unwrap().to_owned());
     }
     let refused = refused.expect("the disk is full at some time");
-    assert!(!refused.header("retry-after").is_empty(), "{:?}", refused.headers);
+    assert!(
+        !refused.header("retry-after").is_empty(),
+        "{:?}",
+        refused.headers
+    );
     refused.expect_error(503, "UNAVAILABLE");
     assert!(!acked.is_empty());
     app.api.without_key().get("/health").await.expect(200);
@@ -44,11 +49,17 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
     })
     .await;
     let reason = not_ready["status"].as_str().unwrap();
-    assert!(reason.contains("the disk of ") && reason.contains(app.data_dir().to_str().unwrap()), "{reason}");
+    assert!(
+        reason.contains("the disk of ") && reason.contains(app.data_dir().to_str().unwrap()),
+        "{reason}"
+    );
     for _ in 0..50 {
         app.api.without_key().post(&url, &large).await;
     }
-    for line in [r#""message":"messages were not accepted: "#, r#""message":"the message log cannot write: "#] {
+    for line in [
+        r#""message":"messages were not accepted: "#,
+        r#""message":"the message log cannot write: "#,
+    ] {
         assert_eq!(app.log().matches(line).count(), 1, "{line}: {}", app.log());
     }
 
@@ -58,21 +69,35 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
     })
     .await;
     let id = until("there is room again", || async {
-        let answer = app.api.without_key().post(&url, &json!({"n": "after"})).await;
+        let answer = app
+            .api
+            .without_key()
+            .post(&url, &json!({"n": "after"}))
+            .await;
         (answer.status == 202).then(|| answer.json()["messageId"].as_str().unwrap().to_owned())
     })
     .await;
     app.api.message_becomes(&id, "delivered").await;
     for id in &acked {
         app.api.message_becomes(id, "delivered").await;
-        assert!(target.received().iter().any(|r| r.header("idempotency-key") == id), "{id}");
+        assert!(
+            target
+                .received()
+                .iter()
+                .any(|r| r.header("idempotency-key") == id),
+            "{id}"
+        );
     }
-    println!("disk full after {} messages: 503 for the next, 0 acked lost, 202 once there is room", acked.len());
+    println!(
+        "disk full after {} messages: 503 for the next, 0 acked lost, 202 once there is room",
+        acked.len()
+    );
 }
 
 /// Only root may mount the disk, so that it is a test of the soak.
 #[tokio::test]
-async fn a_full_disk_of_postgresql_answers_503_loses_nothing_that_was_acked_and_needs_no_restart_afterwards() {
+async fn a_full_disk_of_postgresql_answers_503_loses_nothing_that_was_acked_and_needs_no_restart_afterwards()
+ {
     if !soak::is_on() {
         return;
     }
@@ -84,26 +109,44 @@ async fn a_full_disk_of_postgresql_answers_503_loses_nothing_that_was_acked_and_
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(&passthrough("filling")).await;
     // The database makes small what repeats itself.
-    let filling = || (0..2_000).map(|_| MessageId::generate().into_string()).collect::<String>();
+    let filling = || {
+        (0..2_000)
+            .map(|_| MessageId::generate().into_string())
+            .collect::<String>()
+    };
     let mut acked = Vec::new();
     let refused = loop {
-        let answer = app.api.without_key().post(&url, &json!({ "filling": filling() })).await;
+        let answer = app
+            .api
+            .without_key()
+            .post(&url, &json!({ "filling": filling() }))
+            .await;
         if answer.status != 202 {
             break answer;
         }
         acked.push(answer.json()["messageId"].as_str().unwrap().to_owned());
     };
-    assert!(!refused.header("retry-after").is_empty(), "{:?}", refused.headers);
+    assert!(
+        !refused.header("retry-after").is_empty(),
+        "{:?}",
+        refused.headers
+    );
     refused.expect_error(503, "UNAVAILABLE");
     assert!(!acked.is_empty());
     let not_ready = until("the service is not ready", || async {
-        app.api.without_key().post(&url, &json!({ "filling": filling() })).await;
+        app.api
+            .without_key()
+            .post(&url, &json!({ "filling": filling() }))
+            .await;
         let answer = app.api.without_key().get("/ready").await;
         (answer.status == 503).then(|| answer.json())
     })
     .await;
     let reason = not_ready["status"].as_str().unwrap();
-    assert!(reason.contains("the disk of PostgreSQL is full"), "{reason}");
+    assert!(
+        reason.contains("the disk of PostgreSQL is full"),
+        "{reason}"
+    );
 
     cluster.resize_small_disk(10 * SMALL_DISK_MIB).unwrap();
     until("the service is ready again, without a message", || async {
@@ -113,7 +156,10 @@ async fn a_full_disk_of_postgresql_answers_503_loses_nothing_that_was_acked_and_
     for id in &acked {
         app.api.message_becomes(id, "delivered").await;
     }
-    println!("disk of PostgreSQL full after {} messages, 0 acked lost", acked.len());
+    println!(
+        "disk of PostgreSQL full after {} messages, 0 acked lost",
+        acked.len()
+    );
 }
 
 #[tokio::test]
@@ -136,12 +182,17 @@ async fn a_service_starts_on_a_full_disk_reads_and_goes_on_once_there_is_room() 
     app.kill().await;
     app.restart_on_the_small_disk().await;
     app.api.get("/api/v1/flows").await.expect(200);
-    let listed = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await;
+    let listed = app
+        .api
+        .get(&format!("/api/v1/messages?flowId={flow}"))
+        .await;
     assert!([200, 503].contains(&listed.status), "{}", listed.text);
     target.release();
     app.free_the_disk().await;
-    until("the service is ready", || async { (app.api.without_key().get("/ready").await.status == 200).then_some(()) })
-        .await;
+    until("the service is ready", || async {
+        (app.api.without_key().get("/ready").await.status == 200).then_some(())
+    })
+    .await;
     for id in &acked {
         app.api.message_becomes(id, "delivered").await;
     }
@@ -151,7 +202,8 @@ async fn a_service_starts_on_a_full_disk_reads_and_goes_on_once_there_is_room() 
 const DISK_MIB: u32 = 32;
 
 #[tokio::test]
-async fn what_became_of_accepted_messages_is_written_on_a_full_disk_and_room_is_taken_up_without_a_restart() {
+async fn what_became_of_accepted_messages_is_written_on_a_full_disk_and_room_is_taken_up_without_a_restart()
+ {
     let app = TestApp::start_on_a_disk_of(DISK_MIB).await;
     let target = FakeTarget::scripted(|_, _| Reply::Late(200)).await;
     app.api.http_instance("erp", &target.url()).await;
@@ -162,7 +214,11 @@ async fn what_became_of_accepted_messages_is_written_on_a_full_disk_and_room_is_
     // One that is refused makes room at times: the write-ahead log is emptied.
     let mut refused = 0;
     while refused < 20 || !app.log().contains("the reserve is given") {
-        let answer = app.api.without_key().post(&url, &payload(acked.len())).await;
+        let answer = app
+            .api
+            .without_key()
+            .post(&url, &payload(acked.len()))
+            .await;
         if answer.status == 202 {
             acked.push(answer.json()["messageId"].as_str().unwrap().to_owned());
             refused = 0;
@@ -174,7 +230,13 @@ async fn what_became_of_accepted_messages_is_written_on_a_full_disk_and_room_is_
     }
     target.release();
     until("all of them are delivered", || async {
-        let found = app.api.get(&format!("/api/v1/messages?flowId={flow}&status=delivered&limit=1")).await.json();
+        let found = app
+            .api
+            .get(&format!(
+                "/api/v1/messages?flowId={flow}&status=delivered&limit=1"
+            ))
+            .await
+            .json();
         (found["pagination"]["total"] == acked.len()).then_some(())
     })
     .await;

@@ -34,18 +34,35 @@ fn parrot(received: &Received, _earlier: usize) -> Reply {
 async fn no_secret_shows_in_answers_traces_logs_or_files() {
     let mut app = TestApp::start_with(&[("KANAT_LOG", "debug")]).await;
     let target = FakeTarget::scripted(parrot).await;
-    let config = json!({"base_url": target.url(), "auth": "bearer", "token": TOKEN, "webhook_secret": WEBHOOK_SECRET});
+    let config = json!({
+        "base_url": target.url(),
+        "auth": "bearer",
+        "token": TOKEN,
+        "webhook_secret": WEBHOOK_SECRET,
+    });
     let body = json!({"catalogId": "http", "name": "erp", "config": config});
     let made = app.api.post("/api/v1/connectors/instances", &body).await;
     let (flow, url) = app.api.deployed(FLOW).await;
-    let sender = app.api.without_key().with_header("x-webhook-token", WEBHOOK_SECRET);
+    let sender = app
+        .api
+        .without_key()
+        .with_header("x-webhook-token", WEBHOOK_SECRET);
     let accepted = sender.post(&url, &json!({"n": 1})).await.expect(202);
     let id = accepted["messageId"].as_str().unwrap();
     app.api.message_becomes(id, "dead_letter").await;
-    assert_eq!(target.received()[0].header("authorization"), format!("Bearer {TOKEN}"));
+    assert_eq!(
+        target.received()[0].header("authorization"),
+        format!("Bearer {TOKEN}")
+    );
 
     let mut seen = vec![made.text];
-    for path in ["connectors/instances", &format!("flows/{flow}"), &format!("messages/{id}"), "nodes", "api-keys"] {
+    for path in [
+        "connectors/instances",
+        &format!("flows/{flow}"),
+        &format!("messages/{id}"),
+        "nodes",
+        "api-keys",
+    ] {
         seen.push(app.api.get(&format!("/api/v1/{path}")).await.text);
     }
     assert_eq!(app.terminate().await, Some(0));
@@ -56,9 +73,12 @@ async fn no_secret_shows_in_answers_traces_logs_or_files() {
         }
     }
     for (path, bytes) in app.files() {
-        // The message keeps the headers that it came with; the configuration keeps no secret in the clear.
+        // The message keeps the headers that it came with; the configuration keeps no secret in the
+        // clear.
         for secret in [TOKEN, KEY] {
-            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            let found = bytes
+                .windows(secret.len())
+                .any(|window| window == secret.as_bytes());
             assert!(!found, "{secret} in {}", path.display());
         }
     }

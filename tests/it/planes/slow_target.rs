@@ -6,7 +6,8 @@ use serde_json::json;
 
 fn flow(name: &str, connector: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: {connector}\n  endpoint: /in\n  method: POST\n  timeout: 10m\n"
+        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
+         {connector}\n  endpoint: /in\n  method: POST\n  timeout: 10m\n"
     )
 }
 
@@ -33,7 +34,10 @@ async fn others_are_delivered_while_one_target_hangs_with_more_than_fits_in_memo
     }
     assert_eq!(working.received().len(), 20);
     let delivered = format!("/api/v1/messages?flowId={stuck}&status=delivered&limit=1");
-    assert_eq!(app.api.get(&delivered).await.expect(200)["pagination"]["total"], 0);
+    assert_eq!(
+        app.api.get(&delivered).await.expect(200)["pagination"]["total"],
+        0
+    );
 
     hanging.release();
     until("the hung target's backlog is delivered", || async {

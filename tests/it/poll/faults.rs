@@ -17,7 +17,9 @@ const RECORDS: u64 = 550;
 const FEW: u64 = 250;
 
 /// By cursor, known by their id, each second.
-const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data.items\n    pagination: { strategy: cursor, cursor_path: meta.next, cursor_param: cursor }\n";
+const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data.items\n    \
+                     pagination: { strategy: cursor, cursor_path: meta.next, cursor_param: cursor \
+                     }\n";
 
 #[tokio::test]
 async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
@@ -33,21 +35,44 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
         (*failures <= 2).then(|| status(500))
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
     let mut flows = Vec::new();
     for (name, poll) in STRATEGIES {
-        let poll = poll.replace("    interval: 1h\n", "    interval: 1s\n    record_id: id\n");
-        flows.push((name, app.api.deployed(&polling(name, &format!("/{name}"), &poll)).await.0));
+        let poll = poll.replace(
+            "    interval: 1h\n",
+            "    interval: 1s\n    record_id: id\n",
+        );
+        flows.push((
+            name,
+            app.api
+                .deployed(&polling(name, &format!("/{name}"), &poll))
+                .await
+                .0,
+        ));
     }
     for (name, flow) in &flows {
-        assert_eq!(delivered(&target, name, FEW as usize).await, all(FEW), "{name}");
-        let begun = || provider.asked().iter().filter(|asked| **asked == first_page(name)).count();
+        assert_eq!(
+            delivered(&target, name, FEW as usize).await,
+            all(FEW),
+            "{name}"
+        );
+        let begun = || {
+            provider
+                .asked()
+                .iter()
+                .filter(|asked| **asked == first_page(name))
+                .count()
+        };
         let before = begun();
         assert!(before >= 3, "{name}: each failure ends its cycle: {before}");
         // Two more cycles find nothing new.
-        until("more cycles", || async { (begun() >= before + 2).then_some(()) }).await;
+        until("more cycles", || async {
+            (begun() >= before + 2).then_some(())
+        })
+        .await;
         assert_eq!(messages(&app.api, flow).await, FEW, "{name}");
     }
 }
@@ -82,14 +107,22 @@ async fn a_page_that_breaks_off_is_no_messages_before_it_comes_whole() {
         Some(Reply::Answer(200, Vec::new(), body))
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let (short, _) = app.api.deployed(&polling("short", "/short", "    interval: 1s\n")).await;
-    let (long, _) = app.api.deployed(&polling("long", "/long", "    interval: 1s\n")).await;
+    let (short, _) = app
+        .api
+        .deployed(&polling("short", "/short", "    interval: 1s\n"))
+        .await;
+    let (long, _) = app
+        .api
+        .deployed(&polling("long", "/long", "    interval: 1s\n"))
+        .await;
     assert_eq!(delivered(&target, "short", 300).await, all(300));
     assert_eq!(delivered(&target, "long", 600).await, all(600));
-    assert_eq!((messages(&app.api, &short).await, messages(&app.api, &long).await), (300, 600));
+    assert_eq!(messages(&app.api, &short).await, 300);
+    assert_eq!(messages(&app.api, &long).await, 600);
 }
 
 #[tokio::test]
@@ -97,14 +130,28 @@ async fn a_record_that_changes_is_taken_in_again_and_also_when_it_changes_back()
     let round = AtomicUsize::new(0);
     let prices = [7, 7, 8, 8, 7, 7];
     let provider = Provider::scripted(0, move |_, _| {
-        let price = prices.get(round.fetch_add(1, Ordering::Relaxed)).unwrap_or(&7);
-        Some(Reply::Answer(200, Vec::new(), format!("[{{\"id\": 1, \"price\": {price}}}, {{\"id\": 2}}]")))
+        let price = prices
+            .get(round.fetch_add(1, Ordering::Relaxed))
+            .unwrap_or(&7);
+        Some(Reply::Answer(
+            200,
+            Vec::new(),
+            format!("[{{\"id\": 1, \"price\": {price}}}, {{\"id\": 2}}]"),
+        ))
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let (flow, _) = app.api.deployed(&polling("changing", "/", "    interval: 1s\n    record_id: id\n")).await;
+    let (flow, _) = app
+        .api
+        .deployed(&polling(
+            "changing",
+            "/",
+            "    interval: 1s\n    record_id: id\n",
+        ))
+        .await;
     provider.target.arrivals(prices.len() + 2).await;
     assert_eq!(delivered(&target, "changing", 4).await, [1, 1, 1, 2]);
     assert_eq!(messages(&app.api, &flow).await, 4);
@@ -118,52 +165,119 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
             return Some(Reply::Answer(200, vec![link], "[{\"id\": 1}]".to_owned()));
         }
         if received.path.starts_with("/deaf") {
-            return Some(Reply::Answer(200, Vec::new(), "[{\"id\": 1}, {\"id\": 2}]".to_owned()));
+            return Some(Reply::Answer(
+                200,
+                Vec::new(),
+                "[{\"id\": 1}, {\"id\": 2}]".to_owned(),
+            ));
         }
-        let next = if received.path.ends_with("=a") { "b" } else { "a" };
+        let next = if received.path.ends_with("=a") {
+            "b"
+        } else {
+            "a"
+        };
         Some(Reply::Answer(
             200,
             Vec::new(),
-            format!("{{\"data\": {{\"items\": [{{\"id\": 1}}]}}, \"meta\": {{\"next\": \"{next}\"}}}}"),
+            format!(
+                "{{\"data\": {{\"items\": [{{\"id\": 1}}]}}, \"meta\": {{\"next\": \"{next}\"}}}}"
+            ),
         ))
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let (flow, _) = app.api.deployed(&polling("circle", "/cursor", &KNOWN.replace("1s", "1h"))).await;
-    until("the circle is told of", || async { app.log().contains("goes in a circle").then_some(()) }).await;
-    let poll = until("the flow tells of it", || async {
-        let flow = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
-        flow["poll"]["lastError"].is_string().then(|| flow["poll"].clone())
+    let (flow, _) = app
+        .api
+        .deployed(&polling("circle", "/cursor", &KNOWN.replace("1s", "1h")))
+        .await;
+    until("the circle is told of", || async {
+        app.log().contains("goes in a circle").then_some(())
     })
     .await;
-    assert!(poll["lastError"].as_str().unwrap().contains("goes in a circle"), "{poll}");
-    assert!(poll["lastPolledAt"].as_str().unwrap() < poll["nextPollAt"].as_str().unwrap(), "{poll}");
-    assert_eq!(provider.asked(), ["/cursor", "/cursor?cursor=a", "/cursor?cursor=b"]);
+    let poll = until("the flow tells of it", || async {
+        let flow = app
+            .api
+            .get(&format!("/api/v1/flows/{flow}"))
+            .await
+            .expect(200);
+        flow["poll"]["lastError"]
+            .is_string()
+            .then(|| flow["poll"].clone())
+    })
+    .await;
+    assert!(
+        poll["lastError"]
+            .as_str()
+            .unwrap()
+            .contains("goes in a circle"),
+        "{poll}"
+    );
+    assert!(
+        poll["lastPolledAt"].as_str().unwrap() < poll["nextPollAt"].as_str().unwrap(),
+        "{poll}"
+    );
+    assert_eq!(
+        provider.asked(),
+        ["/cursor", "/cursor?cursor=a", "/cursor?cursor=b"]
+    );
     assert_eq!(delivered(&target, "circle", 1).await, [1]);
 
     // The first page has no link before a page links to it.
     let linked = "    interval: 1h\n    pagination: { strategy: link_header }\n";
-    let (linked, _) = app.api.deployed(&polling("itself", "/itself", linked)).await;
-    let told = |flow: Value| flow["poll"]["lastError"].as_str().is_some_and(|error| error.contains("goes in a circle"));
+    let (linked, _) = app
+        .api
+        .deployed(&polling("itself", "/itself", linked))
+        .await;
+    let told = |flow: Value| {
+        flow["poll"]["lastError"]
+            .as_str()
+            .is_some_and(|error| error.contains("goes in a circle"))
+    };
     until("the flow tells of it", || async {
-        told(app.api.get(&format!("/api/v1/flows/{linked}")).await.expect(200)).then_some(())
+        told(
+            app.api
+                .get(&format!("/api/v1/flows/{linked}"))
+                .await
+                .expect(200),
+        )
+        .then_some(())
     })
     .await;
-    assert_eq!(provider.asked().iter().filter(|path| *path == "/itself").count(), 1);
+    assert_eq!(
+        provider
+            .asked()
+            .iter()
+            .filter(|path| *path == "/itself")
+            .count(),
+        1
+    );
     assert_eq!(messages(&app.api, &linked).await, 1);
 
     // Nothing but this ends it: each page is full.
-    let deaf = "    interval: 1h\n    pagination: { strategy: offset, offset_param: skip, page_size: 2 }\n";
+    let deaf = "    interval: 1h\n    pagination: { strategy: offset, offset_param: skip, \
+                page_size: 2 }\n";
     let (deaf, _) = app.api.deployed(&polling("deaf", "/deaf", deaf)).await;
     let error = until("the flow tells of it", || async {
-        let flow = app.api.get(&format!("/api/v1/flows/{deaf}")).await.expect(200);
+        let flow = app
+            .api
+            .get(&format!("/api/v1/flows/{deaf}"))
+            .await
+            .expect(200);
         flow["poll"]["lastError"].as_str().map(str::to_owned)
     })
     .await;
-    assert!(error.contains("takes no notice of the parameter \"skip\""), "{error}");
-    let asked: Vec<_> = provider.asked().into_iter().filter(|path| path.starts_with("/deaf")).collect();
+    assert!(
+        error.contains("takes no notice of the parameter \"skip\""),
+        "{error}"
+    );
+    let asked: Vec<_> = provider
+        .asked()
+        .into_iter()
+        .filter(|path| path.starts_with("/deaf"))
+        .collect();
     assert_eq!(asked, ["/deaf?skip=0", "/deaf?skip=2"]);
     assert_eq!(messages(&app.api, &deaf).await, 2);
 }
@@ -171,57 +285,104 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
 #[tokio::test]
 async fn an_endpoint_that_asks_for_time_is_given_it_within_the_cycle() {
     let provider = Provider::scripted(RECORDS, |received, earlier| {
-        (received.path.ends_with("=at-100") && earlier == 1)
-            .then(|| Reply::Answer(429, vec![("retry-after".to_owned(), "1".to_owned())], "{}".to_owned()))
+        (received.path.ends_with("=at-100") && earlier == 1).then(|| {
+            Reply::Answer(
+                429,
+                vec![("retry-after".to_owned(), "1".to_owned())],
+                "{}".to_owned(),
+            )
+        })
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let (flow, _) = app.api.deployed(&polling("limited", "/cursor", &KNOWN.replace("1s", "1h"))).await;
-    assert_eq!(delivered(&target, "limited", RECORDS as usize).await, all(RECORDS));
+    let (flow, _) = app
+        .api
+        .deployed(&polling("limited", "/cursor", &KNOWN.replace("1s", "1h")))
+        .await;
+    assert_eq!(
+        delivered(&target, "limited", RECORDS as usize).await,
+        all(RECORDS)
+    );
     assert_eq!(messages(&app.api, &flow).await, RECORDS);
-    assert_eq!(provider.asked()[..3], ["/cursor", "/cursor?cursor=at-100", "/cursor?cursor=at-100"]);
+    assert_eq!(
+        provider.asked()[..3],
+        ["/cursor", "/cursor?cursor=at-100", "/cursor?cursor=at-100"]
+    );
 }
 
 #[tokio::test]
 async fn a_poll_that_is_not_done_makes_the_next_one_wait() {
     let provider = Provider::scripted(0, |received, earlier| {
         let hangs = received.path == "/slow" && earlier == 0;
-        Some(if hangs { Reply::Hang } else { Reply::Answer(200, Vec::new(), "[]".to_owned()) })
+        Some(if hangs {
+            Reply::Hang
+        } else {
+            Reply::Answer(200, Vec::new(), "[]".to_owned())
+        })
     })
     .await;
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     app.api.http_instance("shop", &provider.url()).await;
-    let asked = |path: &str| provider.asked().iter().filter(|asked| *asked == path).count();
-    app.api.deployed(&polling("slow", "/slow", "    interval: 1s\n")).await;
+    let asked = |path: &str| {
+        provider
+            .asked()
+            .iter()
+            .filter(|asked| *asked == path)
+            .count()
+    };
+    app.api
+        .deployed(&polling("slow", "/slow", "    interval: 1s\n"))
+        .await;
     provider.target.arrivals(1).await;
     // Another one with the same interval tells when the next ones are due.
-    app.api.deployed(&polling("quick", "/quick", "    interval: 1s\n")).await;
-    until("the quick one polls again", || async { (asked("/quick") >= 3).then_some(()) }).await;
+    app.api
+        .deployed(&polling("quick", "/quick", "    interval: 1s\n"))
+        .await;
+    until("the quick one polls again", || async {
+        (asked("/quick") >= 3).then_some(())
+    })
+    .await;
     assert_eq!(asked("/slow"), 1);
     provider.target.release();
-    until("the slow one goes on", || async { (asked("/slow") >= 2).then_some(()) }).await;
+    until("the slow one goes on", || async {
+        (asked("/slow") >= 2).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn what_a_poll_remembers_is_there_for_its_templates() {
     let provider = Provider::start(250).await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
     let poll = format!(
-        "{KNOWN}    params: {{ since: \"{{{{ state.last_success_at }}}}\", last: \"{{{{ state.cursor }}}}\" }}\n"
+        "{KNOWN}    params: {{ since: \"{{{{ state.last_success_at }}}}\", last: \"{{{{ \
+         state.cursor }}}}\" }}\n"
     );
-    app.api.deployed(&polling("remembering", "/cursor", &poll)).await;
+    app.api
+        .deployed(&polling("remembering", "/cursor", &poll))
+        .await;
     let asked = until("a second cycle", || async {
         let asked = provider.asked();
-        asked.iter().filter(|path| path.starts_with("/cursor?since=")).nth(1).is_some().then_some(asked)
+        asked
+            .iter()
+            .filter(|path| path.starts_with("/cursor?since="))
+            .nth(1)
+            .is_some()
+            .then_some(asked)
     })
     .await;
     assert_eq!(asked[0], "/cursor");
-    let second = asked.iter().find(|path| path.starts_with("/cursor?since=")).unwrap();
+    let second = asked
+        .iter()
+        .find(|path| path.starts_with("/cursor?since="))
+        .unwrap();
     assert!(second.contains("Z&last=at-200"), "{second}");
 }
 
@@ -230,34 +391,63 @@ async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
     let failing = AtomicUsize::new(1);
     let failing = std::sync::Arc::new(failing);
     let switch = std::sync::Arc::clone(&failing);
-    let provider = Provider::scripted(FEW, move |_, _| (switch.load(Ordering::Relaxed) > 0).then(|| status(500))).await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let provider = Provider::scripted(FEW, move |_, _| {
+        (switch.load(Ordering::Relaxed) > 0).then(|| status(500))
+    })
+    .await;
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
     let flow = app.api.deployed(&polling("asks", "/cursor", KNOWN)).await.0;
-    let listed = async || app.api.get("/api/v1/flows").await.expect(200)["data"][0]["lastError"].clone();
-    let error = until("the failure is told", || async { Some(listed().await).filter(Value::is_object) }).await;
-    assert!(error["message"].as_str().unwrap().contains("500") && error["at"].is_string(), "{error}");
-    let table = kanat_tests::cli::Cli::of(&app).run(&["flow", "list"]).await.expect();
+    let listed =
+        async || app.api.get("/api/v1/flows").await.expect(200)["data"][0]["lastError"].clone();
+    let error = until("the failure is told", || async {
+        Some(listed().await).filter(Value::is_object)
+    })
+    .await;
+    assert!(
+        error["message"].as_str().unwrap().contains("500") && error["at"].is_string(),
+        "{error}"
+    );
+    let table = kanat_tests::cli::Cli::of(&app)
+        .run(&["flow", "list"])
+        .await
+        .expect();
     assert!(table.contains("500"), "{table}");
     failing.store(0, Ordering::Relaxed);
-    until("all is well", || async { listed().await.is_null().then_some(()) }).await;
-    let well = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+    until("all is well", || async {
+        listed().await.is_null().then_some(())
+    })
+    .await;
+    let well = app
+        .api
+        .get(&format!("/api/v1/flows/{flow}"))
+        .await
+        .expect(200);
     assert_eq!(well.get("lastError"), Some(&Value::Null));
 }
 
 #[tokio::test]
 async fn a_record_id_that_no_record_has_is_told_and_its_records_are_taken() {
     let provider = Provider::start(8).await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
     let poll = "    interval: 1h\n    record_id: isbm\n";
-    let (flow, _) = app.api.deployed(&polling("misspelt", "/offset", poll)).await;
+    let (flow, _) = app
+        .api
+        .deployed(&polling("misspelt", "/offset", poll))
+        .await;
     assert_eq!(delivered(&target, "misspelt", 8).await, all(8));
     let complaint = "record_id \"isbm\" is in none of the 8 records";
     assert_eq!(super::polled(&app.api, &flow).await["lastError"], complaint);
-    let shown = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+    let shown = app
+        .api
+        .get(&format!("/api/v1/flows/{flow}"))
+        .await
+        .expect(200);
     assert_eq!(shown["lastError"]["message"], complaint);
 }
 
@@ -267,31 +457,66 @@ async fn a_poll_that_fails_names_its_call_and_the_instance_that_failed() {
         (earlier == 0).then(|| Reply::Answer(500, Vec::new(), "the shop is closed".to_owned()))
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let instance = app.api.http_instance("shop", &provider.url()).await;
-    let (flow, _) = app.api.deployed(&polling("closed", "/offset", "    interval: 5s\n    record_id: id\n")).await;
-    let failure = format!("GET {}/offset answered 500: the shop is closed", provider.url());
+    let (flow, _) = app
+        .api
+        .deployed(&polling(
+            "closed",
+            "/offset",
+            "    interval: 5s\n    record_id: id\n",
+        ))
+        .await;
+    let failure = format!(
+        "GET {}/offset answered 500: the shop is closed",
+        provider.url()
+    );
     assert_eq!(super::polled(&app.api, &flow).await["lastError"], failure);
     let path = format!("/api/v1/connectors/instances/{instance}");
     let becomes = |status: &'static str| {
-        let (api, path) = (&app.api, &path);
+        let api = &app.api;
+        let path = &path;
         until(status, move || async move {
             let found = api.get(path).await.expect(200);
             (found["health"]["status"] == status).then_some(found)
         })
     };
     let failing = becomes("failing").await;
-    assert_eq!(failing["lastError"]["message"], format!("poll of flow closed: {failure}"));
+    assert_eq!(
+        failing["lastError"]["message"],
+        format!("poll of flow closed: {failure}")
+    );
     assert!(becomes("healthy").await["lastError"].is_null());
-    app.api.post(&format!("/api/v1/flows/{flow}/pause"), &serde_json::json!({})).await.expect(200);
-    let paused = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+    app.api
+        .post(
+            &format!("/api/v1/flows/{flow}/pause"),
+            &serde_json::json!({}),
+        )
+        .await
+        .expect(200);
+    let paused = app
+        .api
+        .get(&format!("/api/v1/flows/{flow}"))
+        .await
+        .expect(200);
     assert!(paused["poll"]["nextPollAt"].is_null(), "{paused}");
     let config = serde_json::json!({ "config": { "base_url": "http://127.0.0.1:1" } });
     app.api.put(&path, &config).await.expect(200);
-    assert_eq!(app.api.get(&path).await.expect(200)["health"]["status"], "unknown");
+    assert_eq!(
+        app.api.get(&path).await.expect(200)["health"]["status"],
+        "unknown"
+    );
     let run = format!("/api/v1/flows/{flow}/run");
-    let refused = app.api.post(&run, &serde_json::json!({})).await.expect_error(400, "INVALID_ARGUMENT");
+    let refused = app
+        .api
+        .post(&run, &serde_json::json!({}))
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
     assert_eq!(refused[0]["field"], "payload");
-    app.api.post(&run, &serde_json::json!({ "payload": null })).await.expect(202);
+    app.api
+        .post(&run, &serde_json::json!({ "payload": null }))
+        .await
+        .expect(202);
 }

@@ -15,8 +15,12 @@ async fn an_answer_of_64_mib_is_found_in_while_it_comes() {
     let count = ANSWER / record.len();
     let mut records = vec![record; count];
     records.push(r#"{"id": 2, "text": "last"}"#.to_owned());
-    let body = format!(r#"{{"data": {{"items": [{}]}}, "meta": {{"next": null}}}}"#, records.join(",\n"));
-    let provider = FakeTarget::scripted(move |_, _| Reply::Answer(200, Vec::new(), body.clone())).await;
+    let body = format!(
+        r#"{{"data": {{"items": [{}]}}, "meta": {{"next": null}}}}"#,
+        records.join(",\n")
+    );
+    let provider =
+        FakeTarget::scripted(move |_, _| Reply::Answer(200, Vec::new(), body.clone())).await;
     let app = TestApp::start_with(&[("KANAT_POLL_ANSWER_LIMIT", "134217728")]).await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
@@ -27,7 +31,11 @@ async fn an_answer_of_64_mib_is_found_in_while_it_comes() {
     let (flow, _) = app.api.deployed(&polling("long", "/long", poll)).await;
     let polled = polled(&app.api, &flow).await;
     let grown = memory::peak_kib(app.pid()).saturating_sub(before);
-    println!("{} MiB in {count} records: {} MiB more at most", ANSWER >> 20, grown >> 10);
+    println!(
+        "{} MiB in {count} records: {} MiB more at most",
+        ANSWER >> 20,
+        grown >> 10
+    );
     assert!(polled["lastError"].is_null(), "{polled}");
     // The same record again is no other, and the last one was found too.
     assert_eq!(super::delivered(&target, "long", 2).await, [1, 2]);

@@ -8,24 +8,41 @@ use super::{delivered, polling};
 
 #[tokio::test]
 async fn a_link_to_another_origin_is_followed_without_credentials() {
-    let elsewhere = FakeTarget::scripted(|_, _| Reply::Answer(200, Vec::new(), "[{\"id\": 2}]".to_owned())).await;
+    let elsewhere =
+        FakeTarget::scripted(|_, _| Reply::Answer(200, Vec::new(), "[{\"id\": 2}]".to_owned()))
+            .await;
     let next = format!("<{}/page2>; rel=next", elsewhere.url());
     let provider = FakeTarget::scripted(move |_, _| {
-        Reply::Answer(200, vec![("link".to_owned(), next.clone())], "[{\"id\": 1}]".to_owned())
+        Reply::Answer(
+            200,
+            vec![("link".to_owned(), next.clone())],
+            "[{\"id\": 1}]".to_owned(),
+        )
     })
     .await;
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let config = json!({ "base_url": provider.url(), "auth": "bearer", "token": "t0p-s3cret" });
     let body = json!({ "catalogId": "http", "name": "shop", "config": config });
-    app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
-    let poll =
-        "    headers: { X-Key: \"{{ instance.token }}\", X-Plain: a }\n    pagination: { strategy: link_header }\n";
-    app.api.deployed(&polling("wandering", "/page1", poll)).await;
+    app.api
+        .post("/api/v1/connectors/instances", &body)
+        .await
+        .expect(201);
+    let poll = "    headers: { X-Key: \"{{ instance.token }}\", X-Plain: a }\n    pagination: { \
+                strategy: link_header }\n";
+    app.api
+        .deployed(&polling("wandering", "/page1", poll))
+        .await;
     assert_eq!(delivered(&target, "wandering", 2).await, [1, 2]);
-    let (first, second) = (&provider.received()[0], &elsewhere.received()[0]);
-    assert_eq!((first.header("authorization"), first.header("x-key")), ("Bearer t0p-s3cret", "t0p-s3cret"));
+    let first = &provider.received()[0];
+    let second = &elsewhere.received()[0];
+    assert_eq!(first.header("authorization"), "Bearer t0p-s3cret");
+    assert_eq!(first.header("x-key"), "t0p-s3cret");
     let shown = format!("{:?}", second.headers);
-    assert!(!shown.contains("s3cret") && second.header("x-plain").is_empty(), "{shown}");
+    assert!(
+        !shown.contains("s3cret") && second.header("x-plain").is_empty(),
+        "{shown}"
+    );
     assert_eq!(second.path, "/page2");
 }

@@ -26,7 +26,9 @@ impl Provider {
         let answer = move |received: &Received, earlier: usize| {
             script(received, earlier).unwrap_or_else(|| page(received, records))
         };
-        Self { target: FakeTarget::scripted(answer).await }
+        Self {
+            target: FakeTarget::scripted(answer).await,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -35,33 +37,68 @@ impl Provider {
 
     /// Queries of the requests so far, as `name=value`.
     pub fn asked(&self) -> Vec<String> {
-        self.target.received().iter().map(|r| r.path.clone()).collect()
+        self.target
+            .received()
+            .iter()
+            .map(|r| r.path.clone())
+            .collect()
     }
 }
 
 /// `/cursor`, `/offset`, `/total`, `/link` and `/token`.
 pub fn page(received: &Received, records: u64) -> Reply {
-    let (path, query) = received.path.split_once('?').unwrap_or((&received.path, ""));
-    let query: HashMap<&str, &str> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
-    let number = |name: &str| query.get(name).and_then(|value| value.trim_start_matches("at-").parse().ok());
-    let from: u64 = ["cursor", "offset", "page_token", "from"].into_iter().find_map(number).unwrap_or(0);
+    let (path, query) = received
+        .path
+        .split_once('?')
+        .unwrap_or((&received.path, ""));
+    let query: HashMap<&str, &str> = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .collect();
+    let number = |name: &str| {
+        query
+            .get(name)
+            .and_then(|value| value.trim_start_matches("at-").parse().ok())
+    };
+    let from: u64 = ["cursor", "offset", "page_token", "from"]
+        .into_iter()
+        .find_map(number)
+        .unwrap_or(0);
     let end = (from + PAGE).min(records);
-    let items: Vec<Value> =
-        (from..end).map(|id| json!({ "id": id, "name": format!("record {id}, \"quoted\"") })).collect();
+    let items: Vec<Value> = (from..end)
+        .map(|id| json!({ "id": id, "name": format!("record {id}, \"quoted\"") }))
+        .collect();
     let more = end < records;
-    let at = |end: u64| if more { json!(format!("at-{end}")) } else { Value::Null };
+    let at = |end: u64| {
+        if more {
+            json!(format!("at-{end}"))
+        } else {
+            Value::Null
+        }
+    };
     let body = match path {
         "/cursor" => json!({ "data": { "items": items }, "meta": { "next": at(end) } }),
-        "/token" => json!({ "items": items, "nextPageToken": if more { format!("at-{end}") } else { String::new() } }),
+        "/token" => {
+            json!({
+                "items": items,
+                "nextPageToken": if more { format!("at-{end}") } else { String::new() },
+            })
+        }
         "/total" => json!({ "items": items, "total": records }),
         "/offset" | "/link" => Value::Array(items),
         _ => return Reply::Answer(404, Vec::new(), "{}".to_owned()),
     };
     let mut headers = Vec::new();
     if path == "/link" {
-        headers.push(("link".to_owned(), "</link?from=0>; title=\"a, b; rel=next\"; rel=\"first\"".to_owned()));
+        headers.push((
+            "link".to_owned(),
+            "</link?from=0>; title=\"a, b; rel=next\"; rel=\"first\"".to_owned(),
+        ));
         if more {
-            headers.push(("link".to_owned(), format!("</link?from={end}>; rel=\"next last\"")));
+            headers.push((
+                "link".to_owned(),
+                format!("</link?from={end}>; rel=\"next last\""),
+            ));
         }
     }
     Reply::Answer(200, headers, body.to_string())

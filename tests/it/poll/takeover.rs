@@ -23,22 +23,38 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
     let told = Arc::clone(&busy);
     let provider = Provider::scripted(RECORDS, move |received, _| {
         let later = told.load(Ordering::SeqCst) && received.path.ends_with("300");
-        later.then(|| Reply::Answer(429, vec![("retry-after".to_owned(), "200".to_owned())], "{}".to_owned()))
+        later.then(|| {
+            Reply::Answer(
+                429,
+                vec![("retry-after".to_owned(), "200".to_owned())],
+                "{}".to_owned(),
+            )
+        })
     })
     .await;
     control.api.http_instance("erp", &target.url()).await;
     control.api.http_instance("shop", &provider.url()).await;
     // Dies after the records of its fourth page are stored, before it can say so.
-    let environment = [("KANAT_FAILPOINT", "poll.page:4"), ("KANAT_LEASE_SECONDS", "1")];
+    let environment = [
+        ("KANAT_FAILPOINT", "poll.page:4"),
+        ("KANAT_LEASE_SECONDS", "1"),
+    ];
     let mut dying = split.node_with("dying", &[&control], &environment).await;
-    let poll = "    interval: 1h\n    records_path: data.items\n    pagination: { strategy: cursor, cursor_path: meta.next, cursor_param: cursor }\n";
-    let (flow, _) = control.api.deployed(&polling("taken-over", "/cursor", poll)).await;
+    let poll = "    interval: 1h\n    records_path: data.items\n    pagination: { strategy: \
+                cursor, cursor_path: meta.next, cursor_param: cursor }\n";
+    let (flow, _) = control
+        .api
+        .deployed(&polling("taken-over", "/cursor", poll))
+        .await;
     let ended = tokio::time::timeout(DEADLINE, dying.ended()).await;
     assert_eq!(ended, Ok(None), "a signal ended it: {}", dying.log());
     let before = provider.asked().len();
     assert_eq!(before, 4);
-    let mut other = split.node_with("other", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
-    // All records were stored, so they may be delivered before the poll goes on; its cycle ends once it has.
+    let mut other = split
+        .node_with("other", &[&control], &[("KANAT_LEASE_SECONDS", "1")])
+        .await;
+    // All records were stored, so they may be delivered before the poll goes on; its cycle ends
+    // once it has.
     polled(&control.api, &flow).await;
     // What the dead node was delivering may come once more, under the same key.
     until("every record is delivered", || async {
@@ -47,8 +63,16 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
         (ids == all(RECORDS)).then_some(())
     })
     .await;
-    assert_eq!(messages(&control.api, &flow).await, RECORDS, "no record is two messages");
-    assert_eq!(provider.asked()[before], "/cursor?cursor=at-300", "the page that was not done, and none before");
+    assert_eq!(
+        messages(&control.api, &flow).await,
+        RECORDS,
+        "no record is two messages"
+    );
+    assert_eq!(
+        provider.asked()[before],
+        "/cursor?cursor=at-300",
+        "the page that was not done, and none before"
+    );
     assert_eq!(provider.asked().len(), 5);
 
     // By each strategy, with the node killed while it waits for the fourth page.
@@ -56,17 +80,31 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
     let before = provider.asked().len();
     let mut flows = Vec::new();
     for (name, poll) in STRATEGIES {
-        flows.push((name, control.api.deployed(&polling(name, &format!("/{name}"), poll)).await.0));
+        flows.push((
+            name,
+            control
+                .api
+                .deployed(&polling(name, &format!("/{name}"), poll))
+                .await
+                .0,
+        ));
     }
     until("all wait for their fourth page", || async {
         let asked = provider.asked();
-        (asked[before..].iter().filter(|path| path.ends_with("300")).count() == flows.len()).then_some(())
+        (asked[before..]
+            .iter()
+            .filter(|path| path.ends_with("300"))
+            .count()
+            == flows.len())
+        .then_some(())
     })
     .await;
     other.kill().await;
     busy.store(false, Ordering::SeqCst);
     let before = provider.asked().len();
-    let _third = split.node_with("third", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
+    let _third = split
+        .node_with("third", &[&control], &[("KANAT_LEASE_SECONDS", "1")])
+        .await;
     for (name, flow) in &flows {
         until("every record is delivered", || async {
             let mut ids = delivered(&target, name, RECORDS as usize).await;
@@ -76,7 +114,10 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
         .await;
         assert_eq!(messages(&control.api, flow).await, RECORDS, "{name}");
         let asked = provider.asked()[before..].to_vec();
-        let first = asked.iter().find(|path| path.starts_with(&format!("/{name}"))).unwrap();
+        let first = asked
+            .iter()
+            .find(|path| path.starts_with(&format!("/{name}")))
+            .unwrap();
         assert!(first.ends_with("300"), "{name} went on at {first}");
     }
 }

@@ -1,4 +1,5 @@
-//! Calls of consumers: let in, checked, run and answered, as the spec's tables of states, errors and versions have it.
+//! Calls of consumers: let in, checked, run and answered, as the spec's tables of states, errors
+//! and versions have it.
 
 use kanat_tests::rest::text;
 use kanat_tests::target::{Received, Reply, ok, status};
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{PATH, quote};
 
-const ORDER: &str = "name: order\nversion: 1\nsource: {trigger: api}\nmapping:\n  total: source.total | decimal(2)\n";
+const ORDER: &str = "name: order\nversion: 1\nsource: {trigger: api}\nmapping:\n  total: \
+                     source.total | decimal(2)\n";
 
 /// What a consumer sends, with its key.
 async fn call(consumer: &Rest, method: &str, path: &str, body: &Value) -> Answer {
@@ -15,11 +17,19 @@ async fn call(consumer: &Rest, method: &str, path: &str, body: &Value) -> Answer
 }
 
 async fn stored(app: &TestApp, flow: &str) -> Value {
-    app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200)["pagination"]["total"].clone()
+    app.api
+        .get(&format!("/api/v1/messages?flowId={flow}"))
+        .await
+        .expect(200)["pagination"]["total"]
+        .clone()
 }
 
 fn marks(answer: &Answer) -> [&str; 3] {
-    [answer.header("deprecation"), answer.header("sunset"), answer.header("link")]
+    [
+        answer.header("deprecation"),
+        answer.header("sunset"),
+        answer.header("link"),
+    ]
 }
 
 #[tokio::test]
@@ -32,47 +42,132 @@ async fn an_order_is_let_in_checked_run_and_answered() {
     let body = json!({"flowName": "order", "path": "shops/{shop}/orders", "requestSchema": schema});
     let made = app.api.post(PATH, &body).await.expect(201);
     let api = format!("{PATH}/{}", text(&made["id"]));
-    let key = app.api.post(&format!("{api}/keys"), &json!({"consumer": "acme"})).await.expect(201);
-    let (consumer, stranger) = (app.api.with_key(&text(&key["key"])), app.api.without_key());
+    let key = app
+        .api
+        .post(&format!("{api}/keys"), &json!({"consumer": "acme"}))
+        .await
+        .expect(201);
+    let consumer = app.api.with_key(&text(&key["key"]));
+    let stranger = app.api.without_key();
     let order = json!({"total": 149.5});
 
     // Asynchronous: durable, listed, traced; nobody sees the key.
-    let accepted = call(&consumer, "POST", "/v1/shops/eu/orders", &order).await.expect(202);
+    let accepted = call(&consumer, "POST", "/v1/shops/eu/orders", &order)
+        .await
+        .expect(202);
     assert_eq!(accepted["status"], "accepted");
-    let message = app.api.message_becomes(&text(&accepted["messageId"]), "delivered").await;
-    assert_eq!((&message["trigger"], &message["output"]), (&json!("api"), &json!({"total": "149.50"})));
-    assert!(!message.to_string().contains(&text(&key["key"])), "{message}");
+    let message = app
+        .api
+        .message_becomes(&text(&accepted["messageId"]), "delivered")
+        .await;
+    assert_eq!(&message["trigger"], &json!("api"));
+    assert_eq!(&message["output"], &json!({"total": "149.50"}));
+    assert!(
+        !message.to_string().contains(&text(&key["key"])),
+        "{message}"
+    );
     let called = json!({"api": {"id": made["id"], "version": "v1", "consumer": "acme"}});
-    assert_eq!((&message["trace"][0]["stage"], &message["trace"][0]["request"]), (&json!("received"), &called));
+    assert_eq!(&message["trace"][0]["stage"], &json!("received"));
+    assert_eq!(&message["trace"][0]["request"], &called);
     let log = app.log();
-    assert!(log.contains(r#""key.prefix":"kanat_ck_acme_""#) && !log.contains(&text(&key["key"])), "{log}");
+    assert!(
+        log.contains(r#""key.prefix":"kanat_ck_acme_""#) && !log.contains(&text(&key["key"])),
+        "{log}"
+    );
 
     // Strict: nothing is stored of what is refused.
-    let refused = call(&consumer, "POST", "/shops/eu/orders", &json!({"items": [{"qty": "x"}]})).await;
+    let refused = call(
+        &consumer,
+        "POST",
+        "/shops/eu/orders",
+        &json!({"items": [{"qty": "x"}]}),
+    )
+    .await;
     assert_eq!(refused.status, 422);
     let details = refused.json()["details"].clone();
-    let mut fields: Vec<_> = details.as_array().unwrap().iter().map(|detail| text(&detail["field"])).collect();
+    let mut fields: Vec<_> = details
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|detail| text(&detail["field"]))
+        .collect();
     fields.sort();
     assert_eq!(fields, ["items[0].qty", "total"]);
     for (who, status) in [(&stranger, 401), (&app.api, 401)] {
         let answer = call(who, "POST", "/shops/eu/orders", &order).await;
-        assert!(answer.status == status && answer.header("www-authenticate").starts_with("Bearer"), "{}", answer.text);
+        assert!(
+            answer.status == status && answer.header("www-authenticate").starts_with("Bearer"),
+            "{}",
+            answer.text
+        );
     }
-    assert_eq!(call(&consumer, "POST", "/shops/eu/none", &order).await.status, 404);
-    assert_eq!(call(&consumer, "POST", "/v7/shops/eu/orders", &order).await.status, 404);
+    assert_eq!(
+        call(&consumer, "POST", "/shops/eu/none", &order)
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        call(&consumer, "POST", "/v7/shops/eu/orders", &order)
+            .await
+            .status,
+        404
+    );
     let other = call(&consumer, "DELETE", "/shops/eu/orders", &order).await;
-    assert_eq!((other.status, other.header("allow")), (405, "OPTIONS, POST"));
-    assert_eq!(consumer.raw("POST", "/shops/eu/orders", "text/plain", "x").await.status, 415);
-    assert_eq!(consumer.raw("POST", "/shops/eu/orders", "application/json", "{").await.status, 400);
-    assert_eq!(consumer.raw("POST", "/shops/eu/orders", "application/json", vec![b' '; 2 << 20]).await.status, 413);
+    assert_eq!(other.status, 405);
+    assert_eq!(other.header("allow"), "OPTIONS, POST");
+    assert_eq!(
+        consumer
+            .raw("POST", "/shops/eu/orders", "text/plain", "x")
+            .await
+            .status,
+        415
+    );
+    assert_eq!(
+        consumer
+            .raw("POST", "/shops/eu/orders", "application/json", "{")
+            .await
+            .status,
+        400
+    );
+    assert_eq!(
+        consumer
+            .raw(
+                "POST",
+                "/shops/eu/orders",
+                "application/json",
+                vec![b' '; 2 << 20]
+            )
+            .await
+            .status,
+        413
+    );
     assert_eq!(stored(&app, &flow).await, 1);
 
     // Lenient: noted, and gone on with.
-    app.api.patch(&api, &json!({"validationMode": "lenient"})).await.expect(200);
-    let lenient = call(&consumer, "POST", "/shops/eu/orders", &json!({"total": "7"})).await.expect(202);
-    let message = app.api.message_becomes(&text(&lenient["messageId"]), "delivered").await;
+    app.api
+        .patch(&api, &json!({"validationMode": "lenient"}))
+        .await
+        .expect(200);
+    let lenient = call(
+        &consumer,
+        "POST",
+        "/shops/eu/orders",
+        &json!({"total": "7"}),
+    )
+    .await
+    .expect(202);
+    let message = app
+        .api
+        .message_becomes(&text(&lenient["messageId"]), "delivered")
+        .await;
     let trace = message["trace"].as_array().unwrap();
-    assert!(trace.iter().any(|record| record["stage"] == "validated" && record["status"] == "warning"), "{message}");
+    assert!(
+        trace
+            .iter()
+            .any(|record| record["stage"] == "validated" && record["status"] == "warning"),
+        "{message}"
+    );
 
     // Synchronous, once there is a schema of the answer.
     let change = json!({
@@ -85,33 +180,72 @@ async fn an_order_is_let_in_checked_run_and_answered() {
     assert_eq!(answer.status, 201);
 
     // Deprecated: says so on every answer; retired: gone.
-    app.api.post(&format!("{api}/versions"), &json!({"version": "v2"})).await.expect(201);
+    app.api
+        .post(&format!("{api}/versions"), &json!({"version": "v2"}))
+        .await
+        .expect(201);
     let sunset = json!({"sunsetDate": "2030-01-01"});
-    app.api.post(&format!("{api}/versions/v1/deprecate"), &sunset).await.expect(200);
-    let link = format!("<{}/v2/shops/eu/orders>; rel=\"successor-version\"", app.base);
-    for (who, body, status) in [(&consumer, &order, 201), (&stranger, &order, 401), (&consumer, &json!({}), 422)] {
+    app.api
+        .post(&format!("{api}/versions/v1/deprecate"), &sunset)
+        .await
+        .expect(200);
+    let link = format!(
+        "<{}/v2/shops/eu/orders>; rel=\"successor-version\"",
+        app.base
+    );
+    for (who, body, status) in [
+        (&consumer, &order, 201),
+        (&stranger, &order, 401),
+        (&consumer, &json!({}), 422),
+    ] {
         let answer = call(who, "POST", "/v1/shops/eu/orders", body).await;
         assert_eq!(answer.status, status, "{}", answer.text);
-        assert_eq!(marks(&answer), ["true", "Tue, 01 Jan 2030 00:00:00 GMT", &link]);
+        assert_eq!(
+            marks(&answer),
+            ["true", "Tue, 01 Jan 2030 00:00:00 GMT", &link]
+        );
     }
-    assert_eq!(marks(&call(&consumer, "POST", "/v2/shops/eu/orders", &order).await), [""; 3]);
-    assert_eq!(marks(&call(&consumer, "POST", "/shops/eu/orders", &order).await), [""; 3]);
-    app.api.post(&format!("{api}/versions/v1/retire"), &json!({"force": true})).await.expect(200);
+    assert_eq!(
+        marks(&call(&consumer, "POST", "/v2/shops/eu/orders", &order).await),
+        [""; 3]
+    );
+    assert_eq!(
+        marks(&call(&consumer, "POST", "/shops/eu/orders", &order).await),
+        [""; 3]
+    );
+    app.api
+        .post(
+            &format!("{api}/versions/v1/retire"),
+            &json!({"force": true}),
+        )
+        .await
+        .expect(200);
     let gone = call(&consumer, "POST", "/v1/shops/eu/orders", &order).await;
-    assert_eq!((gone.status, &gone.json()["currentVersion"]), (410, &json!("v2")));
-    assert_eq!(gone.json()["currentUrl"], format!("{}/v2/shops/eu/orders", app.base));
+    assert_eq!(gone.status, 410);
+    assert_eq!(&gone.json()["currentVersion"], &json!("v2"));
+    assert_eq!(
+        gone.json()["currentUrl"],
+        format!("{}/v2/shops/eu/orders", app.base)
+    );
 }
 
 #[tokio::test]
 async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_is_not() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
-    let body = json!({"flowName": "quotes", "path": "built", "authType": "none", "responseMapping": "source.idd"});
+    let body = json!({
+        "flowName": "quotes",
+        "path": "built",
+        "authType": "none",
+        "responseMapping": "source.idd",
+    });
     let made = app.api.post(PATH, &body).await.expect(201);
-    assert_eq!((&made["responseSchema"], &made["strictResponse"]), (&json!(true), &json!(true)));
+    assert_eq!(&made["responseSchema"], &json!(true));
+    assert_eq!(&made["strictResponse"], &json!(true));
     let consumer = app.api.without_key();
     let built = call(&consumer, "POST", "/built", &json!({"id": 1})).await;
-    assert_eq!((built.status, built.text.as_str()), (200, "null"));
+    assert_eq!(built.status, 200);
+    assert_eq!(built.text.as_str(), "null");
 
     let versions = format!("{PATH}/{}/versions", text(&made["id"]));
     let second = json!({"version": "v2", "responseSchema": {"type": "object", "required": ["id"]}});
@@ -127,9 +261,18 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
     let message = message.await;
     assert_eq!(message["status"], "delivered");
     let trace = message["trace"].as_array().unwrap();
-    let told = trace.iter().find(|record| record["name"] == "responseSchema").unwrap();
+    let told = trace
+        .iter()
+        .find(|record| record["name"] == "responseSchema")
+        .unwrap();
     assert_eq!(told["status"], "failed");
-    assert!(told["error"].as_str().unwrap().contains("must be an object, not null"), "{told}");
+    assert!(
+        told["error"]
+            .as_str()
+            .unwrap()
+            .contains("must be an object, not null"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -139,10 +282,11 @@ async fn a_call_waits_for_the_target_and_no_longer_than_its_deadline() {
         1 => status(500),
         _ => Reply::Hang,
     };
-    let (app, target) = (TestApp::start().await, FakeTarget::scripted(replies).await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(replies).await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "name: ask\nversion: 1\nsource: {trigger: api}\ntarget: {connector: erp, endpoint: /in, method: POST}\n\
-                on_error: {retry: 0x fixed(1s)}\n";
+    let yaml = "name: ask\nversion: 1\nsource: {trigger: api}\ntarget: {connector: erp, endpoint: \
+                /in, method: POST}\non_error: {retry: 0x fixed(1s)}\n";
     app.api.deployed(yaml).await;
     let body = json!({
         "flowName": "ask", "path": "ask", "authType": "none", "responseSchema": true,
@@ -152,14 +296,22 @@ async fn a_call_waits_for_the_target_and_no_longer_than_its_deadline() {
     let api = format!("{PATH}/{}", text(&api["id"]));
     let consumer = app.api.without_key();
     let answer = call(&consumer, "POST", "/ask", &json!({"a": 1})).await;
-    assert_eq!((answer.status, answer.json()), (200, json!({"status": 200})), "{}", answer.text);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json(), json!({"status": 200}), "{}", answer.text);
 
     let failed = call(&consumer, "POST", "/ask", &json!({"a": 2})).await;
     assert_eq!(failed.status, 502, "{}", failed.text);
-    app.api.message_becomes(&text(&failed.json()["messageId"]), "dead_letter").await;
+    app.api
+        .message_becomes(&text(&failed.json()["messageId"]), "dead_letter")
+        .await;
 
-    app.api.patch(&api, &json!({"deadline": "100ms", "onTimeout": "discard"})).await.expect(200);
+    app.api
+        .patch(&api, &json!({"deadline": "100ms", "onTimeout": "discard"}))
+        .await
+        .expect(200);
     let late = call(&consumer, "POST", "/ask", &json!({"a": 3})).await;
     assert_eq!(late.status, 504, "{}", late.text);
-    app.api.message_becomes(&text(&late.json()["messageId"]), "discarded").await;
+    app.api
+        .message_becomes(&text(&late.json()["messageId"]), "discarded")
+        .await;
 }

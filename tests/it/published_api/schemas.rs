@@ -1,4 +1,5 @@
-//! Every pair of schema and document of `crates/schema` through a real endpoint: the verdict, and the fields it names.
+//! Every pair of schema and document of `crates/schema` through a real endpoint: the verdict, and
+//! the fields it names.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,11 @@ type Raw = BTreeMap<String, Box<RawValue>>;
 #[tokio::test]
 async fn every_pair_of_schema_and_document_has_its_answer() {
     let app = TestApp::start().await;
-    app.api.deployed("name: checked\nversion: 1\nsource: {trigger: api}\nmapping:\n  seen: source\n").await;
-    let groups: Vec<Raw> = serde_json::from_str(include_str!("../../../crates/schema/tests/pairs.json")).unwrap();
+    app.api
+        .deployed("name: checked\nversion: 1\nsource: {trigger: api}\nmapping:\n  seen: source\n")
+        .await;
+    let groups: Vec<Raw> =
+        serde_json::from_str(include_str!("../../../crates/schema/tests/pairs.json")).unwrap();
     let name = |group: &Raw| serde_json::from_str::<String>(group["name"].get()).unwrap();
     for group in &groups {
         let body = format!(
@@ -22,12 +26,19 @@ async fn every_pair_of_schema_and_document_has_its_answer() {
             name(group),
             group["schema"]
         );
-        app.api.raw("POST", PATH, "application/json", body).await.expect(201);
+        app.api
+            .raw("POST", PATH, "application/json", body)
+            .await
+            .expect(201);
     }
     let consumer = app.api.without_key();
     let call = |group: &Raw, case: &Raw| {
         let request = consumer.request("POST", &format!("/v1/pairs/{}", name(group)));
-        Rest::send(request.header("content-type", "application/json").body(case["value"].get().to_owned()))
+        Rest::send(
+            request
+                .header("content-type", "application/json")
+                .body(case["value"].get().to_owned()),
+        )
     };
     let cases = |group: &Raw| serde_json::from_str::<Vec<Raw>>(group["cases"].get()).unwrap();
     let last = groups.last().unwrap();

@@ -1,5 +1,5 @@
-//! Versions that come, are deprecated and are retired while they are called: what every answer says of it, and that the
-//! switch is an error to nobody.
+//! Versions that come, are deprecated and are retired while they are called: what every answer says
+//! of it, and that the switch is an error to nobody.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,13 +19,25 @@ const LAST_VERSION: u32 = 6;
 async fn a_switch_of_versions_under_load_is_an_error_to_nobody() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
-    let body =
-        json!({"flowName": "quotes", "path": "switch", "responseSchema": true, "responseMapping": "trigger.api"});
-    let api = format!("{PATH}/{}", text(&app.api.post(PATH, &body).await.expect(201)["id"]));
-    let key = app.api.post(&format!("{api}/keys"), &json!({"consumer": "acme"})).await.expect(201);
+    let body = json!({
+        "flowName": "quotes",
+        "path": "switch",
+        "responseSchema": true,
+        "responseMapping": "trigger.api",
+    });
+    let api = format!(
+        "{PATH}/{}",
+        text(&app.api.post(PATH, &body).await.expect(201)["id"])
+    );
+    let key = app
+        .api
+        .post(&format!("{api}/keys"), &json!({"consumer": "acme"}))
+        .await
+        .expect(201);
     let consumer = app.api.with_key(&text(&key["key"]));
 
-    let (done, seen) = (tokio::sync::watch::Sender::new(false), AtomicU32::new(0));
+    let done = tokio::sync::watch::Sender::new(false);
+    let seen = AtomicU32::new(0);
     let calling = async |path: &str, expected: fn(&Answer) -> u32| {
         let mut versions = BTreeSet::new();
         while !*done.borrow() {
@@ -49,13 +61,23 @@ async fn a_switch_of_versions_under_load_is_an_error_to_nobody() {
     let switching = async {
         for number in 2..=LAST_VERSION {
             let version = format!("v{number}");
-            app.api.post(&format!("{api}/versions"), &json!({"version": version})).await.expect(201);
+            app.api
+                .post(&format!("{api}/versions"), &json!({"version": version}))
+                .await
+                .expect(201);
             let former = format!("{api}/versions/v{}", number - 1);
-            let (retire, sunset) = (format!("{former}/retire"), json!({"sunsetDate": "2030-01-01"}));
-            app.api.post(&format!("{former}/deprecate"), &sunset).await.expect(200);
+            let retire = format!("{former}/retire");
+            let sunset = json!({"sunsetDate": "2030-01-01"});
+            app.api
+                .post(&format!("{former}/deprecate"), &sunset)
+                .await
+                .expect(200);
             // `v1` is called by its name all the while.
             if number > 2 {
-                app.api.post(&retire, &json!({"force": true})).await.expect(200);
+                app.api
+                    .post(&retire, &json!({"force": true}))
+                    .await
+                    .expect(200);
             }
             let before = seen.load(Ordering::Relaxed);
             until("the new version is called", || async {
@@ -68,32 +90,65 @@ async fn a_switch_of_versions_under_load_is_an_error_to_nobody() {
     let without = futures::future::join_all((0..CALLERS).map(|_| calling("/switch", served)));
     let with = futures::future::join_all((0..CALLERS).map(|_| calling("/v1/switch", served)));
     let ((), without, with) = tokio::join!(switching, without, with);
-    println!("{} calls while {} versions came and went, 0 errors", seen.load(Ordering::Relaxed), LAST_VERSION - 1);
-    assert!(with.iter().all(|versions| *versions == BTreeSet::from([1])), "{with:?}");
-    assert!(without.iter().all(|versions| versions.contains(&LAST_VERSION)), "{without:?}");
+    println!(
+        "{} calls while {} versions came and went, 0 errors",
+        seen.load(Ordering::Relaxed),
+        LAST_VERSION - 1
+    );
+    assert!(
+        with.iter().all(|versions| *versions == BTreeSet::from([1])),
+        "{with:?}"
+    );
+    assert!(
+        without
+            .iter()
+            .all(|versions| versions.contains(&LAST_VERSION)),
+        "{without:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_deprecated_version_says_so_whatever_it_answers_and_a_retired_one_points_to_its_successor() {
+async fn a_deprecated_version_says_so_whatever_it_answers_and_a_retired_one_points_to_its_successor()
+ {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let body = json!({
         "flowName": "quotes", "path": "orders/{id}", "responseSchema": true,
         "requestSchema": {"required": ["total"]}, "cors": {"origins": ["https://shop.example"]},
     });
-    let api = format!("{PATH}/{}", text(&app.api.post(PATH, &body).await.expect(201)["id"]));
-    let key = app.api.post(&format!("{api}/keys"), &json!({"consumer": "acme", "dailyLimit": 4})).await.expect(201);
-    let (consumer, stranger) = (app.api.with_key(&text(&key["key"])), app.api.without_key());
+    let api = format!(
+        "{PATH}/{}",
+        text(&app.api.post(PATH, &body).await.expect(201)["id"])
+    );
+    let key = app
+        .api
+        .post(
+            &format!("{api}/keys"),
+            &json!({"consumer": "acme", "dailyLimit": 4}),
+        )
+        .await
+        .expect(201);
+    let consumer = app.api.with_key(&text(&key["key"]));
+    let stranger = app.api.without_key();
     let deprecate = json!({"sunsetDate": "2020-01-01"});
-    app.api.post(&format!("{api}/versions/v1/deprecate"), &deprecate).await.expect(200);
+    app.api
+        .post(&format!("{api}/versions/v1/deprecate"), &deprecate)
+        .await
+        .expect(200);
     // The only version serves whom no version is asked of, and has no successor yet.
     let alone = consumer.post("/orders/7", &json!({"total": 1})).await;
-    assert_eq!((alone.status, marks(&alone)), (200, ["true", "Wed, 01 Jan 2020 00:00:00 GMT", ""]));
-    app.api.post(&format!("{api}/versions"), &json!({"version": "v2"})).await.expect(201);
+    assert_eq!(alone.status, 200);
+    assert_eq!(marks(&alone), ["true", "Wed, 01 Jan 2020 00:00:00 GMT", ""]);
+    app.api
+        .post(&format!("{api}/versions"), &json!({"version": "v2"}))
+        .await
+        .expect(201);
 
     let link = format!("<{}/v2/orders/a%2Fb>; rel=\"successor-version\"", app.base);
     let post = |who: &Rest, body: &'static str| {
-        let request = who.request("POST", "/v1/orders/a%2Fb").header("content-type", "application/json");
+        let request = who
+            .request("POST", "/v1/orders/a%2Fb")
+            .header("content-type", "application/json");
         Rest::send(request.body(body))
     };
     for (who, body, status) in [
@@ -105,22 +160,36 @@ async fn a_deprecated_version_says_so_whatever_it_answers_and_a_retired_one_poin
     ] {
         let answer = post(who, body).await;
         assert_eq!(answer.status, status, "{}", answer.text);
-        assert_eq!(marks(&answer), ["true", "Wed, 01 Jan 2020 00:00:00 GMT", &link], "{status}");
+        assert_eq!(
+            marks(&answer),
+            ["true", "Wed, 01 Jan 2020 00:00:00 GMT", &link],
+            "{status}"
+        );
     }
     let current = stranger.post("/v2/orders/7", &json!({})).await;
-    assert_eq!((current.status, marks(&current)), (401, [""; 3]));
+    assert_eq!(current.status, 401);
+    assert_eq!(marks(&current), [""; 3]);
 
-    app.api.post(&format!("{api}/versions/v1/retire"), &json!({})).await.expect(200);
+    app.api
+        .post(&format!("{api}/versions/v1/retire"), &json!({}))
+        .await
+        .expect(200);
     // It is gone for everybody, whoever asks.
     for who in [&consumer, &stranger] {
         let gone = post(who, "{}").await;
-        assert_eq!((gone.status, marks(&gone)), (410, [""; 3]));
+        assert_eq!(gone.status, 410);
+        assert_eq!(marks(&gone), [""; 3]);
         let body = gone.json();
         let url = format!("{}/v2/orders/a%2Fb", app.base);
-        assert_eq!((&body["currentVersion"], &body["currentUrl"]), (&json!("v2"), &json!(url)));
+        assert_eq!(&body["currentVersion"], &json!("v2"));
+        assert_eq!(&body["currentUrl"], &json!(url));
     }
 }
 
 fn marks(answer: &Answer) -> [&str; 3] {
-    [answer.header("deprecation"), answer.header("sunset"), answer.header("link")]
+    [
+        answer.header("deprecation"),
+        answer.header("sunset"),
+        answer.header("link"),
+    ]
 }

@@ -9,13 +9,29 @@ use super::{PATH, quote};
 
 #[tokio::test]
 async fn a_token_opens_the_api_that_it_was_made_for() {
-    let (app, issuer) = (TestApp::start().await, TokenIssuer::start().await);
+    let app = TestApp::start().await;
+    let issuer = TokenIssuer::start().await;
     let (flow, _) = app.api.deployed(&quote("quotes")).await;
-    let oauth2 = json!({"issuer": issuer.url(), "audience": "orders", "scopes": ["orders.write", "orders.read"]});
-    let body = json!({"flowName": "quotes", "path": "orders", "authType": "oauth2", "oauth2": oauth2});
+    let oauth2 = json!({
+        "issuer": issuer.url(),
+        "audience": "orders",
+        "scopes": ["orders.write", "orders.read"],
+    });
+    let body =
+        json!({"flowName": "quotes", "path": "orders", "authType": "oauth2", "oauth2": oauth2});
     app.api.post(PATH, &body).await.expect(201);
-    let call = async |token: &str| app.api.with_key(token).post("/orders", &json!({"total": 1})).await;
-    let good = json!({"aud": "orders", "scope": "orders.write orders.read", "client_id": "shop", "sub": "7"});
+    let call = async |token: &str| {
+        app.api
+            .with_key(token)
+            .post("/orders", &json!({"total": 1}))
+            .await
+    };
+    let good = json!({
+        "aud": "orders",
+        "scope": "orders.write orders.read",
+        "client_id": "shop",
+        "sub": "7",
+    });
     let with = |claims: Value| {
         let mut all = good.clone();
         for (name, value) in claims.as_object().unwrap() {
@@ -25,8 +41,14 @@ async fn a_token_opens_the_api_that_it_was_made_for() {
     };
 
     let accepted = call(&with(json!({}))).await.expect(202);
-    let message = app.api.message_becomes(&text(&accepted["messageId"]), "delivered").await;
-    assert!(!message.to_string().contains("orders.write"), "the token is in the message: {message}");
+    let message = app
+        .api
+        .message_becomes(&text(&accepted["messageId"]), "delivered")
+        .await;
+    assert!(
+        !message.to_string().contains("orders.write"),
+        "the token is in the message: {message}"
+    );
     for fits in [
         json!({"aud": ["stock", "orders"]}),
         json!({"scope": null, "scp": ["orders.read", "orders.write", "more"]}),
@@ -45,29 +67,55 @@ async fn a_token_opens_the_api_that_it_was_made_for() {
     ] {
         let refused = call(&with(wrong)).await;
         assert!(refused.text.contains(why), "{}", refused.text);
-        assert_eq!(challenge(refused, 401), "Bearer realm=\"api\", error=\"invalid_token\"");
+        assert_eq!(
+            challenge(refused, 401),
+            "Bearer realm=\"api\", error=\"invalid_token\""
+        );
     }
     let other = TokenIssuer::start().await;
-    let forged = other.token(&json!({"iss": issuer.url(), "aud": "orders", "scope": "orders.write orders.read"}));
-    assert_eq!(challenge(call(&forged).await, 401), "Bearer realm=\"api\", error=\"invalid_token\"");
+    let forged = other
+        .token(&json!({"iss": issuer.url(), "aud": "orders", "scope": "orders.write orders.read"}));
+    assert_eq!(
+        challenge(call(&forged).await, 401),
+        "Bearer realm=\"api\", error=\"invalid_token\""
+    );
     let unsigned = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.";
-    assert_eq!(challenge(call(unsigned).await, 401), "Bearer realm=\"api\", error=\"invalid_token\"");
+    assert_eq!(
+        challenge(call(unsigned).await, 401),
+        "Bearer realm=\"api\", error=\"invalid_token\""
+    );
     let nothing = app.api.without_key().post("/orders", &json!({})).await;
     assert_eq!(challenge(nothing, 401), "Bearer realm=\"api\"");
 
-    for lacking in [json!({"scope": "orders.write"}), json!({"scope": null}), json!({"scope": "orders.writer"})] {
+    for lacking in [
+        json!({"scope": "orders.write"}),
+        json!({"scope": null}),
+        json!({"scope": "orders.writer"}),
+    ] {
         let challenge = challenge(call(&with(lacking)).await, 403);
-        let (error, scope) = ("error=\"insufficient_scope\"", "scope=\"orders.write orders.read\"");
+        let error = "error=\"insufficient_scope\"";
+        let scope = "scope=\"orders.write orders.read\"";
         assert_eq!(challenge, format!("Bearer realm=\"api\", {error}, {scope}"));
     }
-    let stored = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
-    assert_eq!(stored["pagination"]["total"], 4, "what was refused left a message");
+    let stored = app
+        .api
+        .get(&format!("/api/v1/messages?flowId={flow}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        stored["pagination"]["total"], 4,
+        "what was refused left a message"
+    );
 }
 
 /// What a refusal asks for.
 fn challenge(answer: Answer, status: u16) -> String {
     let challenge = answer.header("www-authenticate").to_owned();
-    let code = if status == 401 { "UNAUTHENTICATED" } else { "PERMISSION_DENIED" };
+    let code = if status == 401 {
+        "UNAUTHENTICATED"
+    } else {
+        "PERMISSION_DENIED"
+    };
     answer.expect_error(status, code);
     challenge
 }

@@ -1,5 +1,5 @@
-//! A unique text in every place that is secret, looked for wherever something is kept, told or written: in no file, log at
-//! trace level, answer, export, metric, trace or saved plan.
+//! A unique text in every place that is secret, looked for wherever something is kept, told or
+//! written: in no file, log at trace level, answer, export, metric, trace or saved plan.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,10 @@ struct Canaries(BTreeMap<String, String>);
 
 impl Canaries {
     fn add(&mut self, name: &str, text: &str) {
-        assert!(text.len() >= 12, "{name}: {text:?} may stand anywhere by chance");
+        assert!(
+            text.len() >= 12,
+            "{name}: {text:?} may stand anywhere by chance"
+        );
         self.0.insert(name.to_owned(), text.to_owned());
     }
 
@@ -70,26 +73,55 @@ impl Canaries {
                 is_in(&STANDARD.encode(&whole[..whole.len() / 3 * 3]))
             })
         };
-        let found = self.0.iter().filter(|(_, text)| is_in(text) || in_base64(text) || is_in(&hex::encode(text)));
-        found.map(|(name, _)| format!("{name} in {place}")).collect()
+        let found = self
+            .0
+            .iter()
+            .filter(|(_, text)| is_in(text) || in_base64(text) || is_in(&hex::encode(text)));
+        found
+            .map(|(name, _)| format!("{name} in {place}"))
+            .collect()
     }
 
     fn in_files(&self, folder: &Path) -> Vec<String> {
-        let read = |path: PathBuf| (path.display().to_string(), std::fs::read(path).unwrap_or_default());
-        files(folder).into_iter().map(read).flat_map(|(place, bytes)| self.found(&place, &bytes)).collect()
+        let read = |path: PathBuf| {
+            (
+                path.display().to_string(),
+                std::fs::read(path).unwrap_or_default(),
+            )
+        };
+        files(folder)
+            .into_iter()
+            .map(read)
+            .flat_map(|(place, bytes)| self.found(&place, &bytes))
+            .collect()
     }
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    let entries = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 /// Sends back what it was sent, credentials and all, as an error.
 fn parrot(received: &Received, _: usize) -> Reply {
     let authorization = received.header("authorization");
     let body = String::from_utf8_lossy(&received.body).into_owned();
-    let echo = json!({"error": "invalid_client", "error_description": format!("{authorization} {body}"), "path": received.path});
+    let echo = json!({
+        "error": "invalid_client",
+        "error_description": format!("{authorization} {body}"),
+        "path": received.path,
+    });
     let json = vec![("content-type".to_owned(), "application/json".to_owned())];
     Reply::Answer(400, json, echo.to_string())
 }
@@ -106,7 +138,8 @@ fn texts(value: &Value, into: &mut Vec<String>) {
 
 /// A config of an entry with a canary in each secret field, and its addresses at `provider`.
 fn config(entry: &Value, provider: &str, canaries: &mut Canaries) -> Value {
-    let (schema, id) = (&entry["configSchema"], text(&entry["id"]));
+    let schema = &entry["configSchema"];
+    let id = text(&entry["id"]);
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut config = Map::new();
     for (name, property) in schema["properties"].as_object().unwrap() {
@@ -114,18 +147,26 @@ fn config(entry: &Value, provider: &str, canaries: &mut Canaries) -> Value {
         if !is_secret && !required.contains(&json!(name)) {
             continue;
         }
-        let value = sample::of(property, &format!("canary-{id}-{}-5e1d", name.replace('_', "-")));
+        let value = sample::of(
+            property,
+            &format!("canary-{id}-{}-5e1d", name.replace('_', "-")),
+        );
         if is_secret {
             let mut found = Vec::new();
             texts(&value, &mut found);
-            found.iter().for_each(|text| canaries.add(&format!("{id}.{name}"), text));
+            found
+                .iter()
+                .for_each(|text| canaries.add(&format!("{id}.{name}"), text));
         }
         config.insert(name.clone(), value);
     }
     config.insert("base_url".to_owned(), provider.into());
     match entry["authentication"].as_str().unwrap() {
         "oauth2" => {
-            config.insert("authorization_url".to_owned(), format!("{provider}/authorize").into());
+            config.insert(
+                "authorization_url".to_owned(),
+                format!("{provider}/authorize").into(),
+            );
             config.insert("token_url".to_owned(), format!("{provider}/token").into());
             if schema["properties"].get("grant_type").is_some() {
                 config.insert("grant_type".to_owned(), "client_credentials".into());
@@ -141,17 +182,27 @@ fn config(entry: &Value, provider: &str, canaries: &mut Canaries) -> Value {
 
 /// Makes an instance of every entry, and has each call its provider.
 async fn instances(api: &Rest, parrot: &FakeTarget, canaries: &mut Canaries) -> Vec<String> {
-    let entries = api.get("/api/v1/connectors/catalog?limit=100").await.expect(200)["data"].clone();
+    let entries = api
+        .get("/api/v1/connectors/catalog?limit=100")
+        .await
+        .expect(200)["data"]
+        .clone();
     let mut told = Vec::new();
     for entry in entries.as_array().unwrap() {
         let id = text(&entry["id"]);
         let config = config(entry, &parrot.url(), canaries);
         let body = json!({"catalogId": id, "name": format!("canary-{id}"), "config": config});
         let made = api.post("/api/v1/connectors/instances", &body).await;
-        let path = format!("/api/v1/connectors/instances/{}/test", text(&made.json()["id"]));
+        let path = format!(
+            "/api/v1/connectors/instances/{}/test",
+            text(&made.json()["id"])
+        );
         told.extend([made.text, api.post(&path, &json!({})).await.text]);
     }
-    assert!(canaries.0.len() > entries.as_array().unwrap().len(), "there is a secret in each");
+    assert!(
+        canaries.0.len() > entries.as_array().unwrap().len(),
+        "there is a secret in each"
+    );
     told
 }
 
@@ -159,34 +210,67 @@ async fn instances(api: &Rest, parrot: &FakeTarget, canaries: &mut Canaries) -> 
 async fn connect(api: &Rest, provider: &OauthProvider, canaries: &mut Canaries) -> Vec<String> {
     let body = json!({"catalogId": "oauth2", "name": "crm", "config": provider.config()});
     let made = api.post("/api/v1/connectors/instances", &body).await;
-    let started = api.get("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm").await.expect(200);
+    let started = api
+        .get("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm")
+        .await
+        .expect(200);
     let back = provider.consent(started["authorizationUrl"].as_str().unwrap());
     let connected = Rest::send(api.without_key().request("GET", back.as_str())).await;
     assert_eq!(connected.status, 200, "{}", connected.text);
-    let exchange = provider.target.received().into_iter().find(|call| call.path == "/token").unwrap();
-    let form: reqwest::Url = format!("form:?{}", String::from_utf8_lossy(&exchange.body)).parse().unwrap();
-    let verifier = form.query_pairs().find(|(name, _)| name == "code_verifier").unwrap().1.into_owned();
+    let exchange = provider
+        .target
+        .received()
+        .into_iter()
+        .find(|call| call.path == "/token")
+        .unwrap();
+    let form: reqwest::Url = format!("form:?{}", String::from_utf8_lossy(&exchange.body))
+        .parse()
+        .unwrap();
+    let verifier = form
+        .query_pairs()
+        .find(|(name, _)| name == "code_verifier")
+        .unwrap()
+        .1
+        .into_owned();
     canaries.add("OAuth2 state", &text(&started["state"]));
     canaries.add("OAuth2 verifier", &verifier);
     canaries.add("OAuth2 access token", &provider.access_token());
     canaries.add("OAuth2 refresh token", &provider.refresh_token());
-    canaries.add("OAuth2 client secret", kanat_tests::oauth_provider::CLIENT_SECRET);
+    canaries.add(
+        "OAuth2 client secret",
+        kanat_tests::oauth_provider::CLIENT_SECRET,
+    );
     vec![made.text, connected.text]
 }
 
 /// Makes keys of both kinds and calls with them.
 async fn keys(api: &Rest, canaries: &mut Canaries) {
-    let key = api.post("/api/v1/api-keys", &json!({"name": "canary", "role": "viewer"})).await.expect(201);
+    let key = api
+        .post(
+            "/api/v1/api-keys",
+            &json!({"name": "canary", "role": "viewer"}),
+        )
+        .await
+        .expect(201);
     canaries.add("API key", &text(&key["key"]));
     canaries.add("bootstrap key", kanat_tests::app::KEY);
-    api.with_key(&text(&key["key"])).get("/api/v1/flows").await.expect(200);
+    api.with_key(&text(&key["key"]))
+        .get("/api/v1/flows")
+        .await
+        .expect(200);
     api.deployed(&crate::published_api::quote("quotes")).await;
     let body = json!({"flowName": "quotes", "path": "quotes"});
     let made = api.post("/api/v1/published-apis", &body).await.expect(201);
     let path = format!("/api/v1/published-apis/{}/keys", text(&made["id"]));
-    let consumer = api.post(&path, &json!({"consumer": "canary"})).await.expect(201);
+    let consumer = api
+        .post(&path, &json!({"consumer": "canary"}))
+        .await
+        .expect(201);
     canaries.add("consumer key", &text(&consumer["key"]));
-    let called = api.with_key(&text(&consumer["key"])).post("/quotes", &json!({"total": 1})).await;
+    let called = api
+        .with_key(&text(&consumer["key"]))
+        .post("/quotes", &json!({"total": 1}))
+        .await;
     assert!(called.status < 300, "{}", called.text);
 }
 
@@ -195,8 +279,13 @@ async fn message(api: &Rest, url: &str, secret: &str) -> String {
     let body = r#"{"n":1}"#;
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(body.as_bytes());
-    let sender = api.without_key().with_header("x-sig", &hex::encode(mac.finalize().into_bytes()));
-    let accepted = sender.raw("POST", url, "application/json", body).await.expect(202);
+    let sender = api
+        .without_key()
+        .with_header("x-sig", &hex::encode(mac.finalize().into_bytes()));
+    let accepted = sender
+        .raw("POST", url, "application/json", body)
+        .await
+        .expect(202);
     let id = text(&accepted["messageId"]);
     api.message_becomes(&id, "dead_letter").await;
     id
@@ -224,21 +313,31 @@ async fn answers(api: &Rest, flow: &str, message: &str) -> Vec<(String, String)>
         let path = format!("/api/v1/{list}");
         let answer = api.get(&path).await;
         if answer.status == 200 && list != "openapi.json" {
-            let rows = answer.json()["data"].as_array().cloned().unwrap_or_default();
+            let rows = answer.json()["data"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
             let ids = rows.iter().filter_map(|row| row["id"].as_str());
             paths.extend(ids.map(|id| format!("{path}/{id}")));
         }
         paths.push(path);
     }
     let more = ["versions", "versions/1", "plan", "versions/1/diff"];
-    paths.extend(more.iter().map(|part| format!("/api/v1/flows/{flow}/{part}")));
+    paths.extend(
+        more.iter()
+            .map(|part| format!("/api/v1/flows/{flow}/{part}")),
+    );
     paths.push(format!("/api/v1/messages/{message}"));
     paths.push(format!("/api/v1/messages?flowId={flow}"));
     for path in paths.clone() {
         if path.starts_with("/api/v1/connectors/instances/") {
             paths.extend([format!("{path}/health"), format!("{path}/schemas")]);
         } else if path.starts_with("/api/v1/published-apis/") {
-            paths.extend([format!("{path}/keys"), format!("{path}/versions"), format!("{path}/openapi.json")]);
+            paths.extend([
+                format!("{path}/keys"),
+                format!("{path}/versions"),
+                format!("{path}/openapi.json"),
+            ]);
         }
     }
     let mut answers = Vec::new();
@@ -251,7 +350,8 @@ async fn answers(api: &Rest, flow: &str, message: &str) -> Vec<(String, String)>
 
 #[tokio::test]
 async fn no_secret_shows_in_files_logs_answers_metrics_traces_or_plans() {
-    let (collector, refusing) = (FakeTarget::start().await, FakeTarget::scripted(parrot).await);
+    let collector = FakeTarget::start().await;
+    let refusing = FakeTarget::scripted(parrot).await;
     let master_key = STANDARD.encode(MASTER_KEY);
     let mut app = TestApp::start_with(&[
         ("KANAT_LOG", "trace"),
@@ -276,15 +376,33 @@ async fn no_secret_shows_in_files_logs_answers_metrics_traces_or_plans() {
     let id = message(&app.api, &url, &canaries.0["http.webhook_secret"].clone()).await;
 
     let (_, literal_url) = app.api.deployed(LITERAL_FLOW).await;
-    let sender = app.api.without_key().with_header("x-webhook-token", LITERAL).with_header("x-shop-token", HEADER);
-    let accepted = sender.post(&literal_url, &json!({"n": 1})).await.expect(202);
-    app.api.message_becomes(&text(&accepted["messageId"]), "dead_letter").await;
+    let sender = app
+        .api
+        .without_key()
+        .with_header("x-webhook-token", LITERAL)
+        .with_header("x-shop-token", HEADER);
+    let accepted = sender
+        .post(&literal_url, &json!({"n": 1}))
+        .await
+        .expect(202);
+    app.api
+        .message_becomes(&text(&accepted["messageId"]), "dead_letter")
+        .await;
     canaries.add("credential header of a sender", HEADER);
 
-    let viewer = app.api.post("/api/v1/api-keys", &json!({"name": "viewer", "role": "viewer"})).await.expect(201);
+    let viewer = app
+        .api
+        .post(
+            "/api/v1/api-keys",
+            &json!({"name": "viewer", "role": "viewer"}),
+        )
+        .await
+        .expect(201);
     let viewer = app.api.with_key(&text(&viewer["key"]));
-    let mut found: Vec<String> =
-        told.iter().flat_map(|answer| canaries.found("an answer", answer.as_bytes())).collect();
+    let mut found: Vec<String> = told
+        .iter()
+        .flat_map(|answer| canaries.found("an answer", answer.as_bytes()))
+        .collect();
     for (path, answer) in answers(&app.api, &flow, &id).await {
         found.extend(canaries.found(&path, answer.as_bytes()));
     }
@@ -311,23 +429,42 @@ async fn no_secret_shows_in_files_logs_answers_metrics_traces_or_plans() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found, [""; 0]);
-    println!("{} canaries, {} bytes of log, {} requests with spans", canaries.0.len(), log.len(), spans.len());
+    println!(
+        "{} canaries, {} bytes of log, {} requests with spans",
+        canaries.0.len(),
+        log.len(),
+        spans.len()
+    );
 }
 
 async fn metrics(app: &TestApp) -> String {
     let log = app.log();
-    let line = log.lines().rfind(|line| line.contains("metrics are served")).expect("the address is logged");
+    let line = log
+        .lines()
+        .rfind(|line| line.contains("metrics are served"))
+        .expect("the address is logged");
     let line: Value = serde_json::from_str(line).unwrap();
-    app.api.without_key().get(&format!("{}/metrics", text(&line["url"]))).await.text
+    app.api
+        .without_key()
+        .get(&format!("{}/metrics", text(&line["url"])))
+        .await
+        .text
 }
 
 #[tokio::test]
 async fn no_secret_of_a_split_deployment_shows_in_files_logs_or_what_commands_print() {
     let split = Split::new();
-    let database = split.database.url().replace("postgres@", &format!("postgres:{PASSWORD}@"));
+    let database = split
+        .database
+        .url()
+        .replace("postgres@", &format!("postgres:{PASSWORD}@"));
     let master_key = STANDARD.encode(MASTER_KEY);
     let mut canaries = Canaries::default();
-    for (name, text) in [("database password", PASSWORD), ("join token", JOIN_TOKEN), ("master key", MASTER_KEY)] {
+    for (name, text) in [
+        ("database password", PASSWORD),
+        ("join token", JOIN_TOKEN),
+        ("master key", MASTER_KEY),
+    ] {
         canaries.add(name, text);
     }
     let environment = [
@@ -342,7 +479,12 @@ async fn no_secret_of_a_split_deployment_shows_in_files_logs_or_what_commands_pr
     instances(&control.api, &refusing, &mut canaries).await;
     let (flow, url) = control.api.deployed(FLOW).await;
     let url = format!("{}{url}", node.base);
-    let id = message(&control.api, &url, &canaries.0["http.webhook_secret"].clone()).await;
+    let id = message(
+        &control.api,
+        &url,
+        &canaries.0["http.webhook_secret"].clone(),
+    )
+    .await;
     let mut found = Vec::new();
     for (path, answer) in answers(&control.api, &flow, &id).await {
         found.extend(canaries.found(&path, answer.as_bytes()));
@@ -355,13 +497,25 @@ async fn no_secret_of_a_split_deployment_shows_in_files_logs_or_what_commands_pr
     let plan_file = split.folder.path().join("plans.sealed");
     for arguments in [
         &["control-plane", "--print-config"][..],
-        &["data-plane", "--print-config", "--control-plane", "http://127.0.0.1:9"],
-        &["control-plane", "--write-plan-file", plan_file.to_str().unwrap()],
+        &[
+            "data-plane",
+            "--print-config",
+            "--control-plane",
+            "http://127.0.0.1:9",
+        ],
+        &[
+            "control-plane",
+            "--write-plan-file",
+            plan_file.to_str().unwrap(),
+        ],
         &["control-plane", "--drain-node", "node_none"],
         &["restore-point"],
     ] {
         let printed = cli.run(arguments).await;
-        found.extend(canaries.found(&arguments.join(" "), format!("{}{}", printed.stdout, printed.stderr).as_bytes()));
+        found.extend(canaries.found(
+            &arguments.join(" "),
+            format!("{}{}", printed.stdout, printed.stderr).as_bytes(),
+        ));
     }
     assert!(plan_file.exists());
     node.terminate().await;
@@ -370,7 +524,10 @@ async fn no_secret_of_a_split_deployment_shows_in_files_logs_or_what_commands_pr
     let away = format!("postgres://kanat:{PASSWORD}@127.0.0.1:9/kanat");
     control.spawn_again_with(&[("KANAT_DATABASE_URL", &away)]);
     until("the database is waited for", || async {
-        control.log().contains("the database is out of reach").then_some(())
+        control
+            .log()
+            .contains("the database is out of reach")
+            .then_some(())
     })
     .await;
     control.kill().await;

@@ -1,4 +1,5 @@
-//! `POST /secrets/rotate`: everything is sealed anew under the first master key, and nothing needs the former one.
+//! `POST /secrets/rotate`: everything is sealed anew under the first master key, and nothing needs
+//! the former one.
 
 use std::path::Path;
 
@@ -23,10 +24,21 @@ on_error: { retry: 0x fixed(1s) }
 /// The columns of a folder's configuration that hold something sealed under a key.
 async fn sealed_under(folder: &Path, key_id: &str) -> String {
     let mut python = Command::new("python3");
-    python.arg(root().join("tests/python/find_sealed.py")).arg(folder.join("config.db")).arg(format!("01{key_id}"));
+    python
+        .arg(root().join("tests/python/find_sealed.py"))
+        .arg(folder.join("config.db"))
+        .arg(format!("01{key_id}"));
     let output = python.output().await.expect("python3 runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut columns: Vec<_> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut columns: Vec<_> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     columns.sort();
     columns.dedup();
     columns.join(" ")
@@ -68,44 +80,83 @@ struct Sealed {
 
 impl Sealed {
     async fn everywhere(api: &Rest) -> Self {
-        let (target, provider) = (FakeTarget::start().await, OauthProvider::start(3600).await);
-        let config = json!({"base_url": target.url(), "auth": "bearer", "token": "the-token-of-erp"});
+        let target = FakeTarget::start().await;
+        let provider = OauthProvider::start(3600).await;
+        let config =
+            json!({"base_url": target.url(), "auth": "bearer", "token": "the-token-of-erp"});
         let body = json!({"catalogId": "http", "name": "erp", "config": config});
         let once = api.with_header("idempotency-key", "the-instance");
-        let kept = once.post("/api/v1/connectors/instances", &body).await.expect(201);
+        let kept = once
+            .post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
         let body = json!({"catalogId": "oauth2", "name": "crm", "config": provider.config()});
-        api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        api.post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
         let start = "/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm";
         let mut backs = Vec::new();
         for _ in 0..2 {
             let started = api.get(start).await.expect(200);
-            backs.push(provider.consent(started["authorizationUrl"].as_str().unwrap()).to_string());
+            backs.push(
+                provider
+                    .consent(started["authorizationUrl"].as_str().unwrap())
+                    .to_string(),
+            );
         }
         let back = backs.pop().unwrap();
-        Rest::send(api.without_key().request("GET", &backs[0])).await.expect(200);
+        Rest::send(api.without_key().request("GET", &backs[0]))
+            .await
+            .expect(200);
         let (flow, webhook) = api.deployed(FLOW).await;
-        Self { target, provider, webhook, flow, instance: text(&kept["id"]), back, kept }
+        Self {
+            target,
+            provider,
+            webhook,
+            flow,
+            instance: text(&kept["id"]),
+            back,
+            kept,
+        }
     }
 
     /// All of it is there, and of use.
     async fn is_of_use(&self, api: &Rest, webhook: &str) {
-        let flow = api.get(&format!("/api/v1/flows/{}", self.flow)).await.expect(200);
+        let flow = api
+            .get(&format!("/api/v1/flows/{}", self.flow))
+            .await
+            .expect(200);
         assert_eq!(flow["webhookUrl"], json!(self.webhook));
         self.target.forget();
         let id = api.webhook(webhook, &json!({"n": 1})).await;
         api.message_becomes(&id, "delivered").await;
-        assert_eq!(self.target.received()[0].header("authorization"), "Bearer the-token-of-erp");
+        assert_eq!(
+            self.target.received()[0].header("authorization"),
+            "Bearer the-token-of-erp"
+        );
         let instances = api.get("/api/v1/connectors/instances").await.expect(200);
         for instance in instances["data"].as_array().unwrap() {
-            let path = format!("/api/v1/connectors/instances/{}/test", text(&instance["id"]));
-            assert_eq!(api.post(&path, &json!({})).await.expect(200)["ok"], true, "{instance}");
+            let path = format!(
+                "/api/v1/connectors/instances/{}/test",
+                text(&instance["id"])
+            );
+            assert_eq!(
+                api.post(&path, &json!({})).await.expect(200)["ok"],
+                true,
+                "{instance}"
+            );
         }
         let body = json!({"catalogId": "http", "name": "erp", "config": {
             "base_url": self.target.url(), "auth": "bearer", "token": "the-token-of-erp",
         }});
         let once = api.with_header("idempotency-key", "the-instance");
         let repeated = once.post("/api/v1/connectors/instances", &body).await;
-        assert_eq!(repeated.header("idempotency-replayed"), "true", "{}", repeated.text);
+        assert_eq!(
+            repeated.header("idempotency-replayed"),
+            "true",
+            "{}",
+            repeated.text
+        );
         assert_eq!(repeated.expect(201)["id"], self.kept["id"]);
         assert!(!self.provider.access_token().is_empty());
     }
@@ -118,19 +169,30 @@ async fn a_new_master_key_seals_everything_and_the_former_one_is_gone() {
     let folder = app.data_dir();
     let former = keys(&folder);
     let first = app.api.post(PATH, &json!({})).await.expect(200);
-    assert_eq!((&first["newKey"], &first["unreadable"], &first["formerKeys"]), (&json!(true), &json!(0), &json!([])));
-    assert!(first["resealed"].as_u64().unwrap() >= 8 && first.get("formerKeysMayGoAt").is_none(), "{first}");
+    assert_eq!(&first["newKey"], &json!(true));
+    assert_eq!(&first["unreadable"], &json!(0));
+    assert_eq!(&first["formerKeys"], &json!([]));
+    assert!(
+        first["resealed"].as_u64().unwrap() >= 8 && first.get("formerKeysMayGoAt").is_none(),
+        "{first}"
+    );
     let id = text(&first["keyId"]);
     let second = keys(&folder);
-    assert!(second.len() == 1 && second != former, "the file holds the new key alone");
+    assert!(
+        second.len() == 1 && second != former,
+        "the file holds the new key alone"
+    );
     sealed.is_of_use(&app.api, &sealed.webhook).await;
     let places = sealed_under(&folder, &id).await;
-    let all = "connector_instance.config flow.webhook_token kept_answer.answer meta.value oauth_start.verifier \
-        oauth_token.tokens published.sealed";
+    let all = "connector_instance.config flow.webhook_token kept_answer.answer meta.value \
+               oauth_start.verifier oauth_token.tokens published.sealed";
     assert_eq!(places, all);
     assert_eq!(plans_under_other_keys(&folder, &id), [""; 0]);
 
-    let told = Cli::of(&app).run(&["secrets", "rotate", "-o", "json"]).await.json();
+    let told = Cli::of(&app)
+        .run(&["secrets", "rotate", "-o", "json"])
+        .await
+        .json();
     assert_eq!(told["newKey"], true);
     let third = text(&told["keyId"]);
     assert_ne!(third, id);
@@ -139,9 +201,16 @@ async fn a_new_master_key_seals_everything_and_the_former_one_is_gone() {
     app.kill().await;
     app.restart().await;
     sealed.is_of_use(&app.api, &sealed.webhook).await;
-    assert!(!app.log().contains("saved plans cannot be read"), "{}", app.log());
+    assert!(
+        !app.log().contains("saved plans cannot be read"),
+        "{}",
+        app.log()
+    );
     for key in former.iter().chain(&second).chain(&keys(&folder)) {
-        assert!(!app.log().contains(key.as_str()), "a master key is in the log");
+        assert!(
+            !app.log().contains(key.as_str()),
+            "a master key is in the log"
+        );
     }
 }
 
@@ -153,10 +222,14 @@ async fn what_is_sealed_meanwhile_is_sealed_under_the_new_key() {
     let deploy = format!("/api/v1/flows/{}/deploy", sealed.flow);
     let changes = async {
         for n in 0..40 {
-            let update = json!({"displayName": format!("ERP {n}"), "config": {"token": "the-token-of-erp"}});
+            let update =
+                json!({"displayName": format!("ERP {n}"), "config": {"token": "the-token-of-erp"}});
             app.api.patch(&path, &update).await.expect(200);
             let update = json!({"yamlConfig": FLOW.replace("/in", &format!("/in/{n}"))});
-            app.api.put(&format!("/api/v1/flows/{}", sealed.flow), &update).await.expect(200);
+            app.api
+                .put(&format!("/api/v1/flows/{}", sealed.flow), &update)
+                .await
+                .expect(200);
             app.api.post(&deploy, &json!({})).await.expect(200);
         }
     };
@@ -177,8 +250,13 @@ async fn a_rotation_that_a_crash_cut_off_is_finished_by_the_next_call() {
         let mut app = TestApp::start().await;
         let sealed = Sealed::everywhere(&app.api).await;
         app.terminate().await;
-        app.restart_with(&[("KANAT_FAILPOINT", &format!("{point}:1"))]).await;
-        let cut_off = app.api.with_header("idempotency-key", "rotation").request("POST", PATH).json(&json!({}));
+        app.restart_with(&[("KANAT_FAILPOINT", &format!("{point}:1"))])
+            .await;
+        let cut_off = app
+            .api
+            .with_header("idempotency-key", "rotation")
+            .request("POST", PATH)
+            .json(&json!({}));
         Rest::try_send(cut_off).await.expect_err(point);
         app.ended().await;
         let folder = app.data_dir();
@@ -202,25 +280,44 @@ async fn owners_of_the_whole_account_rotate_and_nobody_else_does() {
         json!({"name": "bound", "role": "owner", "environmentId": "production"}),
     ] {
         let key = text(&app.api.post("/api/v1/api-keys", &body).await.expect(201)["key"]);
-        app.api.with_key(&key).post(PATH, &json!({})).await.expect_error(403, "PERMISSION_DENIED");
+        app.api
+            .with_key(&key)
+            .post(PATH, &json!({}))
+            .await
+            .expect_error(403, "PERMISSION_DENIED");
     }
 }
 
 #[tokio::test]
 async fn a_key_of_the_settings_is_not_replaced_and_it_is_said_what_to_do() {
-    let (one, two) = ("01".repeat(16) + &"a2".repeat(16), "03".repeat(16) + &"b4".repeat(16));
+    let one = "01".repeat(16) + &"a2".repeat(16);
+    let two = "03".repeat(16) + &"b4".repeat(16);
     let mut app = TestApp::start_with(&[("KANAT_MASTER_KEY", &one)]).await;
     let sealed = Sealed::everywhere(&app.api).await;
     let refused = app.api.post(PATH, &json!({})).await.expect(400);
     assert_eq!(refused["code"], "FAILED_PRECONDITION");
-    assert!(refused["error"].as_str().unwrap().contains("KANAT_MASTER_KEY=<new>,<former>"), "{refused}");
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("KANAT_MASTER_KEY=<new>,<former>"),
+        "{refused}"
+    );
     app.terminate().await;
-    app.restart_with(&[("KANAT_MASTER_KEY", &format!("{two},{one}"))]).await;
+    app.restart_with(&[("KANAT_MASTER_KEY", &format!("{two},{one}"))])
+        .await;
     let done = app.api.post(PATH, &json!({})).await.expect(200);
-    assert_eq!((&done["newKey"], done["formerKeys"].as_array().unwrap().len()), (&json!(false), 1));
+    assert_eq!(&done["newKey"], &json!(false));
+    assert_eq!(done["formerKeys"].as_array().unwrap().len(), 1);
     // People who are at a provider come back with a state of the former key.
-    assert!(done["formerKeysMayGoAt"].as_str().unwrap() > kanat_model::Timestamp::now().to_string().as_str(), "{done}");
-    Rest::send(app.api.without_key().request("GET", &sealed.back)).await.expect(200);
+    assert!(
+        done["formerKeysMayGoAt"].as_str().unwrap()
+            > kanat_model::Timestamp::now().to_string().as_str(),
+        "{done}"
+    );
+    Rest::send(app.api.without_key().request("GET", &sealed.back))
+        .await
+        .expect(200);
     app.terminate().await;
     app.restart_with(&[("KANAT_MASTER_KEY", &two)]).await;
     sealed.is_of_use(&app.api, &sealed.webhook).await;
@@ -229,18 +326,30 @@ async fn a_key_of_the_settings_is_not_replaced_and_it_is_said_what_to_do() {
 
 #[tokio::test]
 async fn control_planes_of_one_database_get_the_new_key_one_after_another() {
-    let (one, two) = ("01".repeat(16) + &"a2".repeat(16), "03".repeat(16) + &"b4".repeat(16));
-    let (behind, in_front) = (format!("{one},{two}"), format!("{two},{one}"));
+    let one = "01".repeat(16) + &"a2".repeat(16);
+    let two = "03".repeat(16) + &"b4".repeat(16);
+    let behind = format!("{one},{two}");
+    let in_front = format!("{two},{one}");
     let split = Split::new();
     let mut planes = Vec::new();
     for name in ["one", "other"] {
-        planes.push(split.control_plane_with(name, &[("KANAT_MASTER_KEY", &one)]).await);
+        planes.push(
+            split
+                .control_plane_with(name, &[("KANAT_MASTER_KEY", &one)])
+                .await,
+        );
     }
     let node = split.node("node", &[&planes[0], &planes[1]]).await;
     let sealed = Sealed::everywhere(&planes[0].api).await;
     let webhook = format!("{}{}", node.base, sealed.webhook);
     let refused = planes[0].api.post(PATH, &json!({})).await.expect(400);
-    assert!(refused["error"].as_str().unwrap().contains("KANAT_MASTER_KEY=<new>,<former>"), "{refused}");
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("KANAT_MASTER_KEY=<new>,<former>"),
+        "{refused}"
+    );
     for keys in [&behind, &in_front] {
         for plane in &mut planes {
             plane.terminate().await;
@@ -249,17 +358,30 @@ async fn control_planes_of_one_database_get_the_new_key_one_after_another() {
     }
     // One that lives and seals under the former key would go on doing so.
     planes[1].terminate().await;
-    planes[1].restart_with(&[("KANAT_MASTER_KEY", &behind)]).await;
+    planes[1]
+        .restart_with(&[("KANAT_MASTER_KEY", &behind)])
+        .await;
     for plane in &planes {
         let refused = plane.api.post(PATH, &json!({})).await.expect(400);
-        assert!(refused["error"].as_str().unwrap().contains("seal under another master key"), "{refused}");
+        assert!(
+            refused["error"]
+                .as_str()
+                .unwrap()
+                .contains("seal under another master key"),
+            "{refused}"
+        );
     }
     planes[1].terminate().await;
-    planes[1].restart_with(&[("KANAT_MASTER_KEY", &in_front)]).await;
+    planes[1]
+        .restart_with(&[("KANAT_MASTER_KEY", &in_front)])
+        .await;
     let done = planes[0].api.post(PATH, &json!({})).await.expect(200);
     assert_eq!(done["newKey"], false);
     assert!(done["resealed"].as_u64().unwrap() >= 8, "{done}");
-    assert_eq!(planes[1].api.post(PATH, &json!({})).await.expect(200)["resealed"], 0);
+    assert_eq!(
+        planes[1].api.post(PATH, &json!({})).await.expect(200)["resealed"],
+        0
+    );
     for plane in &mut planes {
         plane.terminate().await;
         plane.restart_with(&[("KANAT_MASTER_KEY", &two)]).await;

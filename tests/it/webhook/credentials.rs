@@ -31,9 +31,11 @@ fn value(name: &str) -> String {
 }
 
 fn flow(name: &str, mapping: &str) -> String {
-    let target = "target: {connector: erp, endpoint: /in, method: POST}\non_error: {retry: 0x fixed(1s)}\n";
+    let target =
+        "target: {connector: erp, endpoint: /in, method: POST}\non_error: {retry: 0x fixed(1s)}\n";
     format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\n{target}ordering_key: 'trigger.headers[\"x-session-id\"]'\nmapping: {mapping}\n"
+        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\n{target}ordering_key: \
+         'trigger.headers[\"x-session-id\"]'\nmapping: {mapping}\n"
     )
 }
 
@@ -41,13 +43,26 @@ fn flow(name: &str, mapping: &str) -> String {
 async fn credentials_of_senders_are_used_by_runs_before_and_after_a_restart_and_stand_nowhere() {
     let mut app = TestApp::start().await;
     let calls = AtomicUsize::new(0);
-    let target =
-        FakeTarget::scripted(move |_, _| status(if calls.fetch_add(1, Relaxed) < 2 { 500 } else { 200 })).await;
+    let target = FakeTarget::scripted(move |_, _| {
+        status(if calls.fetch_add(1, Relaxed) < 2 {
+            500
+        } else {
+            200
+        })
+    })
+    .await;
     app.api.http_instance("erp", &target.url()).await;
-    let fields = HEADERS.map(|name| format!("{}: 'trigger.headers[\"{name}\"]'", name.replace('-', "_")));
-    let reads = format!("{{{}, q: trigger.query.api_key, t: trigger.query.token}}", fields.join(", "));
+    let fields =
+        HEADERS.map(|name| format!("{}: 'trigger.headers[\"{name}\"]'", name.replace('-', "_")));
+    let reads = format!(
+        "{{{}, q: trigger.query.api_key, t: trigger.query.token}}",
+        fields.join(", ")
+    );
     let (_, reading) = app.api.deployed(&flow("reads", &reads)).await;
-    let (_, other) = app.api.deployed(&flow("reads-not", "{a: 'trigger.headers[\"x-source\"]'}")).await;
+    let (_, other) = app
+        .api
+        .deployed(&flow("reads-not", "{a: 'trigger.headers[\"x-source\"]'}"))
+        .await;
     let mut sender = app.api.without_key().with_header("x-source", "kanat");
     for name in HEADERS {
         sender = sender.with_header(name, &value(name));
@@ -70,11 +85,23 @@ async fn credentials_of_senders_are_used_by_runs_before_and_after_a_restart_and_
     app.restart().await;
     target.forget();
     for id in &ids {
-        app.api.post(&format!("/api/v1/messages/{id}/retry"), &json!({})).await.expect(202);
+        app.api
+            .post(&format!("/api/v1/messages/{id}/retry"), &json!({}))
+            .await
+            .expect(202);
         seen.push(app.api.message_becomes(id, "delivered").await.to_string());
     }
-    let again = app.api.post(&format!("/api/v1/messages/{}/replay", ids[0]), &json!({})).await.expect(202);
-    seen.push(app.api.message_becomes(again["messageId"].as_str().unwrap(), "delivered").await.to_string());
+    let again = app
+        .api
+        .post(&format!("/api/v1/messages/{}/replay", ids[0]), &json!({}))
+        .await
+        .expect(202);
+    seen.push(
+        app.api
+            .message_becomes(again["messageId"].as_str().unwrap(), "delivered")
+            .await
+            .to_string(),
+    );
     let received = target.arrivals(3).await;
     for run in [&received[0], &received[2]] {
         let sent = run.json();
@@ -97,16 +124,30 @@ async fn an_adapter_is_given_the_credentials_of_the_sender_and_its_console_shows
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let code = "function transform(input, context) { console.log(context.trigger.headers['x-vault-token']); \
-                return {got: context.trigger.headers['x-vault-token']}; }";
+    let code = "function transform(input, context) { \
+                console.log(context.trigger.headers['x-vault-token']); return {got: \
+                context.trigger.headers['x-vault-token']}; }";
     let body = json!({"name": "shows", "type": "transform", "code": code});
     app.api.post("/api/v1/adapters", &body).await.expect(201);
     let yaml = "flow: adapted\nversion: 1\nsource: {trigger: webhook}\nadapter: shows\n\
                 target: {connector: erp, endpoint: /in, method: POST}\n";
     let (_, url) = app.api.deployed(yaml).await;
-    let sender = app.api.without_key().with_header("x-vault-token", "s3cret-of-the-vault");
+    let sender = app
+        .api
+        .without_key()
+        .with_header("x-vault-token", "s3cret-of-the-vault");
     let accepted = sender.post(&url, &json!({"n": 1})).await.expect(202);
-    let message = app.api.message_becomes(accepted["messageId"].as_str().unwrap(), "delivered").await.to_string();
-    assert_eq!(target.received()[0].json(), json!({"got": "s3cret-of-the-vault"}));
-    assert!(!message.contains("s3cret") && message.contains("********"), "{message}");
+    let message = app
+        .api
+        .message_becomes(accepted["messageId"].as_str().unwrap(), "delivered")
+        .await
+        .to_string();
+    assert_eq!(
+        target.received()[0].json(),
+        json!({"got": "s3cret-of-the-vault"})
+    );
+    assert!(
+        !message.contains("s3cret") && message.contains("********"),
+        "{message}"
+    );
 }

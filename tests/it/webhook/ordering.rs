@@ -1,4 +1,5 @@
-//! Messages with one ordering key are delivered one at a time, in order of arrival; others do not wait for them.
+//! Messages with one ordering key are delivered one at a time, in order of arrival; others do not
+//! wait for them.
 
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, TestApp};
@@ -23,15 +24,27 @@ async fn a_failing_message_holds_back_only_its_own_key() {
     let target = FakeTarget::scripted(|received, earlier| {
         let body = received.json();
         // The first message of customer a fails as long as fewer than four requests came before.
-        if body["customer"] == "a" && body["n"] == 1 && earlier < 4 { status(500) } else { ok() }
+        if body["customer"] == "a" && body["n"] == 1 && earlier < 4 {
+            status(500)
+        } else {
+            ok()
+        }
     })
     .await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let mut ids = Vec::new();
     for n in 1..=5 {
-        ids.push(app.api.webhook(&url, &json!({"customer": "a", "n": n})).await);
-        ids.push(app.api.webhook(&url, &json!({"customer": "b", "n": n})).await);
+        ids.push(
+            app.api
+                .webhook(&url, &json!({"customer": "a", "n": n}))
+                .await,
+        );
+        ids.push(
+            app.api
+                .webhook(&url, &json!({"customer": "b", "n": n}))
+                .await,
+        );
     }
     for id in &ids {
         app.api.message_becomes(id, "delivered").await;
@@ -52,12 +65,25 @@ async fn a_failing_message_holds_back_only_its_own_key() {
 #[tokio::test]
 async fn a_given_up_message_lets_the_next_one_go() {
     let app = TestApp::start().await;
-    let target = FakeTarget::scripted(|received, _| if received.json()["n"] == 1 { status(400) } else { ok() }).await;
+    let target = FakeTarget::scripted(|received, _| {
+        if received.json()["n"] == 1 {
+            status(400)
+        } else {
+            ok()
+        }
+    })
+    .await;
     app.api.http_instance("erp", &target.url()).await;
     let yaml = FLOW.replace("5x fixed(50ms)", "0x fixed(50ms)");
     let (_, url) = app.api.deployed(&yaml).await;
-    let first = app.api.webhook(&url, &json!({"customer": "a", "n": 1})).await;
-    let second = app.api.webhook(&url, &json!({"customer": "a", "n": 2})).await;
+    let first = app
+        .api
+        .webhook(&url, &json!({"customer": "a", "n": 1}))
+        .await;
+    let second = app
+        .api
+        .webhook(&url, &json!({"customer": "a", "n": 2}))
+        .await;
     app.api.message_becomes(&first, "dead_letter").await;
     app.api.message_becomes(&second, "delivered").await;
 }
@@ -65,12 +91,17 @@ async fn a_given_up_message_lets_the_next_one_go() {
 #[tokio::test]
 async fn order_survives_a_kill() {
     let mut app = TestApp::start().await;
-    let target = FakeTarget::scripted(|_, earlier| if earlier == 0 { Reply::Hang } else { ok() }).await;
+    let target =
+        FakeTarget::scripted(|_, earlier| if earlier == 0 { Reply::Hang } else { ok() }).await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, url) = app.api.deployed(FLOW).await;
     let mut ids = Vec::new();
     for n in 1..=3 {
-        ids.push(app.api.webhook(&url, &json!({"customer": "a", "n": n})).await);
+        ids.push(
+            app.api
+                .webhook(&url, &json!({"customer": "a", "n": n}))
+                .await,
+        );
     }
     target.arrivals(1).await;
     app.kill().await;
@@ -78,6 +109,14 @@ async fn order_survives_a_kill() {
     for id in &ids {
         app.api.message_becomes(id, "delivered").await;
     }
-    let order: Vec<_> = target.received().iter().map(|r| r.json()["n"].as_u64().unwrap()).collect();
-    assert_eq!(order, [1, 1, 2, 3], "the one in flight at the kill is sent again, before its successors");
+    let order: Vec<_> = target
+        .received()
+        .iter()
+        .map(|r| r.json()["n"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        order,
+        [1, 1, 2, 3],
+        "the one in flight at the kill is sent again, before its successors"
+    );
 }

@@ -8,11 +8,16 @@ use super::passthrough;
 
 #[tokio::test]
 async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
-    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (flow, url) = app.api.deployed(&passthrough("paused")).await;
     let (other, other_url) = app.api.deployed(&passthrough("not-paused")).await;
-    let paused = app.api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
+    let paused = app
+        .api
+        .post(&format!("/api/v1/flows/{flow}/pause"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(paused["status"], "paused");
 
     let held = app.api.webhook(&url, &json!({"n": 1})).await;
@@ -23,15 +28,23 @@ async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
     app.restart().await;
     assert_eq!(app.api.message(&held).await["status"], "held");
 
-    let resumed = app.api.post(&format!("/api/v1/flows/{flow}/resume"), &json!({})).await.expect(200);
+    let resumed = app
+        .api
+        .post(&format!("/api/v1/flows/{flow}/resume"), &json!({}))
+        .await
+        .expect(200);
     assert_eq!(resumed["status"], "active");
     app.api.message_becomes(&held, "delivered").await;
     assert_eq!(target.received().len(), 2);
-    let again = app.api.post(&format!("/api/v1/flows/{other}/resume"), &json!({})).await;
+    let again = app
+        .api
+        .post(&format!("/api/v1/flows/{other}/resume"), &json!({}))
+        .await;
     again.expect_error(400, "FAILED_PRECONDITION");
 }
 
-/// One message waits for its next attempt, which is a day away; one is a dead letter that is retried.
+/// One message waits for its next attempt, which is a day away; one is a dead letter that is
+/// retried.
 const WAITING: &str = "flow: waiting
 version: 1
 source:
@@ -57,8 +70,14 @@ async fn what_waits_in_a_paused_flow_is_held_whatever_it_waited_for() {
     app.api.message_becomes(&retrying, "retrying").await;
     app.api.message_becomes(&dead, "dead_letter").await;
 
-    app.api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
-    app.api.post(&format!("/api/v1/messages/{dead}/retry"), &json!({})).await.expect(202);
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/pause"), &json!({}))
+        .await
+        .expect(200);
+    app.api
+        .post(&format!("/api/v1/messages/{dead}/retry"), &json!({}))
+        .await
+        .expect(202);
     let held = app.api.message(&retrying).await;
     assert_eq!(held["status"], "held");
     assert_eq!(held["nextAttemptAt"], json!(null));
@@ -66,15 +85,34 @@ async fn what_waits_in_a_paused_flow_is_held_whatever_it_waited_for() {
     let both = vec![dead.clone(), retrying.clone()];
     for flow_id in [flow.as_str(), "-"] {
         assert_eq!(listed(&app, flow_id, "held").await, both, "{flow_id}");
-        assert_eq!(listed(&app, flow_id, "held&status=delivered").await, both, "{flow_id}");
-        assert_eq!(listed(&app, flow_id, "retrying").await, Vec::<String>::new(), "{flow_id}");
-        assert_eq!(listed(&app, flow_id, "received").await, Vec::<String>::new(), "{flow_id}");
+        assert_eq!(
+            listed(&app, flow_id, "held&status=delivered").await,
+            both,
+            "{flow_id}"
+        );
+        assert_eq!(
+            listed(&app, flow_id, "retrying").await,
+            Vec::<String>::new(),
+            "{flow_id}"
+        );
+        assert_eq!(
+            listed(&app, flow_id, "received").await,
+            Vec::<String>::new(),
+            "{flow_id}"
+        );
     }
-    let all = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
+    let all = app
+        .api
+        .get(&format!("/api/v1/messages?flowId={flow}"))
+        .await
+        .expect(200);
     assert_eq!(all["data"][0]["status"], "held");
     assert_eq!(all["data"][1]["status"], "held");
 
-    app.api.post(&format!("/api/v1/flows/{flow}/resume"), &json!({})).await.expect(200);
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/resume"), &json!({}))
+        .await
+        .expect(200);
     app.api.message_becomes(&dead, "dead_letter").await;
     let message = app.api.message(&retrying).await;
     assert_eq!(message["status"], "retrying");
@@ -84,7 +122,15 @@ async fn what_waits_in_a_paused_flow_is_held_whatever_it_waited_for() {
 
 /// Ids of the messages that a list has, the newest first.
 async fn listed(app: &TestApp, flow_id: &str, status: &str) -> Vec<String> {
-    let list = app.api.get(&format!("/api/v1/messages?flowId={flow_id}&status={status}")).await.expect(200);
+    let list = app
+        .api
+        .get(&format!(
+            "/api/v1/messages?flowId={flow_id}&status={status}"
+        ))
+        .await
+        .expect(200);
     let data = list["data"].as_array().unwrap();
-    data.iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
+    data.iter()
+        .map(|message| message["id"].as_str().unwrap().to_owned())
+        .collect()
 }

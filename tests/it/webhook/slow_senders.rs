@@ -9,15 +9,22 @@ use super::passthrough;
 
 #[tokio::test]
 async fn bodies_that_are_only_declared_take_no_room() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let (_, slow) = app.api.deployed(&passthrough("slow")).await;
     let (_, other) = app.api.deployed(&passthrough("other")).await;
-    let path = slow.rsplit_once("/webhooks").expect("a webhook's address").1;
-    let head = format!("POST /webhooks{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\n");
+    let path = slow
+        .rsplit_once("/webhooks")
+        .expect("a webhook's address")
+        .1;
+    let head =
+        format!("POST /webhooks{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\n");
     let mut held = Vec::new();
     for _ in 0..150 {
-        let mut sender = TcpStream::connect(app.base.trim_start_matches("http://")).await.unwrap();
+        let mut sender = TcpStream::connect(app.base.trim_start_matches("http://"))
+            .await
+            .unwrap();
         sender.write_all(head.as_bytes()).await.unwrap();
         held.push(sender);
     }
@@ -30,6 +37,12 @@ async fn bodies_that_are_only_declared_take_no_room() {
         sender.read_exact(&mut status).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 408");
     }
-    let whole = raw::request(&[&format!("POST /webhooks{path}"), "content-type: application/json"], b"{}");
+    let whole = raw::request(
+        &[
+            &format!("POST /webhooks{path}"),
+            "content-type: application/json",
+        ],
+        b"{}",
+    );
     assert_eq!(raw::send(&app.base, &whole).await.status, 202);
 }

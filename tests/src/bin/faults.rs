@@ -10,7 +10,9 @@ use kanat_tests::faults::{Extent, Fault, table};
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [list, seconds, seed] = arguments.as_slice() else { bail!("usage: faults LIST SECONDS SEED") };
+    let [list, seconds, seed] = arguments.as_slice() else {
+        bail!("usage: faults LIST SECONDS SEED")
+    };
     let faults = Fault::parse_list(list)?;
     let time = Duration::from_secs(seconds.parse().context("SECONDS is a number")?);
     let seed = seed.parse().context("SEED is a number")?;
@@ -23,5 +25,9 @@ async fn main() -> Result<ExitCode> {
     }
     print!("\n{}", table(&rows));
     let has_failed = rows.iter().any(|row| row.problem.is_some());
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if has_failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }

@@ -36,11 +36,17 @@ pub(super) async fn run(mut run: Run) -> Result<Outcome> {
     let mut workload = Workload::start().await;
     let mut app = TestApp::start_in(&run.folder, &[]).await;
     workload.deploy(&app.api, &app.base).await;
-    ensure!(app.terminate().await == Some(0), "the service does not stop");
+    ensure!(
+        app.terminate().await == Some(0),
+        "the service does not stop"
+    );
     let data = Disk::read(&app.data_dir())?;
     fs::remove_dir_all(app.data_dir())?;
     fs::create_dir(app.data_dir())?;
-    let disk = match Mount::new(&app.data_dir(), LEAST_MIB + MIB_A_SECOND * run.extent.time.as_secs()) {
+    let disk = match Mount::new(
+        &app.data_dir(),
+        LEAST_MIB + MIB_A_SECOND * run.extent.time.as_secs(),
+    ) {
         Ok(disk) => disk,
         Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
     };
@@ -91,10 +97,16 @@ fn fill(path: &Path) -> Result<()> {
 impl Mount {
     fn new(folder: &Path, mib: u64) -> Result<Self> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]).arg(folder);
+        mount
+            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
+            .arg(folder);
         let output = mount.output().context("cannot run mount")?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "a file system in memory needs root: {}", said.trim());
+        ensure!(
+            output.status.success(),
+            "a file system in memory needs root: {}",
+            said.trim()
+        );
         Ok(Self(folder.to_owned()))
     }
 }

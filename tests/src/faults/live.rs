@@ -28,7 +28,11 @@ pub(super) trait Service {
 }
 
 /// Disturbs a service as long as the run lasts, then waits until all has ended and counts.
-pub(super) async fn run(run: &mut Run, service: &mut impl Service, workload: &Workload) -> Result<Outcome> {
+pub(super) async fn run(
+    run: &mut Run,
+    service: &mut impl Service,
+    workload: &Workload,
+) -> Result<Outcome> {
     let mut tally = Tally::default();
     let doors = service.doors();
     let senders = workload.send(service.api(), &doors, Mix::Every, || 0);

@@ -64,8 +64,12 @@ pub(super) async fn run(run: Run, kind: Kind) -> Result<Outcome> {
     let mut machine = Machine::prepare(&run, kind).await?;
     let mut tally = Tally::default();
     let begun = Instant::now();
-    while begun.elapsed() < run.extent.time || !machine.has_shown(&tally) && begun.elapsed() < DEADLINE {
-        machine.lose_power(begun + run.extent.time, &mut tally).await?;
+    while begun.elapsed() < run.extent.time
+        || !machine.has_shown(&tally) && begun.elapsed() < DEADLINE
+    {
+        machine
+            .lose_power(begun + run.extent.time, &mut tally)
+            .await?;
         if machine.has_failed(&tally) {
             break;
         }
@@ -79,10 +83,19 @@ impl Machine {
         let mut workload = Workload::start().await;
         let mut app = TestApp::start_in(&run.folder, &[]).await;
         workload.deploy(&app.api, &app.base).await;
-        ensure!(app.terminate().await == Some(0), "the service does not stop");
+        ensure!(
+            app.terminate().await == Some(0),
+            "the service does not stop"
+        );
         let base = run.folder.join("base");
         fs::rename(app.data_dir(), &base)?;
-        Ok(Self { app, workload, kind, random: run.random.clone(), base })
+        Ok(Self {
+            app,
+            workload,
+            kind,
+            random: run.random.clone(),
+            base,
+        })
     }
 
     /// Records once, then starts on images until `end`, on one at least.
@@ -97,7 +110,8 @@ impl Machine {
         let recorded = self.workload.arrived();
         for _ in 0..CUTS {
             let cut = self.random.below(trace.records.len());
-            self.start_after(&trace, cut, &acks, recorded, tally).await?;
+            self.start_after(&trace, cut, &acks, recorded, tally)
+                .await?;
             tally.rounds += 1;
             if Instant::now() >= end || self.has_failed(tally) {
                 break;
@@ -120,7 +134,10 @@ impl Machine {
     /// length of the trace at that time.
     async fn record(&mut self, recorder: &Recorder, tally: &mut Tally) -> Result<Vec<Ack>> {
         let environment = recorder.environment();
-        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         self.app.restart_with(&environment).await;
         let trace = fs::File::open(recorder.trace())?;
         let clock = move || trace.metadata().map_or(u64::MAX, |metadata| metadata.len());
@@ -133,12 +150,19 @@ impl Machine {
         if self.kind == Kind::Eio {
             let (operation, file) = *self.random.choose(&FAILURES);
             let count = 1 + self.random.below(4);
-            recorder.fail(Failure { operation, file, count })?;
+            recorder.fail(Failure {
+                operation,
+                file,
+                count,
+            })?;
             let asked = Instant::now();
             while recorder.failed()? < u32::try_from(count)? && asked.elapsed() < LONGEST_FAILURE {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            eprintln!("  {operation} of {file}: {} of {count} calls failed", recorder.failed()?);
+            eprintln!(
+                "  {operation} of {file}: {} of {count} calls failed",
+                recorder.failed()?
+            );
             let ended = Instant::now();
             senders.acked_after(ended, &doors).await?;
             tally.recovery.push(ended.elapsed());
@@ -148,7 +172,10 @@ impl Machine {
         if self.random.below(2) == 0 {
             self.app.kill().await;
         } else {
-            ensure!(self.app.terminate().await == Some(0), "the service does not stop");
+            ensure!(
+                self.app.terminate().await == Some(0),
+                "the service does not stop"
+            );
             self.is_complete(recorder)?;
         }
         senders.abort()
@@ -158,8 +185,12 @@ impl Machine {
     fn is_complete(&self, recorder: &Recorder) -> Result<()> {
         let mut disk = Disk::read(&self.base)?;
         let trace = Trace::read(recorder.trace())?;
-        trace.records.iter().try_for_each(|record| disk.follow(record))?;
-        disk.is_like(&self.app.data_dir()).context("the recorder has missed something")
+        trace
+            .records
+            .iter()
+            .try_for_each(|record| disk.follow(record))?;
+        disk.is_like(&self.app.data_dir())
+            .context("the recorder has missed something")
     }
 
     /// Starts on an image of the disk after this record, and counts what is there of what was acked
@@ -173,7 +204,9 @@ impl Machine {
         tally: &mut Tally,
     ) -> Result<()> {
         let mut disk = Disk::read(&self.base)?;
-        trace.records[..=cut].iter().try_for_each(|record| disk.follow(record))?;
+        trace.records[..=cut]
+            .iter()
+            .try_for_each(|record| disk.follow(record))?;
         let end = trace.records[cut].end;
         let seed = self.random.number();
         eprintln!("  cut at {end}, image {seed}");
@@ -207,16 +240,24 @@ impl Machine {
         disk.write_image(&Writeback::nothing(), &first)?;
         let recorder = Recorder::new(&folder, "start", None)?;
         let environment = recorder.environment();
-        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         self.app.restart_with(&environment).await;
         tokio::time::sleep(self.random.pause(Duration::ZERO, LONGEST_START)).await;
         self.app.kill().await;
         let trace = Trace::read(recorder.trace())?;
         let mut disk = Disk::read(&first)?;
         let cut = self.random.below(trace.records.len());
-        trace.records[..=cut].iter().try_for_each(|record| disk.follow(record))?;
+        trace.records[..=cut]
+            .iter()
+            .try_for_each(|record| disk.follow(record))?;
         let seed = self.random.number();
-        eprintln!("  cut again at record {cut} of {}, image {seed}", trace.records.len());
+        eprintln!(
+            "  cut again at record {cut} of {}, image {seed}",
+            trace.records.len()
+        );
         fresh(&folder)?;
         disk.write_image(&Writeback::random(seed), &folder)
     }
@@ -225,7 +266,8 @@ impl Machine {
 /// Leaves no folder there.
 fn fresh(folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     Ok(())
 }

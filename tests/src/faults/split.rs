@@ -55,16 +55,29 @@ impl Deployment {
         cluster.create_database(DATABASE)?;
         let url = cluster.url(DATABASE);
         let split = Split::new_in(&run.folder);
-        let environment = [("KANAT_DATABASE_URL", url.as_str()), ("KANAT_LEASE_SECONDS", LEASE_SECONDS)];
+        let environment = [
+            ("KANAT_DATABASE_URL", url.as_str()),
+            ("KANAT_LEASE_SECONDS", LEASE_SECONDS),
+        ];
         let mut controls = Vec::new();
         for name in ["control-1", "control-2"] {
             controls.push(split.control_plane_with(name, &environment[..1]).await);
         }
         let mut nodes = Vec::new();
         for name in ["a", "b", "c"] {
-            nodes.push(split.node_with(name, &[&controls[0], &controls[1]], &environment).await);
+            nodes.push(
+                split
+                    .node_with(name, &[&controls[0], &controls[1]], &environment)
+                    .await,
+            );
         }
-        Ok(Self { disturbance, controls, nodes, cluster, _split: split })
+        Ok(Self {
+            disturbance,
+            controls,
+            nodes,
+            cluster,
+            _split: split,
+        })
     }
 }
 

@@ -111,13 +111,21 @@ impl Workload {
             let source = &arrival.source;
             let fails = source.flow == FAILING && source.number.is_multiple_of(3);
             if fails && lock(&failed).insert(arrival.id.clone()) {
-                return if source.number.is_multiple_of(2) { status(503) } else { Reply::Reset };
+                return if source.number.is_multiple_of(2) {
+                    status(503)
+                } else {
+                    Reply::Reset
+                };
             }
             lock(&seen).push(arrival);
             ok()
         })
         .await;
-        Self { target, arrivals, flows: Vec::new() }
+        Self {
+            target,
+            arrivals,
+            flows: Vec::new(),
+        }
     }
 
     /// Makes the flows of a fresh service at this address.
@@ -163,9 +171,17 @@ impl Workload {
                 Mix::Every => &self.flows[sender % self.flows.len()],
                 Mix::Plain => &self.flows[0],
             };
-            let urls: Vec<_> = doors.iter().map(|door| (door.clone(), format!("{door}{webhook}"))).collect();
-            let sender =
-                Sender { shared: Arc::clone(&shared), api: api.without_key(), urls, flow: name, number: sender };
+            let urls: Vec<_> = doors
+                .iter()
+                .map(|door| (door.clone(), format!("{door}{webhook}")))
+                .collect();
+            let sender = Sender {
+                shared: Arc::clone(&shared),
+                api: api.without_key(),
+                urls,
+                flow: name,
+                number: sender,
+            };
             tasks.spawn(sender.run());
         }
         Senders { shared, tasks }
@@ -192,8 +208,15 @@ impl Arrival {
         let body = received.json();
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let flow = received.path.trim_start_matches('/').to_owned();
-        let source = Source { flow, key: text("key"), number: body["number"].as_u64().unwrap_or_default() };
-        Self { id: received.header("idempotency-key").to_owned(), source }
+        let source = Source {
+            flow,
+            key: text("key"),
+            number: body["number"].as_u64().unwrap_or_default(),
+        };
+        Self {
+            id: received.header("idempotency-key").to_owned(),
+            source,
+        }
     }
 }
 
@@ -206,7 +229,9 @@ impl Senders {
     pub async fn acked_after(&self, since: Instant, doors: &[String]) -> Result<()> {
         until("requests are acked again", || async {
             let last = lock(&self.shared.last);
-            let is_acked = doors.iter().all(|door| last.get(door).is_some_and(|last| *last > since));
+            let is_acked = doors
+                .iter()
+                .all(|door| last.get(door).is_some_and(|last| *last > since));
             let is_wrong = !lock(&self.shared.wrong).is_empty();
             (is_acked || is_wrong).then_some(())
         })
@@ -239,7 +264,12 @@ impl Senders {
 
     fn outcome(&self) -> Result<Vec<Ack>> {
         let wrong = lock(&self.shared.wrong);
-        anyhow::ensure!(wrong.is_empty(), "{} wrong answers, first {:?}", wrong.len(), wrong.first());
+        anyhow::ensure!(
+            wrong.is_empty(),
+            "{} wrong answers, first {:?}",
+            wrong.len(),
+            wrong.first()
+        );
         Ok(lock(&self.shared.acks).clone())
     }
 }
@@ -259,7 +289,12 @@ impl Sender {
         for number in 1.. {
             let key = format!("sender-{}", self.number);
             let padding = "x".repeat(padding_bytes(number));
-            let body = json!({ "key": key, "number": number, "id": format!("{key}-{number}"), "padding": padding });
+            let body = json!({
+                "key": key,
+                "number": number,
+                "id": format!("{key}-{number}"),
+                "padding": padding,
+            });
             let id = loop {
                 if self.shared.is_enough.load(Ordering::Acquire) {
                     return;
@@ -274,14 +309,23 @@ impl Sender {
                 tokio::time::sleep(PATIENCE).await;
             };
             let at = (self.shared.clock)();
-            let source = Source { flow: self.flow.to_owned(), key, number };
+            let source = Source {
+                flow: self.flow.to_owned(),
+                key,
+                number,
+            };
             lock(&self.shared.acks).push(Ack { id, source, at });
             tokio::time::sleep(PACE).await;
         }
     }
 
     async fn post(&self, url: &str, body: &Value) -> Option<String> {
-        let request = self.api.http().post(url).json(body).timeout(ANSWERED_WITHIN);
+        let request = self
+            .api
+            .http()
+            .post(url)
+            .json(body)
+            .timeout(ANSWERED_WITHIN);
         // A connection that breaks is what happens to a sender at a crash.
         let answer = Rest::try_send(request).await.ok()?;
         let retry_after = !answer.header("retry-after").is_empty();
@@ -289,7 +333,8 @@ impl Sender {
             202 => Some(crate::rest::text(&answer.json()["messageId"])),
             503 if retry_after => None,
             status => {
-                lock(&self.shared.wrong).push(format!("{status} of {}: {}", self.flow, answer.text));
+                lock(&self.shared.wrong)
+                    .push(format!("{status} of {}: {}", self.flow, answer.text));
                 None
             }
         }

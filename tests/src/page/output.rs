@@ -1,13 +1,15 @@
 //! Comparison of what a page shows with what was printed: all but what differs from run to run.
 
-/// Checks that the lines of `shown` stand in `printed`, in their order. A `...` stands for the rest of a line, and a
-/// line `[...]` for lines.
+/// Checks that the lines of `shown` stand in `printed`, in their order. A `...` stands for the rest
+/// of a line, and a line `[...]` for lines.
 ///
 /// # Errors
 /// Returns the first line that is missing.
 pub fn compare(shown: &str, printed: &str) -> Result<(), String> {
     let mut printed = printed.lines().map(plain);
-    let shown = shown.lines().filter(|line| !line.trim().is_empty() && line.trim() != "[...]");
+    let shown = shown
+        .lines()
+        .filter(|line| !line.trim().is_empty() && line.trim() != "[...]");
     for line in shown {
         let wanted = plain(line);
         let found = match wanted.split_once("...") {
@@ -21,12 +23,16 @@ pub fn compare(shown: &str, printed: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The line with single blanks, and with a name in place of each id, instant, duration, port and token.
+/// The line with single blanks, and with a name in place of each id, instant, duration, port and
+/// token.
 fn plain(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (mut rest, mut plain) = (line.as_str(), String::new());
+    let mut rest = line.as_str();
+    let mut plain = String::new();
     while let Some(character) = rest.chars().next() {
-        if let Some((length, name)) = variable(rest, plain.ends_with(|c: char| c.is_ascii_alphanumeric())) {
+        if let Some((length, name)) =
+            variable(rest, plain.ends_with(|c: char| c.is_ascii_alphanumeric()))
+        {
             plain.push_str(name);
             rest = &rest[length..];
         } else {
@@ -37,7 +43,8 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// The length of what differs from run to run at the start of `text`, and the name that stands for it.
+/// The length of what differs from run to run at the start of `text`, and the name that stands for
+/// it.
 fn variable(text: &str, in_word: bool) -> Option<(usize, &'static str)> {
     let run = |prefix: &str, fits: fn(&char) -> bool| {
         let rest = text.strip_prefix(prefix)?;
@@ -46,7 +53,9 @@ fn variable(text: &str, in_word: bool) -> Option<(usize, &'static str)> {
     };
     let token: fn(&char) -> bool = |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let digit: fn(&char) -> bool = |c| c.is_ascii_digit();
-    if let Some(length) = run("_", |c| matches!(c, '0'..='9' | 'a'..='f')).filter(|length| *length == 33) {
+    if let Some(length) =
+        run("_", |c| matches!(c, '0'..='9' | 'a'..='f')).filter(|length| *length == 33)
+    {
         return Some((length, "_ID"));
     }
     for shape in ["0000-00-00T00:00:00.000Z", "00:00:00.000Z"] {
@@ -64,15 +73,20 @@ fn variable(text: &str, in_word: bool) -> Option<(usize, &'static str)> {
     if let Some(length) = run(" (", digit).filter(|length| text[*length..].starts_with(" ms)")) {
         return Some((length + " ms)".len(), ""));
     }
-    run("", digit).filter(|length| !in_word && text[*length..].starts_with(" ms")).map(|length| (length, "N"))
+    run("", digit)
+        .filter(|length| !in_word && text[*length..].starts_with(" ms"))
+        .map(|length| (length, "N"))
 }
 
 fn has_shape(text: &str, shape: &str) -> bool {
     text.len() >= shape.len()
-        && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| match wanted {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte == wanted,
-        })
+        && text
+            .bytes()
+            .zip(shape.bytes())
+            .all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                _ => byte == wanted,
+            })
 }
 
 #[cfg(test)]
@@ -81,20 +95,23 @@ mod tests {
 
     #[test]
     fn passes_over_what_differs_from_run_to_run() {
-        let shown = "2026-11-21T07:29:46.674Z  delivered   msg_01a1fd02e0a574f8b5c6a55e18ddd588  1 attempt  13 ms\n\
-                     [...]\n\
-                     post to http://127.0.0.1:8080/webhooks/receive/...\n\
-                     07:43:10.440Z  received #1  ok  webhook (1 ms)\n";
-        let printed = "other\n\
-                       2027-01-02T17:29:46.001Z  delivered  msg_01a1fd02e0a574f8b5c6a55e18ddd5ff  1 attempt  9 ms\n\
-                       post to http://127.0.0.1:23456/webhooks/receive/-YGykiG3k9gKOkGjzSCwU\n\
-                       17:43:11.440Z  received #1  ok  webhook\n";
+        let shown = "2026-11-21T07:29:46.674Z  delivered   msg_01a1fd02e0a574f8b5c6a55e18ddd588  \
+                     1 attempt  13 ms\n[...]\npost to \
+                     http://127.0.0.1:8080/webhooks/receive/...\n07:43:10.440Z  received #1  ok  \
+                     webhook (1 ms)\n";
+        let printed = "other\n2027-01-02T17:29:46.001Z  delivered  \
+                       msg_01a1fd02e0a574f8b5c6a55e18ddd5ff  1 attempt  9 ms\npost to \
+                       http://127.0.0.1:23456/webhooks/receive/-YGykiG3k9gKOkGjzSCwU\n17:43:11.440Z  \
+                       received #1  ok  webhook\n";
         assert_eq!(compare(shown, printed), Ok(()));
     }
 
     #[test]
     fn names_the_line_that_is_not_there() {
-        assert_eq!(compare("2 attempts\n", "1 attempt\n"), Err("2 attempts".to_owned()));
+        assert_eq!(
+            compare("2 attempts\n", "1 attempt\n"),
+            Err("2 attempts".to_owned())
+        );
         assert_eq!(compare("b\na\n", "a\nb\n"), Err("a".to_owned()));
     }
 }

@@ -39,7 +39,8 @@ const CARGO: &str = "#!/bin/sh\n\
     *) echo \"cargo $*: not in a page\" >&2; exit 1 ;;\n\
     esac\n";
 
-/// What a reader has at hand; all that it started is killed, and its folders are removed, when dropped.
+/// What a reader has at hand; all that it started is killed, and its folders are removed, when
+/// dropped.
 pub struct Reader {
     /// The first terminal.
     shell: Shell,
@@ -64,7 +65,9 @@ impl Reader {
         let service = format!("127.0.0.1:{}", ports[0]);
         let mut path = vec![folder.path().join("bin")];
         path.extend(programs.map(Path::to_owned));
-        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        path.extend(std::env::split_paths(
+            &std::env::var_os("PATH").unwrap_or_default(),
+        ));
         let path = std::env::join_paths(path).expect("folders have plain names");
         let home = folder.path().join("home");
         let variables = [
@@ -74,20 +77,38 @@ impl Reader {
             ("KANAT_LISTEN", service.clone()),
             ("KANAT_URL", format!("http://{service}")),
         ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        let environment = Environment { folder: checkout, variables };
+        let variables = variables
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec();
+        let environment = Environment {
+            folder: checkout,
+            variables,
+        };
         let shell = Shell::open(&environment);
-        Self { shell, others: Vec::new(), environment, ports, scripts: 0, folder }
+        Self {
+            shell,
+            others: Vec::new(),
+            environment,
+            ports,
+            scripts: 0,
+            folder,
+        }
     }
 
-    /// Types the blocks of a page that are marked `sh`, and those only of a section where one is given.
+    /// Types the blocks of a page that are marked `sh`, and those only of a section where one is
+    /// given.
     ///
     /// # Panics
     /// A block fails, or prints something else than the page shows.
     pub async fn follow(&mut self, page: &str, section: Option<&str>) {
-        let text = std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
-        let typed = blocks(&text).into_iter().filter(|block| block.language == "sh");
-        let typed: Vec<_> = typed.filter(|block| section.is_none_or(|section| block.section == section)).collect();
+        let text = std::fs::read_to_string(root().join(page))
+            .unwrap_or_else(|error| panic!("{page}: {error}"));
+        let typed = blocks(&text)
+            .into_iter()
+            .filter(|block| block.language == "sh");
+        let typed: Vec<_> = typed
+            .filter(|block| section.is_none_or(|section| block.section == section))
+            .collect();
         assert!(!typed.is_empty(), "{page} has no such block");
         for block in typed {
             let place = format!("{page}:{}", block.line);
@@ -133,14 +154,19 @@ impl Reader {
     }
 
     fn listening(&self) -> usize {
-        self.ports.iter().filter(|port| TcpStream::connect((Ipv4Addr::LOCALHOST, **port)).is_ok()).count()
+        self.ports
+            .iter()
+            .filter(|port| TcpStream::connect((Ipv4Addr::LOCALHOST, **port)).is_ok())
+            .count()
     }
 
     /// Writes the script of a block; gives its place, and that of what it prints.
     fn write(&mut self, block: &Block) -> (PathBuf, PathBuf) {
         self.scripts += 1;
         let ports = SHOWN_PORTS.iter().zip(self.ports);
-        let text = ports.fold(block.text.clone(), |text, (shown, port)| text.replace(shown, &port.to_string()));
+        let text = ports.fold(block.text.clone(), |text, (shown, port)| {
+            text.replace(shown, &port.to_string())
+        });
         let script = self.folder.path().join(format!("{}.sh", self.scripts));
         std::fs::write(&script, text).expect("the folder can be written");
         let printed = script.with_extension("out");
@@ -166,18 +192,25 @@ fn checkout(folder: &Path) -> PathBuf {
     let program = checkout.join("target/release/kanat");
     symlink(binary(), &program).expect("a link can be made");
     // As on a terminal, where curl shows no progress beside what it prints.
-    std::fs::write(folder.join("home/.curlrc"), "silent\nshow-error\n").expect("the folder can be written");
+    std::fs::write(folder.join("home/.curlrc"), "silent\nshow-error\n")
+        .expect("the folder can be written");
     let cargo = folder.join("bin/cargo");
-    std::fs::write(&cargo, CARGO.replace("KANAT", &program.display().to_string())).expect("the folder can be written");
-    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("a file's mode can be set");
+    std::fs::write(
+        &cargo,
+        CARGO.replace("KANAT", &program.display().to_string()),
+    )
+    .expect("the folder can be written");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755))
+        .expect("a file's mode can be set");
     checkout
 }
 
 /// Another process of tests begins its search elsewhere.
 fn free_port() -> u16 {
     loop {
-        let number =
-            std::process::id().wrapping_mul(PORTS_A_PROCESS).wrapping_add(LOOKED_AT.fetch_add(1, Ordering::Relaxed));
+        let number = std::process::id()
+            .wrapping_mul(PORTS_A_PROCESS)
+            .wrapping_add(LOOKED_AT.fetch_add(1, Ordering::Relaxed));
         let port = PORTS.start + number % (PORTS.end - PORTS.start);
         let port = u16::try_from(port).expect("the range is one of ports");
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {

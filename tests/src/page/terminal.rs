@@ -1,4 +1,5 @@
-//! Terminals: shells that stay, with an environment of their own, and processes that run until the reader goes.
+//! Terminals: shells that stay, with an environment of their own, and processes that run until the
+//! reader goes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -39,20 +40,36 @@ pub struct Shell {
 impl Shell {
     pub fn open(environment: &Environment) -> Self {
         let mut command = environment.bash();
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
         let mut group = Group(child.expect("bash starts"));
         let input = group.0.stdin.take().expect("standard input is a pipe");
         let answers = group.0.stdout.take().expect("standard output is a pipe");
-        Self { _group: group, input, answers: BufReader::new(answers).lines() }
+        Self {
+            _group: group,
+            input,
+            answers: BufReader::new(answers).lines(),
+        }
     }
 
     /// Runs a script until a command of it fails; gives whether none did.
     pub async fn run(&mut self, script: &Path, output: &Path) -> bool {
-        let (script, output) = (script.display(), output.display());
+        let script = script.display();
+        let output = output.display();
         let line = format!("set -e; . '{script}' </dev/null >'{output}' 2>&1; set +e; echo done\n");
-        self.input.write_all(line.as_bytes()).await.expect("the shell takes a script");
+        self.input
+            .write_all(line.as_bytes())
+            .await
+            .expect("the shell takes a script");
         // A failure ends the shell.
-        self.answers.next_line().await.expect("the shell answers").is_some()
+        self.answers
+            .next_line()
+            .await
+            .expect("the shell answers")
+            .is_some()
     }
 }
 
@@ -64,13 +81,22 @@ impl Group {
     pub fn start(environment: &Environment, script: &Path, output: &Path) -> Self {
         let file = File::create(output).expect("the folder can be written");
         let errors = file.try_clone().expect("a file can be shared");
-        let child = environment.bash().arg(script).stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
+        let child = environment
+            .bash()
+            .arg(script)
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            .spawn();
         Self(child.expect("bash starts"))
     }
 
     /// Whether the process has ended by itself.
     pub fn has_ended(&mut self) -> bool {
-        self.0.try_wait().expect("a process can be waited for").is_some()
+        self.0
+            .try_wait()
+            .expect("a process can be waited for")
+            .is_some()
     }
 }
 
@@ -78,7 +104,10 @@ impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0.id() {
             // The group is gone where all of it has ended.
-            let _ = std::process::Command::new("kill").args(["-KILL", "--"]).arg(format!("-{group}")).status();
+            let _ = std::process::Command::new("kill")
+                .args(["-KILL", "--"])
+                .arg(format!("-{group}"))
+                .status();
         }
     }
 }

@@ -68,20 +68,38 @@ enum Names {
 impl Writeback {
     /// Returns the choice of nothing but what was synced.
     pub fn nothing() -> Self {
-        Self { seed: 0, extent: Extent::Nothing, sector_bytes: 4_096 }
+        Self {
+            seed: 0,
+            extent: Extent::Nothing,
+            sector_bytes: 4_096,
+        }
     }
 
     /// Returns the choice of all, as when only the process dies.
     pub fn everything() -> Self {
-        Self { seed: 0, extent: Extent::Everything, sector_bytes: 4_096 }
+        Self {
+            seed: 0,
+            extent: Extent::Everything,
+            sector_bytes: 4_096,
+        }
     }
 
     /// Returns the choice of this seed.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let sector_bytes = *random.choose(&[512, 4_096]);
-        let extent = [Extent::Nothing, Extent::Each, Extent::Each, Extent::AllOrNothing, Extent::Everything];
-        Self { seed, extent: *random.choose(&extent), sector_bytes }
+        let extent = [
+            Extent::Nothing,
+            Extent::Each,
+            Extent::Each,
+            Extent::AllOrNothing,
+            Extent::Everything,
+        ];
+        Self {
+            seed,
+            extent: *random.choose(&extent),
+            sector_bytes,
+        }
     }
 
     pub(super) fn sector_bytes(&self) -> usize {
@@ -94,7 +112,9 @@ impl Writeback {
         match self.extent {
             Extent::Nothing => 0,
             Extent::Everything => pending,
-            Extent::Each => usize::try_from(number % (pending as u64 + 1)).expect("it is below a usize"),
+            Extent::Each => {
+                usize::try_from(number % (pending as u64 + 1)).expect("it is below a usize")
+            }
             Extent::AllOrNothing if number.is_multiple_of(2) => 0,
             Extent::AllOrNothing => pending,
         }
@@ -130,7 +150,10 @@ impl Disk {
         let end = record.end;
         match &record.operation {
             Operation::OpenFile { file, name } => {
-                let known = *self.now.get(name).with_context(|| format!("{name} was opened and never created"))?;
+                let known = *self
+                    .now
+                    .get(name)
+                    .with_context(|| format!("{name} was opened and never created"))?;
                 self.nodes.insert(*file, Node::File(known));
             }
             Operation::OpenFolder { file, name } => {
@@ -142,7 +165,9 @@ impl Disk {
                 self.now.insert(name.clone(), new);
                 self.enter(name, end, Names::Put(name.clone(), new));
             }
-            Operation::Write { file, offset, data } => self.file(*file)?.write(end, *offset, data.clone()),
+            Operation::Write { file, offset, data } => {
+                self.file(*file)?.write(end, *offset, data.clone())
+            }
             Operation::Truncate { file, length } => self.file(*file)?.set_length(end, *length),
             Operation::Sync { file, covers } => match self.node(*file)? {
                 Node::File(file) => {
@@ -151,8 +176,12 @@ impl Disk {
                 }
                 Node::Folder(folder) => {
                     let folder = folder.clone();
-                    let is_covered = |entry: &&mut Entry| entry.folder == folder && entry.end <= *covers;
-                    self.entries.iter_mut().filter(is_covered).for_each(|entry| entry.is_durable = true);
+                    let is_covered =
+                        |entry: &&mut Entry| entry.folder == folder && entry.end <= *covers;
+                    self.entries
+                        .iter_mut()
+                        .filter(is_covered)
+                        .for_each(|entry| entry.is_durable = true);
                 }
             },
             Operation::SyncFailed { file, covers } => {
@@ -166,8 +195,14 @@ impl Disk {
                 self.enter(name, end, Names::Remove(name.clone()));
             }
             Operation::Rename { from, to } => {
-                ensure!(parent(from) == parent(to), "{from} was moved to another folder: {to}");
-                let file = self.now.remove(from).with_context(|| format!("{from} was moved and never created"))?;
+                ensure!(
+                    parent(from) == parent(to),
+                    "{from} was moved to another folder: {to}"
+                );
+                let file = self
+                    .now
+                    .remove(from)
+                    .with_context(|| format!("{from} was moved and never created"))?;
                 self.now.insert(to.clone(), file);
                 self.enter(to, end, Names::Move(from.clone(), to.clone()));
             }
@@ -186,7 +221,8 @@ impl Disk {
         }
         for (name, contents) in self.image(writeback) {
             let path = to.join(&name);
-            fs::write(&path, contents).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::write(&path, contents)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         }
         Ok(())
@@ -204,7 +240,10 @@ impl Disk {
             names(&found)
         );
         for (name, contents) in &found {
-            ensure!(expected.get(name) == Some(contents), "{name} is not as the trace says");
+            ensure!(
+                expected.get(name) == Some(contents),
+                "{name} is not as the trace says"
+            );
         }
         Ok(())
     }
@@ -215,14 +254,20 @@ impl Disk {
         for entry in self.entries.iter().filter(|entry| !entry.is_durable) {
             *pending.entry(&entry.folder).or_default() += 1;
         }
-        let place = |folder: &str| folder.bytes().fold(1, |sum, byte| mix(sum ^ u64::from(byte)));
+        let place = |folder: &str| {
+            folder
+                .bytes()
+                .fold(1, |sum, byte| mix(sum ^ u64::from(byte)))
+        };
         let mut left: HashMap<&str, usize> = pending
             .iter()
             .map(|(folder, pending)| (*folder, writeback.count(u64::MAX, place(folder), *pending)))
             .collect();
         for entry in &self.entries {
             if !entry.is_durable {
-                let left = left.get_mut(entry.folder.as_str()).expect("every folder was counted");
+                let left = left
+                    .get_mut(entry.folder.as_str())
+                    .expect("every folder was counted");
                 if *left == 0 {
                     continue;
                 }
@@ -242,20 +287,31 @@ impl Disk {
             }
         }
         names.retain(|name, _| !name.ends_with(SHARED_MEMORY));
-        names.into_iter().map(|(name, file)| (name, self.files[file].after_a_crash(writeback))).collect()
+        names
+            .into_iter()
+            .map(|(name, file)| (name, self.files[file].after_a_crash(writeback)))
+            .collect()
     }
 
     fn add(&mut self, contents: Bytes) -> usize {
-        self.files.push(File::new(self.files.len() as u64, contents));
+        self.files
+            .push(File::new(self.files.len() as u64, contents));
         self.files.len() - 1
     }
 
     fn enter(&mut self, name: &str, end: u64, change: Names) {
-        self.entries.push(Entry { folder: parent(name).to_owned(), end, is_durable: false, change });
+        self.entries.push(Entry {
+            folder: parent(name).to_owned(),
+            end,
+            is_durable: false,
+            change,
+        });
     }
 
     fn node(&self, file: u64) -> Result<&Node> {
-        self.nodes.get(&file).context("an operation on a file that was never opened")
+        self.nodes
+            .get(&file)
+            .context("an operation on a file that was never opened")
     }
 
     fn file(&mut self, file: u64) -> Result<&mut File> {
@@ -278,12 +334,20 @@ fn contents_of(folder: &Path, folders: &mut BTreeSet<String>) -> Result<BTreeMap
     let mut contents = BTreeMap::new();
     let mut left = vec![String::new()];
     while let Some(within) = left.pop() {
-        let entries =
-            fs::read_dir(folder.join(&within)).with_context(|| format!("cannot read {}", folder.display()))?;
+        let entries = fs::read_dir(folder.join(&within))
+            .with_context(|| format!("cannot read {}", folder.display()))?;
         for entry in entries {
             let entry = entry?;
-            let name = entry.file_name().into_string().ok().context("a name that is not UTF-8")?;
-            let name = if within.is_empty() { name } else { format!("{within}/{name}") };
+            let name = entry
+                .file_name()
+                .into_string()
+                .ok()
+                .context("a name that is not UTF-8")?;
+            let name = if within.is_empty() {
+                name
+            } else {
+                format!("{within}/{name}")
+            };
             if entry.file_type()?.is_dir() {
                 folders.insert(name.clone());
                 left.push(name);
@@ -305,8 +369,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("old"), "old").unwrap();
         let mut disk = Disk::read(folder.path()).unwrap();
-        disk.follow(&Record { end: 0, operation: Operation::OpenFolder { file: FOLDER, name: String::new() } })
-            .unwrap();
+        disk.follow(&Record {
+            end: 0,
+            operation: Operation::OpenFolder {
+                file: FOLDER,
+                name: String::new(),
+            },
+        })
+        .unwrap();
         for (end, operation) in (1..).zip(operations) {
             disk.follow(&Record { end, operation }).unwrap();
         }
@@ -315,12 +385,20 @@ mod tests {
 
     /// The names that crashes may leave, each set once.
     fn crashes(disk: &Disk) -> BTreeSet<String> {
-        let image = |seed| disk.image(&Writeback::random(seed)).into_keys().collect::<Vec<_>>().join(" ");
+        let image = |seed| {
+            disk.image(&Writeback::random(seed))
+                .into_keys()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         (0..200).map(image).collect()
     }
 
     fn create(file: u64, name: &str) -> Operation {
-        Operation::Create { file, name: name.to_owned() }
+        Operation::Create {
+            file,
+            name: name.to_owned(),
+        }
     }
 
     fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
@@ -329,40 +407,80 @@ mod tests {
 
     #[test]
     fn names_are_there_up_to_some_moment_until_their_folder_is_synced() {
-        let rename = Operation::Rename { from: "new".to_owned(), to: "old".to_owned() };
-        let unlink = Operation::Unlink { name: "old".to_owned() };
-        let sync = Operation::Sync { file: FOLDER, covers: 2 };
-        assert_eq!(crashes(&disk(vec![create(1, "new")])), names(["old", "new old"]));
-        assert_eq!(crashes(&disk(vec![create(1, "new"), rename])), names(["old", "new old"]));
-        assert_eq!(crashes(&disk(vec![create(1, "new"), unlink, sync])), names(["new"]));
+        let rename = Operation::Rename {
+            from: "new".to_owned(),
+            to: "old".to_owned(),
+        };
+        let unlink = Operation::Unlink {
+            name: "old".to_owned(),
+        };
+        let sync = Operation::Sync {
+            file: FOLDER,
+            covers: 2,
+        };
+        assert_eq!(
+            crashes(&disk(vec![create(1, "new")])),
+            names(["old", "new old"])
+        );
+        assert_eq!(
+            crashes(&disk(vec![create(1, "new"), rename])),
+            names(["old", "new old"])
+        );
+        assert_eq!(
+            crashes(&disk(vec![create(1, "new"), unlink, sync])),
+            names(["new"])
+        );
     }
 
     #[test]
     fn a_file_that_took_another_one_s_name_has_only_what_was_synced_of_it() {
         let disk = disk(vec![
             create(1, "new"),
-            Operation::Write { file: 1, offset: 0, data: Bytes::from_static(b"contents") },
-            Operation::Rename { from: "new".to_owned(), to: "old".to_owned() },
-            Operation::Sync { file: FOLDER, covers: 9 },
+            Operation::Write {
+                file: 1,
+                offset: 0,
+                data: Bytes::from_static(b"contents"),
+            },
+            Operation::Rename {
+                from: "new".to_owned(),
+                to: "old".to_owned(),
+            },
+            Operation::Sync {
+                file: FOLDER,
+                covers: 9,
+            },
         ]);
         let image = |seed| disk.image(&Writeback::random(seed)).remove("old").unwrap();
         let contents: BTreeSet<_> = (0..200).map(image).collect();
-        assert!(contents.contains(&b""[..]) && contents.contains(&b"contents"[..]), "{contents:?}");
+        assert!(
+            contents.contains(&b""[..]) && contents.contains(&b"contents"[..]),
+            "{contents:?}"
+        );
     }
 
     #[test]
     fn the_number_of_a_deleted_file_is_another_file_s_later() {
         let disk = disk(vec![
             create(1, "a"),
-            Operation::Unlink { name: "a".to_owned() },
+            Operation::Unlink {
+                name: "a".to_owned(),
+            },
             create(1, "b"),
-            Operation::Write { file: 1, offset: 0, data: Bytes::from_static(b"b") },
+            Operation::Write {
+                file: 1,
+                offset: 0,
+                data: Bytes::from_static(b"b"),
+            },
             Operation::Sync { file: 1, covers: 4 },
         ]);
         let image = disk.image(&Writeback::everything());
         assert_eq!(image.get("b").map(Vec::as_slice), Some(&b"b"[..]));
         assert!(!image.contains_key("a"));
-        let lost = |seed| disk.image(&Writeback::random(seed)).remove("a").is_none_or(|contents| contents.is_empty());
+        let lost = |seed| {
+            disk.image(&Writeback::random(seed))
+                .remove("a")
+                .is_none_or(|contents| contents.is_empty())
+        };
         assert!((0..50).all(lost));
     }
 }

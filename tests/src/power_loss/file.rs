@@ -29,17 +29,30 @@ impl File {
     /// A file that is on disk with these contents; `number` sets its choices apart from those of
     /// other files.
     pub fn new(number: u64, base: Bytes) -> Self {
-        Self { number, base, changes: Vec::new(), settled: 0 }
+        Self {
+            number,
+            base,
+            changes: Vec::new(),
+            settled: 0,
+        }
     }
 
     pub fn write(&mut self, end: u64, offset: u64, data: Bytes) {
         let offset = usize::try_from(offset).expect("files of a test are small");
-        self.changes.push(Change { end, is_durable: false, kind: Kind::Write { offset, data } });
+        self.changes.push(Change {
+            end,
+            is_durable: false,
+            kind: Kind::Write { offset, data },
+        });
     }
 
     pub fn set_length(&mut self, end: u64, length: u64) {
         let length = usize::try_from(length).expect("files of a test are small");
-        self.changes.push(Change { end, is_durable: false, kind: Kind::Length(length) });
+        self.changes.push(Change {
+            end,
+            is_durable: false,
+            kind: Kind::Length(length),
+        });
     }
 
     /// Puts on disk what was changed up to this place of the trace.
@@ -62,13 +75,20 @@ impl File {
 
     fn take_settled(&mut self, covers: u64) -> &mut [Change] {
         let from = self.settled;
-        self.settled += self.changes[from..].iter().take_while(|change| change.end <= covers).count();
+        self.settled += self.changes[from..]
+            .iter()
+            .take_while(|change| change.end <= covers)
+            .count();
         &mut self.changes[from..self.settled]
     }
 
     /// Returns what the file may hold after a loss of power.
     pub fn after_a_crash(&self, writeback: &Writeback) -> Vec<u8> {
-        let pending = self.changes.iter().filter(|change| !change.is_durable).count();
+        let pending = self
+            .changes
+            .iter()
+            .filter(|change| !change.is_durable)
+            .count();
         let known = writeback.count(self.number, u64::MAX, pending);
         let mut contents = self.base.to_vec();
         let mut length = contents.len();
@@ -143,7 +163,9 @@ mod tests {
     }
 
     fn crashes(file: &File) -> Vec<Vec<u8>> {
-        (0..200).map(|seed| file.after_a_crash(&Writeback::random(seed))).collect()
+        (0..200)
+            .map(|seed| file.after_a_crash(&Writeback::random(seed)))
+            .collect()
     }
 
     #[test]
@@ -165,10 +187,27 @@ mod tests {
         file.write(20, 0, filled(b'b', PAGE));
         file.sync(10);
         let crashes = crashes(&file);
-        assert!(crashes.iter().any(|contents| contents[..PAGE] == filled(b'a', PAGE)));
-        assert!(crashes.iter().any(|contents| contents[..PAGE] == filled(b'b', PAGE)));
-        assert!(crashes.iter().any(|contents| contents[..512] != contents[512..1_024]), "some are torn");
-        assert!(crashes.iter().all(|contents| !contents[..PAGE].contains(&b'.')));
+        assert!(
+            crashes
+                .iter()
+                .any(|contents| contents[..PAGE] == filled(b'a', PAGE))
+        );
+        assert!(
+            crashes
+                .iter()
+                .any(|contents| contents[..PAGE] == filled(b'b', PAGE))
+        );
+        assert!(
+            crashes
+                .iter()
+                .any(|contents| contents[..512] != contents[512..1_024]),
+            "some are torn"
+        );
+        assert!(
+            crashes
+                .iter()
+                .all(|contents| !contents[..PAGE].contains(&b'.'))
+        );
     }
 
     #[test]
@@ -177,7 +216,10 @@ mod tests {
         file.write(10, 0, filled(b'a', 512));
         file.write(20, 100, filled(b'b', 100));
         for contents in crashes(&file) {
-            assert!(contents[100] != b'b' || contents[0] == b'a', "the second write without the first");
+            assert!(
+                contents[100] != b'b' || contents[0] == b'a',
+                "the second write without the first"
+            );
         }
     }
 
@@ -202,7 +244,11 @@ mod tests {
         file.write(20, PAGE as u64, filled(b'b', PAGE));
         file.sync(20);
         let crashes = crashes(&file);
-        assert!(crashes.iter().all(|contents| contents[PAGE..] == filled(b'b', PAGE)));
+        assert!(
+            crashes
+                .iter()
+                .all(|contents| contents[PAGE..] == filled(b'b', PAGE))
+        );
         assert!(crashes.iter().any(|contents| contents[0] == b'.'));
         assert!(crashes.iter().any(|contents| contents[0] == b'a'));
     }
@@ -212,7 +258,10 @@ mod tests {
         let mut file = file();
         file.write(10, 2 * PAGE as u64, filled(b'a', PAGE));
         file.write(20, 3 * PAGE as u64, filled(b'b', PAGE));
-        let mut lengths: Vec<_> = crashes(&file).iter().map(|contents| contents.len() / PAGE).collect();
+        let mut lengths: Vec<_> = crashes(&file)
+            .iter()
+            .map(|contents| contents.len() / PAGE)
+            .collect();
         lengths.sort_unstable();
         lengths.dedup();
         assert_eq!(lengths, [2, 3, 4]);

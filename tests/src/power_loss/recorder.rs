@@ -64,7 +64,10 @@ impl Recorder {
             ("POWER_LOSS_TRACE", path(&self.trace)),
             ("POWER_LOSS_FAIL", path(&self.failures)),
         ];
-        environment.extend(self.ignored_sync.map(|name| ("POWER_LOSS_IGNORE_SYNC", name.to_owned())));
+        environment.extend(
+            self.ignored_sync
+                .map(|name| ("POWER_LOSS_IGNORE_SYNC", name.to_owned())),
+        );
         environment
     }
 
@@ -74,7 +77,10 @@ impl Recorder {
 
     /// Has the next calls fail; those of an earlier request do no more.
     pub fn fail(&self, failure: Failure) -> Result<()> {
-        let file = fs::File::options().read(true).write(true).open(&self.failures)?;
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&self.failures)?;
         let mut request = [0; 4];
         file.read_exact_at(&mut request, 0)?;
         let text = format!("{} {} {}\0", failure.operation, failure.file, failure.count);
@@ -96,15 +102,25 @@ fn build() -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("power-loss/record.c");
     let library = build_folder().join("power-loss-record.so");
     let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
-    if written(&library).is_ok_and(|library| written(&source).is_ok_and(|source| source < library)) {
+    if written(&library).is_ok_and(|library| written(&source).is_ok_and(|source| source < library))
+    {
         return Ok(library);
     }
     // Tests that run side by side may build it at the same time.
     let own = library.with_extension(format!("{}.so", std::process::id()));
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&own).arg(&source);
+    compiler
+        .args([
+            "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o",
+        ])
+        .arg(&own)
+        .arg(&source);
     let output = compiler.output().context("cannot run cc, the C compiler")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     fs::rename(&own, &library)?;
     Ok(library)
 }

@@ -43,11 +43,16 @@ impl Trace {
     ///
     /// The file cannot be read, or is no trace.
     pub fn read(path: &Path) -> Result<Self> {
-        let mut rest = Bytes::from(std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?);
+        let mut rest = Bytes::from(
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+        );
         let length = rest.len();
         let mut records = Vec::new();
         while let Some(operation) = take(&mut rest)? {
-            records.push(Record { end: (length - rest.len()) as u64, operation });
+            records.push(Record {
+                end: (length - rest.len()) as u64,
+                operation,
+            });
         }
         Ok(Self { records })
     }
@@ -74,11 +79,23 @@ fn take(rest: &mut Bytes) -> Result<Option<Operation>> {
         2 => Operation::OpenFolder { file, name },
         3 => Operation::Create { file, name },
         4 => Operation::Write { file, offset, data },
-        5 => Operation::Truncate { file, length: offset },
-        6 => Operation::Sync { file, covers: offset },
-        7 => Operation::SyncFailed { file, covers: offset },
+        5 => Operation::Truncate {
+            file,
+            length: offset,
+        },
+        6 => Operation::Sync {
+            file,
+            covers: offset,
+        },
+        7 => Operation::SyncFailed {
+            file,
+            covers: offset,
+        },
         8 => Operation::Unlink { name },
-        9 => Operation::Rename { from: name, to: String::from_utf8(data.into())? },
+        9 => Operation::Rename {
+            from: name,
+            to: String::from_utf8(data.into())?,
+        },
         10 => Operation::MakeFolder { name },
         11 => Operation::RemoveFolder { name },
         _ => bail!("a record of kind {kind}"),

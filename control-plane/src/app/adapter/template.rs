@@ -21,7 +21,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "pick-and-rename",
         name: "Pick and rename fields",
-        description: "Keeps the fields of a table under their new names, and leaves out every other one.",
+        description: "Keeps the fields of a table under their new names, and leaves out every \
+                      other one.",
         kind: Kind::Transform,
         code: include_str!("templates/pick_and_rename.js"),
         sample_input: r#"{"id":"SO-1","customer":{"mail":"a@example.com"},"total":149.50,"internal":true}"#,
@@ -30,7 +31,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "flatten",
         name: "Flatten nested objects",
-        description: "Turns nested objects and lists into one level of keys, such as customer.name and lines[0].sku.",
+        description: "Turns nested objects and lists into one level of keys, such as \
+                      customer.name and lines[0].sku.",
         kind: Kind::Transform,
         code: include_str!("templates/flatten.js"),
         sample_input: r#"{"id":7,"customer":{"name":"Anna"},"lines":[{"sku":"A"}]}"#,
@@ -39,7 +41,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "group-lines",
         name: "Group lines and sum them",
-        description: "Groups the lines of an order by a field, and adds up quantity and amount of each group in cents.",
+        description: "Groups the lines of an order by a field, and adds up quantity and amount of \
+                      each group in cents.",
         kind: Kind::Transform,
         code: include_str!("templates/group_lines.js"),
         sample_input: r#"{"id":"SO-1","lines":[{"sku":"A","qty":1,"price":10.10},{"sku":"B","qty":2,"price":5},{"sku":"A","qty":3,"price":10.10}]}"#,
@@ -48,7 +51,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "tidy-contact",
         name: "Tidy a contact",
-        description: "Splits a full name, lower-cases the e-mail address, and writes the phone number with its country code.",
+        description: "Splits a full name, lower-cases the e-mail address, and writes the phone \
+                      number with its country code.",
         kind: Kind::Transform,
         code: include_str!("templates/tidy_contact.js"),
         sample_input: r#"{"name":" Anna Maria  Vogel ","email":"Anna@Example.COM ","phone":"0331 / 55 12-3","country":"DE"}"#,
@@ -57,7 +61,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "drop-empty",
         name: "Leave out what is empty",
-        description: "Removes null, empty texts, empty lists and empty objects, however deep they are.",
+        description: "Removes null, empty texts, empty lists and empty objects, however deep they \
+                      are.",
         kind: Kind::Transform,
         code: include_str!("templates/drop_empty.js"),
         sample_input: r#"{"id":0,"note":"","tags":[],"address":{"street":null},"paid":false,"lines":[{"sku":"A","memo":null}]}"#,
@@ -66,7 +71,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "csv-to-records",
         name: "CSV to records",
-        description: "Reads a CSV body with a header line, quotes and line breaks in them, into a list of objects.",
+        description: "Reads a CSV body with a header line, quotes and line breaks in them, into a \
+                      list of objects.",
         kind: Kind::Source,
         code: include_str!("templates/csv_to_records.js"),
         sample_input: r#""sku;name\nA-1;\"Lamp, \"\"small\"\"\"\nB-2;Chair\n""#,
@@ -75,7 +81,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "unwrap-envelope",
         name: "Unwrap an envelope",
-        description: "Takes the data out of a JSON envelope, also where it is text within text, and checks its type.",
+        description: "Takes the data out of a JSON envelope, also where it is text within text, \
+                      and checks its type.",
         kind: Kind::Source,
         code: include_str!("templates/unwrap_envelope.js"),
         sample_input: r#""{\"type\":\"order.created\",\"id\":\"evt_1\",\"data\":\"{\\\"id\\\":\\\"SO-1\\\"}\"}""#,
@@ -84,7 +91,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "xml-body",
         name: "XML request body",
-        description: "Writes the mapped output as an XML document. Set the target's Content-Type header to application/xml.",
+        description: "Writes the mapped output as an XML document. Set the target's Content-Type \
+                      header to application/xml.",
         kind: Kind::Target,
         code: include_str!("templates/xml_body.js"),
         sample_input: r#"{"id":"SO-1","note":"a < b & c","lines":[{"sku":"A"},{"sku":"B"}]}"#,
@@ -93,7 +101,8 @@ pub const ALL: &[Template] = &[
     Template {
         id: "form-body",
         name: "Form request body",
-        description: "Writes the mapped output as a form. Set the target's Content-Type header to application/x-www-form-urlencoded.",
+        description: "Writes the mapped output as a form. Set the target's Content-Type header to \
+                      application/x-www-form-urlencoded.",
         kind: Kind::Target,
         code: include_str!("templates/form_body.js"),
         sample_input: r#"{"amount":1000,"currency":"eur","metadata":{"order":"SO 1"},"items":["a","b"]}"#,

@@ -23,9 +23,18 @@ impl Rows {
         let index = failed.position.to_string();
         let message_id = failed.message_id.as_ref().map_or("", MessageId::as_str);
         let field = failed.field.as_deref().unwrap_or_default();
-        let row = [index.as_str(), message_id, &failed.kind, &failed.message, field, &failed.payload];
+        let row = [
+            index.as_str(),
+            message_id,
+            &failed.kind,
+            &failed.message,
+            field,
+            &failed.payload,
+        ];
         // A `Vec` takes all that is written.
-        self.0.write_record(row.map(|cell| mark(cell).into_owned())).map_err(|_| Error::internal())
+        self.0
+            .write_record(row.map(|cell| mark(cell).into_owned()))
+            .map_err(|_| Error::internal())
     }
 
     pub fn end(self) -> Result<String, Error> {

@@ -1,8 +1,10 @@
-//! How a batch job goes on: what has ended is counted, and as many records begin as there is room for.
+//! How a batch job goes on: what has ended is counted, and as many records begin as there is room
+//! for.
 //!
-//! Every control plane may drive every job at any time, and one that dies in between leaves nothing undone. Records begin
-//! under the lock of their job, so that never more than its concurrency are under way; a record becomes one message,
-//! however often that is tried, because the log knows it by its place; and it is counted by whoever ends it, once.
+//! Every control plane may drive every job at any time, and one that dies in between leaves nothing
+//! undone. Records begin under the lock of their job, so that never more than its concurrency are
+//! under way; a record becomes one message, however often that is tried, because the log knows it
+//! by its place; and it is counted by whoever ends it, once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,8 +26,8 @@ use crate::app::flow::{Start, append, deployed_plan, prepare};
 /// Records that are put into the log at one time, so that they share a commit.
 const AT_ONCE: usize = 64;
 
-/// How long the log knows a record's message by its place in the job. A record that has begun and has no message by then
-/// has stood still for longer than any outage.
+/// How long the log knows a record's message by its place in the job. A record that has begun and
+/// has no message by then has stood still for longer than any outage.
 const KNOWN_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Takes every job a step further; says whether there is one to go on with.
@@ -46,10 +48,15 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
     let mut tx = app.store.begin().await?;
     // The lock comes first: what is counted below is what there is.
     let goes_on = batch_job::begin(&mut tx, &job.id, Timestamp::now()).await?;
-    let (mut succeeded, mut failed) = (0, 0);
+    let mut succeeded = 0;
+    let mut failed = 0;
     for (position, end) in &ends {
         if record::end(&mut tx, &job.id, *position, end).await? {
-            *(if *end == End::Succeeded { &mut succeeded } else { &mut failed }) += 1;
+            *(if *end == End::Succeeded {
+                &mut succeeded
+            } else {
+                &mut failed
+            }) += 1;
         }
     }
     if succeeded + failed > 0 {
@@ -58,7 +65,8 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
     let under_way = record::count_started(&mut tx, &job.id).await?;
     let mut begun = 0;
     if goes_on {
-        begun = record::start_next(&mut tx, &job.id, job.concurrency.saturating_sub(under_way)).await?;
+        begun =
+            record::start_next(&mut tx, &job.id, job.concurrency.saturating_sub(under_way)).await?;
     }
     if under_way == 0 && begun == 0 {
         batch_job::finish(&mut tx, &job.id, Timestamp::now()).await?;
@@ -70,24 +78,48 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is anything to do for a job none of whose records has ended: most looks find nothing, and write nothing.
+/// Whether there is anything to do for a job none of whose records has ended: most looks find
+/// nothing, and write nothing.
 fn moves(job: &BatchJob, started: &[Started]) -> bool {
     let under_way = u32::try_from(started.len()).unwrap_or(u32::MAX);
-    let pending = job.total.saturating_sub(job.succeeded).saturating_sub(job.failed).saturating_sub(under_way);
+    let pending = job
+        .total
+        .saturating_sub(job.succeeded)
+        .saturating_sub(job.failed)
+        .saturating_sub(under_way);
     let begins = job.status != Status::Cancelled && pending > 0 && under_way < job.concurrency;
     under_way == 0 || begins || started.iter().any(|record| record.message_id.is_none())
 }
 
 /// How the records ended whose messages have.
 async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64, End)>, Error> {
-    let ids: Vec<MessageId> = started.iter().filter_map(|record| record.message_id.clone()).collect();
+    let ids: Vec<MessageId> = started
+        .iter()
+        .filter_map(|record| record.message_id.clone())
+        .collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let tenant = Tenant { account_id: job.account_id.clone(), environment_id: job.environment_id.clone() };
-    let filter = Filter { ids, ..Filter::flow(tenant, job.flow_id.clone()) };
-    let page = app.log.list(&filter, Position::Page(Page::new(Some(Page::MAX_LIMIT), None))).await?;
-    let messages: HashMap<MessageId, Message> = page.messages.into_iter().map(|m| (m.id.clone(), m)).collect();
+    let tenant = Tenant {
+        account_id: job.account_id.clone(),
+        environment_id: job.environment_id.clone(),
+    };
+    let filter = Filter {
+        ids,
+        ..Filter::flow(tenant, job.flow_id.clone())
+    };
+    let page = app
+        .log
+        .list(
+            &filter,
+            Position::Page(Page::new(Some(Page::MAX_LIMIT), None)),
+        )
+        .await?;
+    let messages: HashMap<MessageId, Message> = page
+        .messages
+        .into_iter()
+        .map(|m| (m.id.clone(), m))
+        .collect();
     let ended = |record: &Started| {
         let end = end(messages.get(record.message_id.as_ref()?))?;
         Some((record.position, end))
@@ -95,18 +127,31 @@ async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64
     Ok(started.iter().filter_map(ended).collect())
 }
 
-/// What a message that has ended says of its record; one that is gone was kept as long as messages are.
+/// What a message that has ended says of its record; one that is gone was kept as long as messages
+/// are.
 fn end(message: Option<&Message>) -> Option<End> {
     let Some(message) = message else {
-        return Some(failed(ErrorKind::Configuration, "the message is not kept any more"));
+        return Some(failed(
+            ErrorKind::Configuration,
+            "the message is not kept any more",
+        ));
     };
     match message.status {
-        message::Status::Received | message::Status::Processing | message::Status::Retrying | message::Status::Held => {
-            None
-        }
+        message::Status::Received
+        | message::Status::Processing
+        | message::Status::Retrying
+        | message::Status::Held => None,
         message::Status::Delivered | message::Status::Filtered => Some(End::Succeeded),
-        message::Status::Discarded if !message.error.as_ref().is_some_and(|e| e.kind == ErrorKind::FlowDeleted) => {
-            Some(failed(ErrorKind::Rejected, "a person discarded the message"))
+        message::Status::Discarded
+            if !message
+                .error
+                .as_ref()
+                .is_some_and(|e| e.kind == ErrorKind::FlowDeleted) =>
+        {
+            Some(failed(
+                ErrorKind::Rejected,
+                "a person discarded the message",
+            ))
         }
         message::Status::Discarded | message::Status::DeadLetter => Some(match &message.error {
             Some(error) => End::Failed {
@@ -125,7 +170,9 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     let started = record::started(&mut tx, &job.id).await?;
     let plan = deployed_plan(app, &mut tx, &job.environment_id, &job.flow_id).await?;
     drop(tx);
-    let waiting = started.into_iter().filter(|record| record.message_id.is_none());
+    let waiting = started
+        .into_iter()
+        .filter(|record| record.message_id.is_none());
     let appended = append_all(app, job, plan.as_ref(), waiting.collect()).await;
     let mut tx = app.store.begin().await?;
     let mut failures = 0;
@@ -134,7 +181,11 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
             Ok(message) => record::set_message(&mut tx, &job.id, *position, message).await?,
             // What may pass is tried again at the next look.
             Err(error) if may_pass(error) => {
-                tracing::warn!(%error, batch_job.id = %job.id, "a record of a batch job cannot begin yet");
+                tracing::warn!(
+                    %error,
+                    batch_job.id = %job.id,
+                    "a record of a batch job cannot begin yet",
+                );
             }
             Err(error) => {
                 let end = failed(ErrorKind::Configuration, &error.to_string());
@@ -189,7 +240,9 @@ async fn append_all(
             }
         }
     }
-    let mut ended = stream::iter(lines).map(|line| append_line(app, line)).buffer_unordered(AT_ONCE);
+    let mut ended = stream::iter(lines)
+        .map(|line| append_line(app, line))
+        .buffer_unordered(AT_ONCE);
     while let Some(line) = ended.next().await {
         appended.extend(line);
     }
@@ -198,7 +251,10 @@ async fn append_all(
 
 /// Puts messages of one ordering key into the log, one after another, up to the first that may
 /// succeed at another try.
-async fn append_line(app: &App, line: Vec<(i64, NewMessage)>) -> Vec<(i64, Result<MessageId, Error>)> {
+async fn append_line(
+    app: &App,
+    line: Vec<(i64, NewMessage)>,
+) -> Vec<(i64, Result<MessageId, Error>)> {
     let mut appended = Vec::with_capacity(line.len());
     for (position, message) in line {
         let result = append(app, message).await.map(|started| started.message_id);
@@ -213,11 +269,19 @@ async fn append_line(app: &App, line: Vec<(i64, NewMessage)>) -> Vec<(i64, Resul
 
 /// Returns whether another try at the same record may succeed.
 fn may_pass(error: &Error) -> bool {
-    matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal)
+    matches!(
+        error.code,
+        Code::Unavailable | Code::ResourceExhausted | Code::Internal
+    )
 }
 
 /// Makes the message of a record.
-async fn message_of(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<NewMessage, Error> {
+async fn message_of(
+    app: &App,
+    job: &BatchJob,
+    plan: Option<&FlowPlan>,
+    record: Started,
+) -> Result<NewMessage, Error> {
     let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
     let own = key::batch_record(&job.id, record.position, KNOWN_FOR);
     let start = Start {
@@ -238,7 +302,11 @@ async fn message_of(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: 
 }
 
 fn failed(kind: ErrorKind, message: &str) -> End {
-    End::Failed { kind: kind.as_str().to_owned(), message: message.to_owned(), field: None }
+    End::Failed {
+        kind: kind.as_str().to_owned(),
+        message: message.to_owned(),
+        field: None,
+    }
 }
 
 #[cfg(test)]

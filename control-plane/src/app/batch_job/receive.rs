@@ -1,5 +1,6 @@
-//! How the records of a job come in: piece by piece, each durable before the next is read, so that memory holds one piece
-//! however many there are. The job is there when the last one has come; what a wrong or broken-off call leaves is dropped.
+//! How the records of a job come in: piece by piece, each durable before the next is read, so that
+//! memory holds one piece however many there are. The job is there when the last one has come; what
+//! a wrong or broken-off call leaves is dropped.
 
 use futures::{Stream, StreamExt};
 use kanat_mapping::json;
@@ -31,7 +32,14 @@ pub async fn create<P>(app: &App, caller: &Caller, pieces: P) -> Result<BatchJob
 where
     P: Stream<Item = Result<Piece, Error>> + Send,
 {
-    let mut upload = Upload { app, caller, id: BatchJobId::generate(), flow_id: None, concurrency: None, records: 0 };
+    let mut upload = Upload {
+        app,
+        caller,
+        id: BatchJobId::generate(),
+        flow_id: None,
+        concurrency: None,
+        records: 0,
+    };
     let outcome = upload.receive(pieces).await;
     if outcome.is_err() && upload.records > 0 {
         upload.discard().await;
@@ -58,9 +66,15 @@ impl Upload<'_> {
         while let Some(piece) = pieces.next().await {
             self.take(piece?).await?;
         }
-        let flow_id = self.flow_id.take().ok_or_else(|| Error::field("flowId", "is required"))?;
+        let flow_id = self
+            .flow_id
+            .take()
+            .ok_or_else(|| Error::field("flowId", "is required"))?;
         if self.records == 0 {
-            return Err(Error::field("records", format!("has no records, and must have 1 to {MAX_RECORDS}")));
+            return Err(Error::field(
+                "records",
+                format!("has no records, and must have 1 to {MAX_RECORDS}"),
+            ));
         }
         let concurrency = concurrency(self.concurrency)?;
         let mut tx = self.app.store.begin().await?;
@@ -74,7 +88,10 @@ impl Upload<'_> {
             return Err(too_slow());
         }
         let job = super::job(self.caller, flow_id, self.records, concurrency, None);
-        let job = BatchJob { id: self.id.clone(), ..job };
+        let job = BatchJob {
+            id: self.id.clone(),
+            ..job
+        };
         batch_job::insert(&mut tx, &job).await?;
         self.caller.note_made(&mut tx, job.id.as_str()).await?;
         tx.commit().await?;
@@ -83,13 +100,20 @@ impl Upload<'_> {
     }
 
     async fn take(&mut self, piece: Piece) -> Result<(), Error> {
-        let Piece { flow_id, records, concurrency } = piece;
+        let Piece {
+            flow_id,
+            records,
+            concurrency,
+        } = piece;
         if concurrency.is_some() {
             super::concurrency(concurrency)?;
             self.concurrency = concurrency;
         }
         check(self.records as usize, &records)?;
-        let known = self.flow_id.as_ref().is_some_and(|known| known.as_str() == flow_id);
+        let known = self
+            .flow_id
+            .as_ref()
+            .is_some_and(|known| known.as_str() == flow_id);
         if !flow_id.is_empty() && !known {
             let flow_id = FlowId::from(flow_id);
             // Who names the flow first is told what is wrong with it before all records have come.
@@ -98,7 +122,11 @@ impl Upload<'_> {
             }
             self.flow_id = Some(flow_id);
         }
-        if records.is_empty() { Ok(()) } else { self.store(&records).await }
+        if records.is_empty() {
+            Ok(())
+        } else {
+            self.store(&records).await
+        }
     }
 
     async fn store(&mut self, records: &[String]) -> Result<(), Error> {
@@ -111,7 +139,9 @@ impl Upload<'_> {
         }
         record::insert(&mut tx, &self.id, self.records, records).await?;
         tx.commit().await?;
-        self.records = self.records.saturating_add(u32::try_from(records.len()).unwrap_or(u32::MAX));
+        self.records = self
+            .records
+            .saturating_add(u32::try_from(records.len()).unwrap_or(u32::MAX));
         kanat_failpoint::hit("batch.piece");
         Ok(())
     }
@@ -124,7 +154,11 @@ impl Upload<'_> {
             tx.commit().await
         };
         if let Err(error) = dropped.await {
-            tracing::warn!(%error, batch_job.id = %self.id, "the records of a refused batch job cannot be dropped yet");
+            tracing::warn!(
+                %error,
+                batch_job.id = %self.id,
+                "the records of a refused batch job cannot be dropped yet",
+            );
         }
     }
 }
@@ -133,7 +167,10 @@ impl Upload<'_> {
 fn check(before: usize, records: &[String]) -> Result<(), Error> {
     for (index, record) in (before..).zip(records) {
         if index >= MAX_RECORDS {
-            return Err(Error::field("records", format!("has more than {MAX_RECORDS} records: start several jobs")));
+            return Err(Error::field(
+                "records",
+                format!("has more than {MAX_RECORDS} records: start several jobs"),
+            ));
         }
         let wrong = |message: String| Err(Error::field(format!("records[{index}]"), message));
         if record.len() > MAX_RECORD {
@@ -150,7 +187,10 @@ fn check(before: usize, records: &[String]) -> Result<(), Error> {
 }
 
 fn too_slow() -> Error {
-    Error::new(Code::Aborted, "the records came too slowly, and what came was dropped: start the job again")
+    Error::new(
+        Code::Aborted,
+        "the records came too slowly, and what came was dropped: start the job again",
+    )
 }
 
 #[cfg(test)]
@@ -159,7 +199,12 @@ mod tests {
 
     #[test]
     fn takes_objects_and_names_what_is_none_by_its_place() {
-        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let texts = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
         assert!(check(7, &texts(&[r#"{"n": 1.10}"#, " {}"])).is_ok());
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_RECORD));
         for (record, told) in [
@@ -173,7 +218,12 @@ mod tests {
             assert_eq!(details[0].field, "records[8]", "{record:.10}");
             assert!(details[0].message.contains(told), "{}", details[0].message);
         }
-        let many = check(MAX_RECORDS - 1, &texts(&["{}", "{}"])).unwrap_err().details;
-        assert!(many[0].field == "records" && many[0].message.contains("more than 100000"), "{many:?}");
+        let many = check(MAX_RECORDS - 1, &texts(&["{}", "{}"]))
+            .unwrap_err()
+            .details;
+        assert!(
+            many[0].field == "records" && many[0].message.contains("more than 100000"),
+            "{many:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is dropped of batch jobs: those that finished long ago, and records of which no job came to be.
+//! What is dropped of batch jobs: those that finished long ago, and records of which no job came to
+//! be.
 
 use std::time::Duration;
 
@@ -6,10 +7,12 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Store;
 use kanat_store::batch_job::{self, upload};
 
-/// Jobs that are looked for at one time; each is dropped in a transaction of its own, as it may have many records.
+/// Jobs that are looked for at one time; each is dropped in a transaction of its own, as it may
+/// have many records.
 const AT_ONCE: u32 = 100;
 
-/// An upload of which nothing came for so long is dead: no connection is silent for so long and lives.
+/// An upload of which nothing came for so long is dead: no connection is silent for so long and
+/// lives.
 const SILENT: Duration = Duration::from_secs(60 * 60);
 
 /// Drops jobs that finished before `before`, with their records. Says how many.

@@ -1,4 +1,5 @@
-//! How connector instances do: what is observed leads from state to state, and every change is kept.
+//! How connector instances do: what is observed leads from state to state, and every change is
+//! kept.
 
 use kanat_model::health::Observation;
 use kanat_model::id::{HealthChangeId, InstanceId};
@@ -16,15 +17,28 @@ const KEPT_CHANGES: u32 = 500;
 pub const CALLS_FAILED: &str = "calls of flows failed";
 
 /// Takes up an observation; `reason` is what told so, in words fit for callers.
-pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, reason: &str) -> Result<(), Error> {
+pub async fn observe(
+    db: &mut Db,
+    id: &InstanceId,
+    observation: Observation,
+    reason: &str,
+) -> Result<(), Error> {
     let known = connector_health::get(db, id).await?;
-    let was_told_by_calls = |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
+    let was_told_by_calls =
+        |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
     let heals = observation.heals() && known.as_ref().is_some_and(was_told_by_calls);
-    let observation = if heals { Observation::Passed } else { observation };
+    let observation = if heals {
+        Observation::Passed
+    } else {
+        observation
+    };
     if !observation.is_telling() {
         return Ok(());
     }
-    let before = known.as_ref().and_then(|known| Health::parse(&known.status)).unwrap_or_default();
+    let before = known
+        .as_ref()
+        .and_then(|known| Health::parse(&known.status))
+        .unwrap_or_default();
     let after = before.after(observation);
     if after == Health::Unknown {
         return Ok(());
@@ -35,7 +49,10 @@ pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, rea
 
 /// Returns whether the instance is known to do badly.
 fn ails(known: &ConnectorHealth) -> bool {
-    matches!(Health::parse(&known.status), Some(Health::Degraded | Health::Failing))
+    matches!(
+        Health::parse(&known.status),
+        Some(Health::Degraded | Health::Failing)
+    )
 }
 
 /// Writes a state down, and the change to it; `since` is when the state before began.
@@ -68,38 +85,65 @@ async fn put(
         };
         connector_health::insert_change(db, &change).await?;
         connector_health::keep_changes(db, id, KEPT_CHANGES).await?;
-        tracing::info!(instance.id = %id, health.before = %before, health.after = %after, "a connector's health changed");
+        tracing::info!(
+            instance.id = %id,
+            health.before = %before,
+            health.after = %after,
+            "a connector's health changed",
+        );
     }
     Ok(())
 }
 
 /// Takes up the last poll of a flow; `failure` is what the instance did wrong.
 ///
-/// A poll that came to its end heals what a poll of the same flow has told, and nothing else: of two flows, one may fail
-/// at an instance that serves the other.
-pub async fn polled(db: &mut Db, id: &InstanceId, flow_name: &str, failure: Option<String>) -> Result<(), Error> {
+/// A poll that came to its end heals what a poll of the same flow has told, and nothing else: of
+/// two flows, one may fail at an instance that serves the other.
+pub async fn polled(
+    db: &mut Db,
+    id: &InstanceId,
+    flow_name: &str,
+    failure: Option<String>,
+) -> Result<(), Error> {
     let origin = format!("poll of flow {flow_name}: ");
     if let Some(failure) = failure {
         return observe(db, id, Observation::Failed, &format!("{origin}{failure}")).await;
     }
     let known = connector_health::get(db, id).await?;
     let heals = known.is_none_or(|known| {
-        known.status == Health::Unknown.as_str() || ails(&known) && known.reason.starts_with(&origin)
+        known.status == Health::Unknown.as_str()
+            || ails(&known) && known.reason.starts_with(&origin)
     });
     if heals {
-        observe(db, id, Observation::Passed, &format!("{origin}it came to its end")).await?;
+        observe(
+            db,
+            id,
+            Observation::Passed,
+            &format!("{origin}it came to its end"),
+        )
+        .await?;
     }
     Ok(())
 }
 
 /// Forgets what was seen of an instance whose config is another one now.
 pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<(), Error> {
-    let Some(known) = connector_health::get(db, id).await? else { return Ok(()) };
+    let Some(known) = connector_health::get(db, id).await? else {
+        return Ok(());
+    };
     let before = Health::parse(&known.status).unwrap_or_default();
     if before == Health::Unknown {
         return Ok(());
     }
-    put(db, id, before, Health::Unknown, known.since, "its config was changed").await
+    put(
+        db,
+        id,
+        before,
+        Health::Unknown,
+        known.since,
+        "its config was changed",
+    )
+    .await
 }
 
 /// How an instance does, as far as it is known, and the changes of it, newest first.
@@ -112,5 +156,8 @@ pub async fn get(
     let mut tx = app.store.read().await?;
     super::existing(&mut tx, caller, id).await?;
     let health = connector_health::get(&mut tx, id).await?;
-    Ok((health, connector_health::list_changes(&mut tx, id, page).await?))
+    Ok((
+        health,
+        connector_health::list_changes(&mut tx, id, page).await?,
+    ))
 }

@@ -1,6 +1,6 @@
-//! OAuth2 of connector instances: a person is sent to the provider and comes back with a code, for which the provider
-//! gives tokens. They are sealed at rest, and nodes get the access token with the instance's plan. Renewing them is in
-//! `oauth/refresh.rs`.
+//! OAuth2 of connector instances: a person is sent to the provider and comes back with a code, for
+//! which the provider gives tokens. They are sealed at rest, and nodes get the access token with
+//! the instance's plan. Renewing them is in `oauth/refresh.rs`.
 
 mod refresh;
 mod tokens;
@@ -54,7 +54,8 @@ pub struct Callback {
     pub error_description: Option<String>,
 }
 
-/// Begins to connect the instance of this name; without a redirect address the provider sends people back to this service.
+/// Begins to connect the instance of this name; without a redirect address the provider sends
+/// people back to this service.
 pub async fn start(
     app: &App,
     caller: &Caller,
@@ -69,24 +70,35 @@ pub async fn start(
     }
     let entry = super::catalog_entry(catalog_id)?;
     if entry.authentication != "oauth2" {
-        return Err(Error::field("catalogId", format!("{catalog_id} is not connected by OAuth2")));
+        return Err(Error::field(
+            "catalogId",
+            format!("{catalog_id} is not connected by OAuth2"),
+        ));
     }
     let redirect_uri = redirect_uri.unwrap_or_else(|| own_callback(app));
     check_redirect(&redirect_uri)?;
     let mut tx = app.store.begin().await?;
     let instance = named(&mut tx, caller, instance_name).await?;
     if instance.catalog_id != catalog_id {
-        let message = format!("{instance_name:?} is an instance of {}, not of {catalog_id}", instance.catalog_id);
+        let message = format!(
+            "{instance_name:?} is an instance of {}, not of {catalog_id}",
+            instance.catalog_id
+        );
         return Err(Error::field("instanceName", message));
     }
     let client = client(entry, &super::config(app, &instance)?)?;
     if client.grant() == Grant::ClientCredentials {
-        return Err(Error::precondition("an instance with the grant client_credentials needs nobody's consent"));
+        return Err(Error::precondition(
+            "an instance with the grant client_credentials needs nobody's consent",
+        ));
     }
-    let (state, verifier) = (random_token(), random_token());
+    let state = random_token();
+    let verifier = random_token();
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let state = signed(app, &state);
-    let authorization_url = client.authorization(&redirect_uri, &state, &challenge).map_err(Error::precondition)?;
+    let authorization_url = client
+        .authorization(&redirect_uri, &state, &challenge)
+        .map_err(Error::precondition)?;
     let now = Timestamp::now();
     let expires_at = now.after(START_LIFE);
     oauth_start::delete_expired(&mut tx, now).await?;
@@ -96,16 +108,24 @@ pub async fn start(
         environment_id: caller.environment_id.clone(),
         instance_id: instance.id.clone(),
         redirect_uri: redirect_uri.clone(),
-        verifier: app.sealer.seal(verifier.as_bytes(), &verifier_context(&hash(&state))),
+        verifier: app
+            .sealer
+            .seal(verifier.as_bytes(), &verifier_context(&hash(&state))),
         expires_at,
     };
     oauth_start::insert(&mut tx, &start).await?;
     tx.commit().await?;
-    Ok(Started { authorization_url, state, instance, redirect_uri, expires_at })
+    Ok(Started {
+        authorization_url,
+        state,
+        instance,
+        redirect_uri,
+        expires_at,
+    })
 }
 
-/// Ends what was started: exchanges the code for tokens. The state stands in for a login where there is no caller; where
-/// there is one, it must be of the caller's account.
+/// Ends what was started: exchanges the code for tokens. The state stands in for a login where
+/// there is no caller; where there is one, it must be of the caller's account.
 pub async fn complete(
     app: &App,
     caller: Option<&Caller>,
@@ -113,35 +133,70 @@ pub async fn complete(
 ) -> Result<Changed<(ConnectorInstance, Held)>, Error> {
     let start = take(app, caller, &callback.state).await?;
     let mut tx = app.store.read().await?;
-    let instance = connector_instance::get(&mut tx, &start.environment_id, &start.instance_id).await?;
+    let instance =
+        connector_instance::get(&mut tx, &start.environment_id, &start.instance_id).await?;
     drop(tx);
-    let instance = instance.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
-    let client = client(super::catalog_entry(&instance.catalog_id)?, &super::config(app, &instance)?)?;
+    let instance = instance
+        .ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let client = client(
+        super::catalog_entry(&instance.catalog_id)?,
+        &super::config(app, &instance)?,
+    )?;
     if let Some(error) = &callback.error {
-        let description = callback.error_description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let description = callback
+            .error_description
+            .as_ref()
+            .map(|text| format!(": {text}"))
+            .unwrap_or_default();
         let said = format!("{error}{description}");
         let mask = Mask::new(&client.secrets());
-        return Err(Error::precondition(format!("the provider gave no consent: {}", printable(&mask.apply(&said)))));
+        return Err(Error::precondition(format!(
+            "the provider gave no consent: {}",
+            printable(&mask.apply(&said))
+        )));
     }
-    let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
+    let code = callback
+        .code
+        .filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
     let code = code.ok_or_else(|| Error::field("code", "is required"))?;
-    let verifier = app.sealer.open(&start.verifier, &verifier_context(&hash(&callback.state))).map_err(|error| {
-        tracing::error!(instance.id = %instance.id, error = %error, "the verifier of an OAuth2 start cannot be read");
-        Error::internal()
-    })?;
+    let verifier = app
+        .sealer
+        .open(&start.verifier, &verifier_context(&hash(&callback.state)))
+        .map_err(|error| {
+            tracing::error!(
+                instance.id = %instance.id,
+                error = %error,
+                "the verifier of an OAuth2 start cannot be read",
+            );
+            Error::internal()
+        })?;
     let verifier = String::from_utf8_lossy(&verifier);
-    let consent = Consent { code: &code, redirect_uri: &start.redirect_uri, verifier: &verifier };
-    let given = tokens::ask(app, client.exchange(consent)).await.map_err(|error| match error {
-        oauth2::TokenError::Refused(_) => Error::precondition(error.to_string()),
-        oauth2::TokenError::Failed(_) => Error::unavailable(error.to_string()),
-    })?;
+    let consent = Consent {
+        code: &code,
+        redirect_uri: &start.redirect_uri,
+        verifier: &verifier,
+    };
+    let given = tokens::ask(app, client.exchange(consent))
+        .await
+        .map_err(|error| match error {
+            oauth2::TokenError::Refused(_) => Error::precondition(error.to_string()),
+            oauth2::TokenError::Failed(_) => Error::unavailable(error.to_string()),
+        })?;
     let mut change = Change::begin(app, &start.environment_id).await?;
     // The instance may have been changed or deleted meanwhile.
-    let instance = connector_instance::get(change.db(), &start.environment_id, &start.instance_id).await?;
-    let instance = instance.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let instance =
+        connector_instance::get(change.db(), &start.environment_id, &start.instance_id).await?;
+    let instance = instance
+        .ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
     let row = tokens::row(app, &instance, given, None);
     oauth_token::put(change.db(), &row, Timestamp::now()).await?;
-    super::health::observe(change.db(), &instance.id, Observation::Passed, "connected by OAuth2").await?;
+    super::health::observe(
+        change.db(),
+        &instance.id,
+        Observation::Passed,
+        "connected by OAuth2",
+    )
+    .await?;
     super::republish(&mut change, app, &instance).await?;
     let held = tokens::held_of(&row);
     change.commit((instance, held)).await
@@ -149,8 +204,11 @@ pub async fn complete(
 
 /// Whether the instance's client asks for tokens itself.
 pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool, Error> {
-    let entry = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
-    entry.map_or(Ok(false), |entry| Ok(client(entry, config)?.grant() == Grant::ClientCredentials))
+    let entry =
+        kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
+    entry.map_or(Ok(false), |entry| {
+        Ok(client(entry, config)?.grant() == Grant::ClientCredentials)
+    })
 }
 
 /// The access token that an instance's calls carry.
@@ -172,33 +230,50 @@ pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool, Error> {
 }
 
 /// The fields of a config that make the client. A token is the one's that asked for it.
-const CLIENT_FIELDS: [&str; 7] =
-    ["client_id", "client_secret", "token_url", "scopes", "grant_type", "client_authentication", "token_params"];
+const CLIENT_FIELDS: [&str; 7] = [
+    "client_id",
+    "client_secret",
+    "token_url",
+    "scopes",
+    "grant_type",
+    "client_authentication",
+    "token_params",
+];
 
-/// Returns what to say of a change of the config that makes another client for tokens of a person's consent: nothing has shown
-/// yet whether the provider takes it.
-pub fn untried(instance: &ConnectorInstance, former: &Config, config: &Config, held: &Held) -> Option<String> {
-    let by_consent = kanat_catalog::entry(&instance.catalog_id).is_some_and(|entry| entry.authentication == "oauth2")
+/// Returns what to say of a change of the config that makes another client for tokens of a person's
+/// consent: nothing has shown yet whether the provider takes it.
+pub fn untried(
+    instance: &ConnectorInstance,
+    former: &Config,
+    config: &Config,
+    held: &Held,
+) -> Option<String> {
+    let by_consent = kanat_catalog::entry(&instance.catalog_id)
+        .is_some_and(|entry| entry.authentication == "oauth2")
         && !needs_nobody(instance, config).unwrap_or_default();
     (by_consent && held.status == "connected" && !is_same_client(former, config)).then(|| {
-        "its provider is asked with the changed client at the next refresh of the token: connect it again to try it now"
+        "its provider is asked with the changed client at the next refresh of the token: connect \
+         it again to try it now"
             .to_owned()
     })
 }
 
 fn is_same_client(former: &Config, config: &Config) -> bool {
-    CLIENT_FIELDS.iter().all(|field| former.get(*field) == config.get(*field))
+    CLIENT_FIELDS
+        .iter()
+        .all(|field| former.get(*field) == config.get(*field))
 }
 
-/// What an instance's own client, which needs nobody's consent, is to ask for at once: after the instance was made, or its
-/// config was changed. What another client was given is dropped then.
+/// What an instance's own client, which needs nobody's consent, is to ask for at once: after the
+/// instance was made, or its config was changed. What another client was given is dropped then.
 pub async fn config_changed(
     db: &mut Db,
     instance: &ConnectorInstance,
     former: Option<&Config>,
     config: &Config,
 ) -> Result<(), Error> {
-    let Some(entry) = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2")
+    let Some(entry) =
+        kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2")
     else {
         return Ok(());
     };
@@ -209,16 +284,27 @@ pub async fn config_changed(
         let row = OauthToken {
             instance_id: instance.id.clone(),
             environment_id: instance.environment_id.clone(),
-            tokens: held.as_ref().filter(|_| same_client).and_then(|held| held.tokens.clone()),
-            expires_at: held.filter(|_| same_client).and_then(|held| held.expires_at),
+            tokens: held
+                .as_ref()
+                .filter(|_| same_client)
+                .and_then(|held| held.tokens.clone()),
+            expires_at: held
+                .filter(|_| same_client)
+                .and_then(|held| held.expires_at),
             refresh_at: Some(now),
             failures: 0,
             refused: String::new(),
         };
         oauth_token::put(db, &row, now).await?;
-    } else if let Some(held) = held.filter(|held| !held.refused.is_empty() && held.tokens.is_some()) {
+    } else if let Some(held) = held.filter(|held| !held.refused.is_empty() && held.tokens.is_some())
+    {
         // With another secret the provider may be of another mind.
-        let row = OauthToken { refresh_at: Some(now), failures: 0, refused: String::new(), ..held };
+        let row = OauthToken {
+            refresh_at: Some(now),
+            failures: 0,
+            refused: String::new(),
+            ..held
+        };
         oauth_token::put(db, &row, now).await?;
     }
     Ok(())
@@ -232,12 +318,19 @@ pub async fn forget(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Err
 
 /// Takes the one use of a state.
 async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthStart, Error> {
-    let unknown = || Error::field("state", "is not known, was used already or has expired: start again");
+    let unknown = || {
+        Error::field(
+            "state",
+            "is not known, was used already or has expired: start again",
+        )
+    };
     if !is_ours(app, state) {
         return Err(unknown());
     }
     let mut tx: Tx = app.store.begin().await?;
-    let start = oauth_start::take(&mut tx, &hash(state), Timestamp::now()).await?.ok_or_else(unknown)?;
+    let start = oauth_start::take(&mut tx, &hash(state), Timestamp::now())
+        .await?
+        .ok_or_else(unknown)?;
     if caller.is_some_and(|caller| caller.account_id != start.account_id) {
         // Dropped: it stays for its owner.
         return Err(unknown());
@@ -250,7 +343,8 @@ async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInst
     let names = connector_instance::names(db, &caller.environment_id).await?;
     let Some(found) = names.into_iter().find(|known| known.name == name) else {
         let message = format!(
-            "the environment has no connector instance named {name:?}: create it first, with client_id and client_secret"
+            "the environment has no connector instance named {name:?}: create it first, with \
+             client_id and client_secret"
         );
         return Err(Error::field("instanceName", message));
     };
@@ -258,22 +352,34 @@ async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInst
 }
 
 fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {
-    let client = entry.oauth2(config).unwrap_or_else(|| Err(format!("{} is not connected by OAuth2", entry.id)));
+    let client = entry
+        .oauth2(config)
+        .unwrap_or_else(|| Err(format!("{} is not connected by OAuth2", entry.id)));
     client.map_err(Error::precondition)
 }
 
-/// Returns the address at which this service takes people back: the API's, or that of the webhooks while the former is not
-/// known.
+/// Returns the address at which this service takes people back: the API's, or that of the webhooks
+/// while the former is not known.
 fn own_callback(app: &App) -> String {
-    let url = if app.api_url.base().is_empty() { &app.public_url } else { &app.api_url };
+    let url = if app.api_url.base().is_empty() {
+        &app.public_url
+    } else {
+        &app.api_url
+    };
     url.oauth_callback()
 }
 
 fn check_redirect(text: &str) -> Result<(), Error> {
-    let url =
-        Url::parse(text).map_err(|error| Error::field("redirectUri", format!("is not an absolute URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") || url.fragment().is_some() || text.len() > MAX_PARAMETER {
-        return Err(Error::field("redirectUri", "must be an http or https address without a fragment"));
+    let url = Url::parse(text)
+        .map_err(|error| Error::field("redirectUri", format!("is not an absolute URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https")
+        || url.fragment().is_some()
+        || text.len() > MAX_PARAMETER
+    {
+        return Err(Error::field(
+            "redirectUri",
+            "must be an http or https address without a fragment",
+        ));
     }
     Ok(())
 }
@@ -286,7 +392,9 @@ fn signed(app: &App, random: &str) -> String {
 
 fn is_ours(app: &App, state: &str) -> bool {
     state.len() <= MAX_PARAMETER
-        && URL_SAFE_NO_PAD.decode(state).is_ok_and(|seal| app.sealer.open(&seal, STATE_CONTEXT).is_ok())
+        && URL_SAFE_NO_PAD
+            .decode(state)
+            .is_ok_and(|seal| app.sealer.open(&seal, STATE_CONTEXT).is_ok())
 }
 
 const STATE_CONTEXT: &str = "oauth state";

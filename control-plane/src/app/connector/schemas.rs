@@ -1,5 +1,5 @@
-//! What the endpoints of an instance answer: taken up as nodes tell it, listed, and compared from check to check. Shapes
-//! hold no values.
+//! What the endpoints of an instance answer: taken up as nodes tell it, listed, and compared from
+//! check to check. Shapes hold no values.
 
 use std::collections::HashMap;
 
@@ -27,8 +27,14 @@ pub struct Checked {
     pub error: Option<String>,
 }
 
-/// Takes up what was seen of an endpoint. The first that is seen of it is what later ones are compared with.
-pub async fn take_up(db: &mut Db, id: &InstanceId, endpoint: &str, shape: Shape) -> Result<(), Error> {
+/// Takes up what was seen of an endpoint. The first that is seen of it is what later ones are
+/// compared with.
+pub async fn take_up(
+    db: &mut Db,
+    id: &InstanceId,
+    endpoint: &str,
+    shape: Shape,
+) -> Result<(), Error> {
     if shape.is_empty() {
         return Ok(());
     }
@@ -38,9 +44,25 @@ pub async fn take_up(db: &mut Db, id: &InstanceId, endpoint: &str, shape: Shape)
         Some(row) => {
             let mut seen = read(&row.seen)?;
             seen.merge(shape);
-            EndpointSchema { seen: text(&seen)?, samples: row.samples + samples, last_seen_at: now, ..row }
+            EndpointSchema {
+                seen: text(&seen)?,
+                samples: row.samples + samples,
+                last_seen_at: now,
+                ..row
+            }
         }
-        None if endpoint_schema::list(db, id, Page { limit: 1, offset: 0 }).await?.total >= MAX_ENDPOINTS => {
+        None if endpoint_schema::list(
+            db,
+            id,
+            Page {
+                limit: 1,
+                offset: 0,
+            },
+        )
+        .await?
+        .total
+            >= MAX_ENDPOINTS =>
+        {
             return Ok(());
         }
         None => EndpointSchema {
@@ -72,12 +94,21 @@ pub async fn list(
         let shape = whole(&row)?;
         Ok((row, shape))
     };
-    Ok(Paged { items: items.into_iter().map(whole).collect::<Result<_, Error>>()?, total, page })
+    Ok(Paged {
+        items: items.into_iter().map(whole).collect::<Result<_, Error>>()?,
+        total,
+        page,
+    })
 }
 
-/// Has nodes tell what they have received, asks the endpoints that can be asked, and compares what each answers, now and since the last check, with what it
-/// answered before, which from now on is both.
-pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Timestamp, Vec<Checked>), Error> {
+/// Has nodes tell what they have received, asks the endpoints that can be asked, and compares what
+/// each answers, now and since the last check, with what it answered before, which from now on is
+/// both.
+pub async fn check(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+) -> Result<(Timestamp, Vec<Checked>), Error> {
     existing_now(app, caller, id).await?;
     app.hub.observed_until_now(&caller.environment_id).await;
     let now = Timestamp::now();
@@ -85,7 +116,10 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
     let mut tx = app.store.begin().await?;
     super::existing(&mut tx, caller, id).await?;
     let mut checked = Vec::new();
-    let mut page = Page { limit: Page::MAX_LIMIT, offset: 0 };
+    let mut page = Page {
+        limit: Page::MAX_LIMIT,
+        offset: 0,
+    };
     loop {
         let found = endpoint_schema::list(&mut tx, id, page).await?;
         if found.items.is_empty() {
@@ -93,8 +127,10 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
         }
         page.offset += page.limit;
         for row in found.items {
-            let (before, mut seen) = (accepted(&row)?, read(&row.seen)?);
-            let (mut error, mut last_seen_at) = (None, row.last_seen_at);
+            let before = accepted(&row)?;
+            let mut seen = read(&row.seen)?;
+            let mut error = None;
+            let mut last_seen_at = row.last_seen_at;
             match answers.remove(&row.endpoint) {
                 Some(Ok(shape)) => {
                     last_seen_at = now;
@@ -105,10 +141,19 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
             }
             let changes = compare(&before, &seen);
             // What has changed is what is expected from now on; what has not is only known better.
-            let next = if changes.is_empty() { whole(&row)? } else { seen.clone() };
+            let next = if changes.is_empty() {
+                whole(&row)?
+            } else {
+                seen.clone()
+            };
             // Before the first check it is known because it has answered.
             let answered = !seen.is_empty() || row.checked_at.is_none();
-            checked.push(Checked { endpoint: row.endpoint.clone(), seen: answered, changes, error });
+            checked.push(Checked {
+                endpoint: row.endpoint.clone(),
+                seen: answered,
+                changes,
+                error,
+            });
             let row = EndpointSchema {
                 accepted: Some(text(&next)?),
                 seen: text(&Shape::default())?,
@@ -131,22 +176,38 @@ async fn existing_now(app: &App, caller: &Caller, id: &InstanceId) -> Result<(),
 }
 
 /// What the endpoints of an instance answer right now.
-async fn ask(app: &App, caller: &Caller, id: &InstanceId) -> Result<HashMap<String, Result<Shape, String>>, Error> {
+async fn ask(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+) -> Result<HashMap<String, Result<Shape, String>>, Error> {
     let mut tx = app.store.read().await?;
     let row = super::existing(&mut tx, caller, id).await?;
-    let page = Page { limit: Page::MAX_LIMIT, offset: 0 };
-    let known: Vec<String> =
-        endpoint_schema::list(&mut tx, id, page).await?.items.into_iter().map(|row| row.endpoint).collect();
+    let page = Page {
+        limit: Page::MAX_LIMIT,
+        offset: 0,
+    };
+    let known: Vec<String> = endpoint_schema::list(&mut tx, id, page)
+        .await?
+        .items
+        .into_iter()
+        .map(|row| row.endpoint)
+        .collect();
     let instance = super::ready(app, &mut tx, &row).await?;
     drop(tx);
     Ok(match instance {
         Ok(instance) => live::ask(app, &instance, &known).await,
-        Err(message) => known.into_iter().map(|endpoint| (endpoint, Err(message.clone()))).collect(),
+        Err(message) => known
+            .into_iter()
+            .map(|endpoint| (endpoint, Err(message.clone())))
+            .collect(),
     })
 }
 
 fn accepted(row: &EndpointSchema) -> Result<Shape, Error> {
-    row.accepted.as_deref().map_or_else(|| Ok(Shape::default()), read)
+    row.accepted
+        .as_deref()
+        .map_or_else(|| Ok(Shape::default()), read)
 }
 
 fn whole(row: &EndpointSchema) -> Result<Shape, Error> {

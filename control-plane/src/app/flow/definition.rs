@@ -1,5 +1,5 @@
-//! Definitions that callers send: what is wrong with them, in the words of an error; and how they are kept. One with a secret
-//! that is written out is sealed, and stands masked beside its seal.
+//! Definitions that callers send: what is wrong with them, in the words of an error; and how they
+//! are kept. One with a secret that is written out is sealed, and stands masked beside its seal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,32 +25,58 @@ pub struct Stored<'r> {
 
 impl<'r> From<&'r Flow> for Stored<'r> {
     fn from(flow: &'r Flow) -> Self {
-        Self { flow_id: &flow.id, masked: &flow.yaml_config, sealed: flow.sealed_config.as_deref() }
+        Self {
+            flow_id: &flow.id,
+            masked: &flow.yaml_config,
+            sealed: flow.sealed_config.as_deref(),
+        }
     }
 }
 
 impl<'r> From<&'r FlowVersion> for Stored<'r> {
     fn from(version: &'r FlowVersion) -> Self {
-        Self { flow_id: &version.flow_id, masked: &version.yaml_config, sealed: version.sealed_config.as_deref() }
+        Self {
+            flow_id: &version.flow_id,
+            masked: &version.yaml_config,
+            sealed: version.sealed_config.as_deref(),
+        }
     }
 }
 
 impl<'r> From<&'r User> for Stored<'r> {
     fn from(user: &'r User) -> Self {
-        Self { flow_id: &user.flow_id, masked: &user.yaml_config, sealed: user.sealed_config.as_deref() }
+        Self {
+            flow_id: &user.flow_id,
+            masked: &user.yaml_config,
+            sealed: user.sealed_config.as_deref(),
+        }
     }
 }
 
 /// Returns the text of a definition as it was written.
 pub fn text<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Cow<'r, str>, Error> {
-    let Stored { flow_id, masked, sealed } = stored.into();
-    let Some(sealed) = sealed else { return Ok(masked.into()) };
+    let Stored {
+        flow_id,
+        masked,
+        sealed,
+    } = stored.into();
+    let Some(sealed) = sealed else {
+        return Ok(masked.into());
+    };
     let failed = |error: &dyn std::fmt::Display| {
-        tracing::error!(flow.id = %flow_id, error = %error, "the definition of a flow cannot be read");
+        tracing::error!(
+            flow.id = %flow_id,
+            error = %error,
+            "the definition of a flow cannot be read",
+        );
         Error::internal()
     };
-    let plain = sealer.open(sealed, &seal_context(flow_id)).map_err(|error| failed(&error))?;
-    String::from_utf8(plain).map(Cow::Owned).map_err(|_| failed(&"it is no text"))
+    let plain = sealer
+        .open(sealed, &seal_context(flow_id))
+        .map_err(|error| failed(&error))?;
+    String::from_utf8(plain)
+        .map(Cow::Owned)
+        .map_err(|_| failed(&"it is no text"))
 }
 
 /// Returns a definition that the store has, which was checked when it was stored.
@@ -58,7 +84,8 @@ pub fn stored<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Defi
     kanat_flow::parse_stored(&text(sealer, stored)?).map_err(|faults| wrong(&faults))
 }
 
-/// Returns a definition that the store has, checked anew: builds before may have known fewer faults.
+/// Returns a definition that the store has, checked anew: builds before may have known fewer
+/// faults.
 pub fn checked<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
     parse(&text(sealer, stored)?)
 }
@@ -83,9 +110,13 @@ const SEALED: &str = "literal_secrets";
 /// Definitions that are looked through at a time.
 const PAGE: u32 = 100;
 
-/// Seals what earlier builds kept in the clear: definitions with secrets that are written out. Once for a store.
+/// Seals what earlier builds kept in the clear: definitions with secrets that are written out. Once
+/// for a store.
 pub async fn seal_all(app: &App) -> Result<(), Error> {
-    if meta::get(&mut *app.store.read().await?, SEALED).await?.is_some() {
+    if meta::get(&mut *app.store.read().await?, SEALED)
+        .await?
+        .is_some()
+    {
         return Ok(());
     }
     let _under_way = app.master_keys.under_way.begin();
@@ -101,9 +132,16 @@ pub async fn seal_all(app: &App) -> Result<(), Error> {
                 seals.clear();
                 after.0 = plain.flow_id.clone();
             }
-            let Ok(definition) = parse(&plain.yaml_config) else { continue };
-            let Some(masked) = kanat_flow::without_secrets(&plain.yaml_config, &definition) else { continue };
-            let seal = || app.sealer.seal(plain.yaml_config.as_bytes(), &seal_context(&plain.flow_id));
+            let Ok(definition) = parse(&plain.yaml_config) else {
+                continue;
+            };
+            let Some(masked) = kanat_flow::without_secrets(&plain.yaml_config, &definition) else {
+                continue;
+            };
+            let seal = || {
+                app.sealer
+                    .seal(plain.yaml_config.as_bytes(), &seal_context(&plain.flow_id))
+            };
             let sealed = seals.entry(plain.yaml_config.clone()).or_insert_with(seal);
             let mut tx = app.store.begin().await?;
             flow::seal(&mut tx, &plain, &masked, sealed).await?;
@@ -125,7 +163,10 @@ pub fn seal_context(flow: &FlowId) -> String {
 pub fn parse(yaml: &str) -> Result<Definition, Error> {
     // PostgreSQL cannot store it.
     if yaml.contains('\0') {
-        return Err(Error::field("yamlConfig", "must not contain a NUL character"));
+        return Err(Error::field(
+            "yamlConfig",
+            "must not contain a NUL character",
+        ));
     }
     kanat_flow::parse(yaml).map_err(|faults| wrong(&faults))
 }
@@ -134,11 +175,22 @@ fn wrong(faults: &[Diagnostic]) -> Error {
     invalid("the definition is wrong", faults)
 }
 
-/// One detail a diagnostic: its field is the path in the definition, its message begins with line and column.
+/// One detail a diagnostic: its field is the path in the definition, its message begins with line
+/// and column.
 pub fn invalid(message: &str, faults: &[Diagnostic]) -> Error {
     let details = faults.iter().map(|fault| {
-        let field = if fault.path.is_empty() { "yamlConfig" } else { &fault.path };
-        FieldError::new(field, format!("line {}, column {}: {}", fault.line, fault.column, fault.message))
+        let field = if fault.path.is_empty() {
+            "yamlConfig"
+        } else {
+            &fault.path
+        };
+        FieldError::new(
+            field,
+            format!(
+                "line {}, column {}: {}",
+                fault.line, fault.column, fault.message
+            ),
+        )
     });
     let summary = match faults {
         [only] => format!("{message}: {only}"),
@@ -162,11 +214,21 @@ mod tests {
             line,
             column: 3,
         };
-        let error = invalid("the definition is wrong", &[fault("maping", 4), fault("", 1)]);
-        let details: Vec<_> = error.details.iter().map(|d| (d.field.as_str(), d.message.as_str())).collect();
+        let error = invalid(
+            "the definition is wrong",
+            &[fault("maping", 4), fault("", 1)],
+        );
+        let details: Vec<_> = error
+            .details
+            .iter()
+            .map(|d| (d.field.as_str(), d.message.as_str()))
+            .collect();
         assert_eq!(
             details,
-            [("maping", "line 4, column 3: unknown key"), ("yamlConfig", "line 1, column 3: unknown key"),]
+            [
+                ("maping", "line 4, column 3: unknown key"),
+                ("yamlConfig", "line 1, column 3: unknown key"),
+            ]
         );
         assert_eq!(error.message, "the definition is wrong in 2 places");
     }

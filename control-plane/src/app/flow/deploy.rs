@@ -1,5 +1,5 @@
-//! What puts a flow into service and changes how it serves: deploy, rollback, pause, resume. Each answers once it is
-//! live.
+//! What puts a flow into service and changes how it serves: deploy, rollback, pause, resume. Each
+//! answers once it is live.
 
 mod together;
 
@@ -25,8 +25,8 @@ use crate::push::Applied;
 pub use together::Deploys;
 use together::{Ended, Ready};
 
-/// How often a deploy is made anew because somebody has changed what it is made from. Of many that deploy one flow at the
-/// same time, one gets on each time.
+/// How often a deploy is made anew because somebody has changed what it is made from. Of many that
+/// deploy one flow at the same time, one gets on each time.
 const TRIES: usize = 100;
 
 /// How the draft is put into service.
@@ -68,12 +68,22 @@ pub async fn deploy(
     deploy: Deploy,
     if_match: &IfMatch,
 ) -> Result<Changed<Deployed>, Error> {
-    let summary = deploy.summary.map(|summary| name::check_description("changeSummary", summary)).transpose()?;
-    put_into_service(app, caller, id, &Asked::Draft(Deploy { summary, ..deploy }), if_match).await
+    let summary = deploy
+        .summary
+        .map(|summary| name::check_description("changeSummary", summary))
+        .transpose()?;
+    put_into_service(
+        app,
+        caller,
+        id,
+        &Asked::Draft(Deploy { summary, ..deploy }),
+        if_match,
+    )
+    .await
 }
 
-/// Puts the definition of an earlier version into service, as a new version; it becomes the draft too. Errors when that
-/// would throw away a draft and the caller does not ask for it.
+/// Puts the definition of an earlier version into service, as a new version; it becomes the draft
+/// too. Errors when that would throw away a draft and the caller does not ask for it.
 pub async fn rollback(
     app: &App,
     caller: &Caller,
@@ -82,28 +92,46 @@ pub async fn rollback(
     if_match: &IfMatch,
 ) -> Result<Changed<Deployed>, Error> {
     if rollback.version == 0 {
-        return Err(Error::field("versionNumber", "is required, and begins at 1"));
+        return Err(Error::field(
+            "versionNumber",
+            "is required, and begins at 1",
+        ));
     }
     put_into_service(app, caller, id, &Asked::Version(rollback), if_match).await
 }
 
 /// Holds the flow's messages from now on.
-pub async fn pause(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch) -> Result<Changed<Flow>, Error> {
+pub async fn pause(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    if_match: &IfMatch,
+) -> Result<Changed<Flow>, Error> {
     set_status(app, caller, id, if_match, Status::pause).await
 }
 
 /// Runs what was held, and takes messages again.
-pub async fn resume(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch) -> Result<Changed<Flow>, Error> {
+pub async fn resume(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    if_match: &IfMatch,
+) -> Result<Changed<Flow>, Error> {
     set_status(app, caller, id, if_match, Status::resume).await
 }
 
-/// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is paused.
+/// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is
+/// paused.
 pub async fn publish_again(change: &mut Change<'_>, app: &App, flow: &Flow) -> Result<(), Error> {
     let found = deployed_plan(app, change.db(), &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
     plan.flow_name = flow.name.clone();
     plan.paused = flow.status == Status::Paused;
-    if let Some(trigger::Kind::Webhook(hook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
+    if let Some(trigger::Kind::Webhook(hook)) = plan
+        .trigger
+        .as_mut()
+        .and_then(|trigger| trigger.kind.as_mut())
+    {
         let tokens = webhook::tokens(app, change.db(), &mut flow.clone(), Timestamp::now()).await?;
         hook.tokens = tokens.iter().map(webhook::to_plan).collect();
     }
@@ -131,7 +159,8 @@ async fn set_status(
     change.commit(flow).await
 }
 
-/// Everything that can be wrong is found before anything is written. Made anew as long as others change what it is made from.
+/// Everything that can be wrong is found before anything is written. Made anew as long as others
+/// change what it is made from.
 async fn put_into_service(
     app: &App,
     caller: &Caller,
@@ -143,7 +172,13 @@ async fn put_into_service(
         let mut tx = app.store.read().await?;
         let flow = existing(&mut tx, caller, id).await?;
         if caller.made_before(&mut tx).await?.is_some() {
-            return Ok(Changed { value: Deployed { flow, held_messages: None }, applied: Applied::Everywhere });
+            return Ok(Changed {
+                value: Deployed {
+                    flow,
+                    held_messages: None,
+                },
+                applied: Applied::Everywhere,
+            });
         }
         if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
@@ -154,16 +189,33 @@ async fn put_into_service(
         }
         let definition = asked.definition(app, &flow)?;
         let ready = ready(app, caller, flow, definition, asked.status(), tx).await?;
-        let held_messages = if was_paused { Some(held(app, caller, id).await?) } else { None };
-        if let Ended::Done(flow, version) = app.deploys.take_turn(app, &caller.environment_id, ready).await? {
+        let held_messages = if was_paused {
+            Some(held(app, caller, id).await?)
+        } else {
+            None
+        };
+        if let Ended::Done(flow, version) = app
+            .deploys
+            .take_turn(app, &caller.environment_id, ready)
+            .await?
+        {
             let applied = match version {
                 Some(version) => app.hub.applied(&caller.environment_id, &version).await,
                 None => Applied::Everywhere,
             };
-            return Ok(Changed { value: Deployed { flow: *flow, held_messages }, applied });
+            return Ok(Changed {
+                value: Deployed {
+                    flow: *flow,
+                    held_messages,
+                },
+                applied,
+            });
         }
     }
-    Err(Error::new(Code::Aborted, "the flow, or what it names, is being changed by others: try again"))
+    Err(Error::new(
+        Code::Aborted,
+        "the flow, or what it names, is being changed by others: try again",
+    ))
 }
 
 impl Asked {
@@ -171,15 +223,26 @@ impl Asked {
     async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow, Error> {
         match self {
             Self::Draft(Deploy { summary: None, .. }) => {}
-            Self::Draft(Deploy { summary: Some(summary), .. }) => flow.change_summary.clone_from(summary),
-            Self::Version(Rollback { version, discard_draft }) => {
+            Self::Draft(Deploy {
+                summary: Some(summary),
+                ..
+            }) => flow.change_summary.clone_from(summary),
+            Self::Version(Rollback {
+                version,
+                discard_draft,
+            }) => {
                 let former = flow_version::get(db, &flow.id, *version).await?;
-                let missing = || Error::new(Code::NotFound, format!("flow {:?} has no version {version}", flow.name));
+                let missing = || {
+                    Error::new(
+                        Code::NotFound,
+                        format!("flow {:?} has no version {version}", flow.name),
+                    )
+                };
                 let former = former.ok_or_else(missing)?;
                 if flow.draft && !discard_draft {
                     return Err(Error::precondition(format!(
-                        "flow {:?} has a draft that is not deployed, and a rollback would throw it away: deploy it first, \
-                         or set discardDraft",
+                        "flow {:?} has a draft that is not deployed, and a rollback would throw \
+                         it away: deploy it first, or set discardDraft",
                         flow.name
                     )));
                 }
@@ -202,16 +265,22 @@ impl Asked {
     /// The status that a deploy leads to.
     fn status(&self) -> fn(Status) -> Status {
         match self {
-            Self::Draft(Deploy { keep_paused: true, .. }) => |status| match status {
+            Self::Draft(Deploy {
+                keep_paused: true, ..
+            }) => |status| match status {
                 Status::Paused => Status::Paused,
                 Status::Draft | Status::Active => status.deploy(),
             },
-            Self::Draft(Deploy { keep_paused: false, .. }) | Self::Version(_) => Status::deploy,
+            Self::Draft(Deploy {
+                keep_paused: false, ..
+            })
+            | Self::Version(_) => Status::deploy,
         }
     }
 }
 
-/// All that a deploy comes to, found while others may change what it is made from: nobody waits for it.
+/// All that a deploy comes to, found while others may change what it is made from: nobody waits for
+/// it.
 async fn ready(
     app: &App,
     caller: &Caller,
@@ -224,7 +293,10 @@ async fn ready(
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
     if !missing.is_empty() {
-        return Err(definition::invalid("the definition does not fit the environment", &missing));
+        return Err(definition::invalid(
+            "the definition does not fit the environment",
+            &missing,
+        ));
     }
     let now = Timestamp::now();
     flow.status = status(flow.status);
@@ -239,11 +311,19 @@ async fn ready(
         identity.webhook_tokens = webhook::tokens(app, &mut tx, &mut flow, now).await?;
     }
     drop(tx);
-    let plan = FlowPlan { made_from, ..compile(&definition, &names, identity)? };
+    let plan = FlowPlan {
+        made_from,
+        ..compile(&definition, &names, identity)?
+    };
     let resource_id = Kind::Flow.resource_id(flow.id.as_str());
     Ok(Ready {
         uses: uses::resource_ids(&plan, &names),
-        resource: change::sealed(&app.sealer, &caller.environment_id, &resource_id, &plan.encode_to_vec()),
+        resource: change::sealed(
+            &app.sealer,
+            &caller.environment_id,
+            &resource_id,
+            &plan.encode_to_vec(),
+        ),
         deployed_by: caller.clone(),
         summary,
         flow,
@@ -254,10 +334,16 @@ async fn ready(
 
 /// Reads what the nodes of the caller's environment are to run at present.
 async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>, Error> {
-    let environment = environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
-    let Some(environment) = environment else { return Ok(None) };
+    let environment =
+        environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
+    let Some(environment) = environment else {
+        return Ok(None);
+    };
     let epoch = meta::epoch(db).await?.into_string();
-    Ok(Some(SetVersion { epoch, generation: environment.generation }))
+    Ok(Some(SetVersion {
+        epoch,
+        generation: environment.generation,
+    }))
 }
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
@@ -270,16 +356,32 @@ async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error
     if flow.draft || !deployed.is_some_and(is_same) {
         return Ok(false);
     }
-    let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else { return Ok(false) };
+    let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else {
+        return Ok(false);
+    };
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
-    let plan = kanat_flow::compile(&definition::stored(&app.sealer, flow)?, &names, identity(flow));
+    let plan = kanat_flow::compile(
+        &definition::stored(&app.sealer, flow)?,
+        &names,
+        identity(flow),
+    );
     Ok(plan.is_ok_and(|plan| comparable(plan) == comparable(running)))
 }
 
-/// A plan without what changes around a definition: its name, its tokens, whether it is paused, what it was made from.
+/// A plan without what changes around a definition: its name, its tokens, whether it is paused,
+/// what it was made from.
 fn comparable(plan: FlowPlan) -> FlowPlan {
-    let mut plan = FlowPlan { flow_name: String::new(), paused: false, made_from: None, ..plan };
-    if let Some(trigger::Kind::Webhook(hook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
+    let mut plan = FlowPlan {
+        flow_name: String::new(),
+        paused: false,
+        made_from: None,
+        ..plan
+    };
+    if let Some(trigger::Kind::Webhook(hook)) = plan
+        .trigger
+        .as_mut()
+        .and_then(|trigger| trigger.kind.as_mut())
+    {
         hook.tokens.clear();
     }
     plan
@@ -308,18 +410,44 @@ async fn unchanged(
         change.urgent();
     }
     publish_again(&mut change, app, &flow).await?;
-    change.commit(Deployed { flow, held_messages }).await
+    change
+        .commit(Deployed {
+            flow,
+            held_messages,
+        })
+        .await
 }
 
-/// Returns the number of messages of a flow that wait, which are those that it holds while it is paused.
+/// Returns the number of messages of a flow that wait, which are those that it holds while it is
+/// paused.
 async fn held(app: &App, caller: &Caller, id: &FlowId) -> Result<u64, Error> {
-    let tenant = Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() };
-    let filter = Filter { statuses: message::Status::WAITING.to_vec(), ..Filter::flow(tenant, id.clone()) };
-    Ok(app.log.list(&filter, Position::Page(Page { limit: 1, offset: 0 })).await?.total)
+    let tenant = Tenant {
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+    };
+    let filter = Filter {
+        statuses: message::Status::WAITING.to_vec(),
+        ..Filter::flow(tenant, id.clone())
+    };
+    Ok(app
+        .log
+        .list(
+            &filter,
+            Position::Page(Page {
+                limit: 1,
+                offset: 0,
+            }),
+        )
+        .await?
+        .total)
 }
 
 /// A plan that nodes of this build can run.
-fn compile(definition: &Definition, names: &EnvironmentNames, identity: Identity) -> Result<FlowPlan, Error> {
+fn compile(
+    definition: &Definition,
+    names: &EnvironmentNames,
+    identity: Identity,
+) -> Result<FlowPlan, Error> {
     let plan = kanat_flow::compile(definition, names, identity)
         .map_err(|faults| definition::invalid("the definition cannot be compiled", &faults))?;
     match Program::compile(plan.clone()) {

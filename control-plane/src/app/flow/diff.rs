@@ -23,20 +23,32 @@ impl Edition {
     pub fn parse(field: &str, text: &str) -> Result<Self, Error> {
         match text {
             "draft" => Ok(Self::Draft),
-            number => number
-                .parse()
-                .map(Self::Version)
-                .map_err(|_| Error::field(field, format!("{text:?} is neither the number of a version nor draft"))),
+            number => number.parse().map(Self::Version).map_err(|_| {
+                Error::field(
+                    field,
+                    format!("{text:?} is neither the number of a version nor draft"),
+                )
+            }),
         }
     }
 
     /// Returns its definition; errors when the flow has no such version.
-    pub async fn definition(self, app: &App, db: &mut Db, flow: &Flow) -> Result<Definition, Error> {
+    pub async fn definition(
+        self,
+        app: &App,
+        db: &mut Db,
+        flow: &Flow,
+    ) -> Result<Definition, Error> {
         match self {
             Self::Draft => definition::stored(&app.sealer, flow),
             Self::Version(number) => {
                 let found = flow_version::get(db, &flow.id, number).await?;
-                let missing = || Error::new(Code::NotFound, format!("flow {:?} has no version {number}", flow.name));
+                let missing = || {
+                    Error::new(
+                        Code::NotFound,
+                        format!("flow {:?} has no version {number}", flow.name),
+                    )
+                };
                 definition::stored(&app.sealer, &found.ok_or_else(missing)?)
             }
         }
@@ -53,7 +65,13 @@ impl std::fmt::Display for Edition {
 }
 
 /// Returns the changes that lead from one definition of a flow to another.
-pub async fn diff(app: &App, caller: &Caller, id: &FlowId, from: Edition, to: Edition) -> Result<Vec<Change>, Error> {
+pub async fn diff(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    from: Edition,
+    to: Edition,
+) -> Result<Vec<Change>, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let before = from.definition(app, &mut tx, &flow).await?;

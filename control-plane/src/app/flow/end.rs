@@ -1,5 +1,5 @@
-//! The end of a deleted flow: its messages that wait are discarded, and attempts under way end, before the deletion is
-//! answered.
+//! The end of a deleted flow: its messages that wait are discarded, and attempts under way end,
+//! before the deletion is answered.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout};
 use crate::app::App;
 use crate::push::Version;
 
-/// Longest wait for nodes that hold messages of the flow. They break their attempts off when they hear of the deletion.
+/// Longest wait for nodes that hold messages of the flow. They break their attempts off when they
+/// hear of the deletion.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// The longest time between looks at the log: what another process writes may wake nobody here.
@@ -24,13 +25,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// change runs the flow's messages from former plans. Where the change is not committed, the mark
 /// says nothing: a later change is known by the version, and the nodes that have that run the flow.
 pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(), Error> {
-    let deletion = SetVersion { epoch: version.epoch.into_string(), generation: version.generation };
+    let deletion = SetVersion {
+        epoch: version.epoch.into_string(),
+        generation: version.generation,
+    };
     let mark = SavedPlan::end(id.clone(), deletion.encode_to_vec().into());
     Ok(app.log.save_plans(vec![mark]).await?)
 }
 
-/// Ends the messages of the flow, which is marked and out of service. Messages that a node holds for longer than
-/// [`WAIT`] are ended by whoever claims them next.
+/// Ends the messages of the flow, which is marked and out of service. Messages that a node holds
+/// for longer than [`WAIT`] are ended by whoever claims them next.
 pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
     let failure = Failure::flow_deleted();
     let deadline = Instant::now() + WAIT;

@@ -1,5 +1,5 @@
-//! What a definition has of warnings: names that the environment lacks, fields of connector instances without a value, and
-//! secrets that it would show.
+//! What a definition has of warnings: names that the environment lacks, fields of connector
+//! instances without a value, and secrets that it would show.
 
 use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
@@ -22,25 +22,49 @@ pub async fn warnings(
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
     let unset = unset(app, db, caller, definition, names).await?;
-    let found = unset.into_iter().chain(exposed_secrets(definition, names)).chain(literal_secrets(definition));
-    let found = found.map(|found| Diagnostic { severity: Severity::Warning, ..found });
+    let found = unset
+        .into_iter()
+        .chain(exposed_secrets(definition, names))
+        .chain(literal_secrets(definition));
+    let found = found.map(|found| Diagnostic {
+        severity: Severity::Warning,
+        ..found
+    });
     Ok(in_order(check_names(definition, names), found))
 }
 
 /// Refuses a definition that would show secrets of connectors to those who may read messages.
 pub fn refuse_exposed(definition: &Definition, names: &EnvironmentNames) -> Result<(), Error> {
     let exposed = exposed_secrets(definition, names);
-    if exposed.is_empty() { Ok(()) } else { Err(definition::invalid("the definition would show a secret", &exposed)) }
+    if exposed.is_empty() {
+        Ok(())
+    } else {
+        Err(definition::invalid(
+            "the definition would show a secret",
+            &exposed,
+        ))
+    }
 }
 
-/// Returns a warning for each secret that the version shows which runs, besides a draft with another definition.
-pub fn exposed_by_version(version: u32, running: &Definition, names: &EnvironmentNames) -> Vec<Diagnostic> {
+/// Returns a warning for each secret that the version shows which runs, besides a draft with
+/// another definition.
+pub fn exposed_by_version(
+    version: u32,
+    running: &Definition,
+    names: &EnvironmentNames,
+) -> Vec<Diagnostic> {
     let told = |exposed: Diagnostic| Diagnostic {
         severity: Severity::Warning,
-        message: format!("version {version}, which runs, has it otherwise: {}", exposed.message),
+        message: format!(
+            "version {version}, which runs, has it otherwise: {}",
+            exposed.message
+        ),
         ..exposed
     };
-    exposed_secrets(running, names).into_iter().map(told).collect()
+    exposed_secrets(running, names)
+        .into_iter()
+        .map(told)
+        .collect()
 }
 
 /// Returns all that keeps a definition from being deployed here, in order of place.
@@ -52,45 +76,85 @@ pub async fn faults(
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
     let unset = unset(app, db, caller, definition, names).await?;
-    let unset = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
-    Ok(in_order(check_names(definition, names), unset.chain(exposed_secrets(definition, names))))
+    let unset = unset
+        .into_iter()
+        .filter(|unset| unset.severity == Severity::Error);
+    Ok(in_order(
+        check_names(definition, names),
+        unset.chain(exposed_secrets(definition, names)),
+    ))
 }
 
-/// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a flow's name is in each.
-pub async fn shut_out(app: &App, caller: &Caller, instance: &InstanceId) -> Result<Vec<String>, Error> {
+/// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a
+/// flow's name is in each.
+pub async fn shut_out(
+    app: &App,
+    caller: &Caller,
+    instance: &InstanceId,
+) -> Result<Vec<String>, Error> {
     let mut tx = app.store.read().await?;
-    let users = flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
+    let users =
+        flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
     if users.is_empty() {
         return Ok(Vec::new());
     }
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let mut found = Vec::new();
     for user in users {
-        let unset = unset(app, &mut tx, caller, &definition::stored(&app.sealer, &user)?, &names).await?;
+        let unset = unset(
+            app,
+            &mut tx,
+            caller,
+            &definition::stored(&app.sealer, &user)?,
+            &names,
+        )
+        .await?;
         let flow = user.name;
-        let errors = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
-        found.extend(errors.map(|error| format!("flow {flow:?} is live, and in its {} {}", error.path, error.message)));
+        let errors = unset
+            .into_iter()
+            .filter(|unset| unset.severity == Severity::Error);
+        found.extend(errors.map(|error| {
+            format!(
+                "flow {flow:?} is live, and in its {} {}",
+                error.path, error.message
+            )
+        }));
     }
     Ok(found)
 }
 
-/// Returns a warning where deployed flows use an instance under a name that it no longer has: their next deploy would not find
-/// it, or another one.
-pub async fn misnamed(app: &App, caller: &Caller, instance: &InstanceId) -> Result<Option<String>, Error> {
+/// Returns a warning where deployed flows use an instance under a name that it no longer has: their
+/// next deploy would not find it, or another one.
+pub async fn misnamed(
+    app: &App,
+    caller: &Caller,
+    instance: &InstanceId,
+) -> Result<Option<String>, Error> {
     let mut tx = app.store.read().await?;
-    let Some(found) = connector_instance::get(&mut tx, &caller.environment_id, instance).await? else {
+    let Some(found) = connector_instance::get(&mut tx, &caller.environment_id, instance).await?
+    else {
         return Ok(None);
     };
-    let users = flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
+    let users =
+        flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let misses = |user: &&User| {
         let definition = definition::stored(&app.sealer, *user);
-        definition.is_ok_and(|definition| definition.instances().any(|name| names.instance(name).is_none()))
+        definition.is_ok_and(|definition| {
+            definition
+                .instances()
+                .any(|name| names.instance(name).is_none())
+        })
     };
-    let flows: Vec<&str> = users.iter().filter(misses).map(|user| user.name.as_str()).collect();
+    let flows: Vec<&str> = users
+        .iter()
+        .filter(misses)
+        .map(|user| user.name.as_str())
+        .collect();
     Ok((!flows.is_empty()).then(|| {
         format!(
-            "flows that run call it by a former name, and go on until their next deploy: change their definitions to {:?}: {}",
+            "flows that run call it by a former name, and go on until their next deploy: change \
+             their definitions to {:?}: {}",
             found.name,
             flows.join(", ")
         )
@@ -103,8 +167,8 @@ fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) 
     found
 }
 
-/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs are
-/// opened only of instances whose fields it names.
+/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs
+/// are opened only of instances whose fields it names.
 async fn unset(
     app: &App,
     db: &mut Db,
@@ -117,9 +181,17 @@ async fn unset(
         instances.extend(connector::instance(app, db, caller, &InstanceId::new(id)).await?);
     }
     let holds = |id: &str, field: &str| {
-        instances.iter().find(|instance| instance.id() == id).is_none_or(|instance| instance.holds(field))
+        instances
+            .iter()
+            .find(|instance| instance.id() == id)
+            .is_none_or(|instance| instance.holds(field))
     };
-    let text = |id: &str, field: &str| instances.iter().find(|instance| instance.id() == id)?.text(field);
+    let text = |id: &str, field: &str| {
+        instances
+            .iter()
+            .find(|instance| instance.id() == id)?
+            .text(field)
+    };
     let mut faults = unset_fields(definition, names, &holds);
     faults.extend(unusable_secrets(definition, names, &text));
     Ok(faults)

@@ -22,7 +22,13 @@ impl EnvironmentNames {
         for (name, named) in names::of(db, environment).await? {
             match named {
                 Named::Instance { id, catalog_id } => {
-                    names.instances.insert(name, InstanceRef { id: id.into_string(), entry: catalog_id });
+                    names.instances.insert(
+                        name,
+                        InstanceRef {
+                            id: id.into_string(),
+                            entry: catalog_id,
+                        },
+                    );
                 }
                 Named::Table(id) => drop(names.tables.insert(name, id)),
                 Named::Adapter(id) => drop(names.adapters.insert(name, id)),
@@ -48,7 +54,11 @@ impl Names for EnvironmentNames {
     }
 
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
-        self.instances.values().filter(|instance| instance.entry == entry).cloned().collect()
+        self.instances
+            .values()
+            .filter(|instance| instance.entry == entry)
+            .cloned()
+            .collect()
     }
 
     fn table(&self, name: &str) -> bool {
@@ -72,8 +82,8 @@ impl Names for EnvironmentNames {
     }
 }
 
-/// The names of an environment where every other name exists as well: a draft can be tested before its connectors are
-/// made.
+/// The names of an environment where every other name exists as well: a draft can be tested before
+/// its connectors are made.
 pub struct Lenient<'n>(pub &'n EnvironmentNames);
 
 impl Lenient<'_> {
@@ -85,14 +95,20 @@ impl Lenient<'_> {
 
 impl Names for Lenient<'_> {
     fn instance(&self, name: &str) -> Option<InstanceRef> {
-        let missing = || InstanceRef { id: Self::missing_instance().into_string(), entry: String::new() };
+        let missing = || InstanceRef {
+            id: Self::missing_instance().into_string(),
+            entry: String::new(),
+        };
         Some(self.0.instance(name).unwrap_or_else(missing))
     }
 
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
         match self.0.instances_of(entry).into_iter().next() {
             Some(first) => vec![first],
-            None => vec![InstanceRef { id: Self::missing_instance().into_string(), entry: entry.to_owned() }],
+            None => vec![InstanceRef {
+                id: Self::missing_instance().into_string(),
+                entry: entry.to_owned(),
+            }],
         }
     }
 

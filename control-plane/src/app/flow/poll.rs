@@ -9,10 +9,14 @@ use kanat_store::flow::{self, Flow};
 
 use crate::app::App;
 
-/// How the polls of flows stand; without those that do not poll or were not polled yet, and empty while the log is silent.
+/// How the polls of flows stand; without those that do not poll or were not polled yet, and empty
+/// while the log is silent.
 pub async fn polls(app: &App, flows: &[&Flow]) -> HashMap<FlowId, PollStanding> {
-    let polled: Vec<FlowId> =
-        flows.iter().filter(|flow| flow.trigger_kind == "poll").map(|flow| flow.id.clone()).collect();
+    let polled: Vec<FlowId> = flows
+        .iter()
+        .filter(|flow| flow.trigger_kind == "poll")
+        .map(|flow| flow.id.clone())
+        .collect();
     if polled.is_empty() {
         return HashMap::new();
     }

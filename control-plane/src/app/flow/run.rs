@@ -13,8 +13,8 @@ use crate::app::{App, Caller};
 
 const NULL: &str = "null";
 
-/// Takes `payload`, JSON text, as a message. A paused flow holds it. A payload that is left out is null, except where the
-/// trigger is a poll: its messages are records, and null is none.
+/// Takes `payload`, JSON text, as a message. A paused flow holds it. A payload that is left out is
+/// null, except where the trigger is a poll: its messages are records, and null is none.
 pub async fn run(
     app: &App,
     caller: &Caller,
@@ -26,12 +26,17 @@ pub async fn run(
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     if flow.status == Status::Draft {
-        return Err(Error::precondition("a flow that is draft cannot be run: deploy it first"));
+        return Err(Error::precondition(
+            "a flow that is draft cannot be run: deploy it first",
+        ));
     }
     let plan = deploy::deployed_plan(app, &mut tx, &flow.environment_id, id).await?;
     drop(tx);
     let plan = plan.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
-    let polls = plan.trigger.as_ref().is_some_and(|trigger| matches!(trigger.kind, Some(Kind::Poll(_))));
+    let polls = plan
+        .trigger
+        .as_ref()
+        .is_some_and(|trigger| matches!(trigger.kind, Some(Kind::Poll(_))));
     if payload.is_none() && polls {
         let message = "is missing: give the record to run, for the trigger of this flow is poll";
         return Err(Error::field("payload", message));
@@ -39,5 +44,17 @@ pub async fn run(
     let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
     let dedupe = caller.call.as_deref().map(key::management);
-    start(app, Start { plan, payload, trigger: Trigger::Manual, at, dedupe, batch_id: None, traceparent }).await
+    start(
+        app,
+        Start {
+            plan,
+            payload,
+            trigger: Trigger::Manual,
+            at,
+            dedupe,
+            batch_id: None,
+            traceparent,
+        },
+    )
+    .await
 }

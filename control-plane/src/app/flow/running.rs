@@ -21,22 +21,29 @@ pub async fn tell_of_exposed_secrets(app: &App) -> Result<(), Error> {
     loop {
         let mut tx = app.store.read().await?;
         let page = flow_version::running(&mut tx, "instance", &after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
         after = last.version.flow_id.clone();
         for running in page {
             if !names.contains_key(&running.environment_id) {
                 let loaded = EnvironmentNames::load(&mut tx, &running.environment_id).await?;
                 names.insert(running.environment_id.clone(), loaded);
             }
-            let Some(names) = names.get(&running.environment_id) else { continue };
-            let Ok(definition) = definition::stored(&app.sealer, &running.version) else { continue };
+            let Some(names) = names.get(&running.environment_id) else {
+                continue;
+            };
+            let Ok(definition) = definition::stored(&app.sealer, &running.version) else {
+                continue;
+            };
             for exposed in exposed_secrets(&definition, names) {
                 tracing::warn!(
                     flow.id = %running.version.flow_id,
                     flow.version = running.version.version,
                     path = %exposed.path,
-                    "the flow {:?} shows a secret, and runs until its next deploy, which will refuse it: {exposed}",
-                    running.flow_name
+                    "the flow {:?} shows a secret, and runs until its next deploy, which will \
+                     refuse it: {exposed}",
+                    running.flow_name,
                 );
             }
         }

@@ -1,4 +1,5 @@
-//! The tables, instances and adapters that one run in the control plane needs: those that its plan uses, read from the store.
+//! The tables, instances and adapters that one run in the control plane needs: those that its plan
+//! uses, read from the store.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Reads what `plan` uses; what does not exist is missing, and the run says so where it matters.
+    /// Reads what `plan` uses; what does not exist is missing, and the run says so where it
+    /// matters.
     pub async fn load(
         app: &App,
         db: &mut Db,
@@ -38,29 +40,45 @@ impl Samples {
         let named = uses::names(plan);
         for name in named.tables {
             if let Some(id) = names.table_id(&name) {
-                let entries = entry::all(db, id).await?.into_iter().map(|entry| (entry.key, entry.value));
+                let entries = entry::all(db, id)
+                    .await?
+                    .into_iter()
+                    .map(|entry| (entry.key, entry.value));
                 samples.tables.insert(name, entries.collect());
             }
         }
-        let called = named.adapters.iter().filter_map(|name| names.adapter_id(name).cloned());
+        let called = named
+            .adapters
+            .iter()
+            .filter_map(|name| names.adapter_id(name).cloned());
         let own = AdapterId::from(plan.adapter.as_str());
         for id in called.chain([own]) {
             if let Some(found) = kanat_store::adapter::get(db, environment, &id).await? {
-                samples.adapters.insert(found.name.clone(), adapter::callable(found));
+                samples
+                    .adapters
+                    .insert(found.name.clone(), adapter::callable(found));
             }
         }
         for id in uses::instances(plan) {
             let found: Option<ConnectorInstance> =
-                change::published(db, &app.sealer, environment, Kind::ConnectorInstance, id).await?;
-            let built = found.and_then(|i| Instance::new(i.id, i.name, &i.catalog_id, &i.config).ok());
-            samples.instances.extend(built.map(|instance| (id.to_owned(), instance)));
+                change::published(db, &app.sealer, environment, Kind::ConnectorInstance, id)
+                    .await?;
+            let built =
+                found.and_then(|i| Instance::new(i.id, i.name, &i.catalog_id, &i.config).ok());
+            samples
+                .instances
+                .extend(built.map(|instance| (id.to_owned(), instance)));
         }
         Ok(samples)
     }
 
     /// Returns what hides the secrets of every instance.
     pub fn secrets(&self) -> Mask {
-        Mask::new(self.instances.values().flat_map(|instance| instance.secrets()))
+        Mask::new(
+            self.instances
+                .values()
+                .flat_map(|instance| instance.secrets()),
+        )
     }
 }
 

@@ -43,7 +43,15 @@ pub async fn start(app: &App, start: Start) -> Result<Started, Error> {
 
 /// Makes the message; nothing has begun before it is in the log.
 pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
-    let Start { plan, payload, trigger, at, dedupe, batch_id, traceparent } = start;
+    let Start {
+        plan,
+        payload,
+        trigger,
+        at,
+        dedupe,
+        batch_id,
+        traceparent,
+    } = start;
     save_plan(app, &plan).await?;
     let request = request_json(at);
     let (ordering, idempotency) = keys(app, &plan, &payload, &request, at).await?;
@@ -60,12 +68,23 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
         request: Bytes::from(request),
         received_at: at,
         ordering_key: ordering.map(key::ordering),
-        dedupe: dedupe.into_iter().chain(idempotency.map(key::idempotency)).collect(),
+        dedupe: dedupe
+            .into_iter()
+            .chain(idempotency.map(key::idempotency))
+            .collect(),
         replay_of: None,
         batch_id,
-        max_attempts: plan.retry.as_ref().map_or(0, |retry| retry.count).saturating_add(1),
+        max_attempts: plan
+            .retry
+            .as_ref()
+            .map_or(0, |retry| retry.count)
+            .saturating_add(1),
         traceparent,
-        place: if plan.paused { Place::Held } else { Place::Queued },
+        place: if plan.paused {
+            Place::Held
+        } else {
+            Place::Queued
+        },
     })
 }
 
@@ -73,17 +92,26 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
 pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
     let message_id = message.id.clone();
     match app.log.append(message).await? {
-        Appended::Duplicate(first) => Ok(Started { message_id: first, duplicate: true }),
-        Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_) => Ok(Started { message_id, duplicate: false }),
+        Appended::Duplicate(first) => Ok(Started {
+            message_id: first,
+            duplicate: true,
+        }),
+        Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_) => Ok(Started {
+            message_id,
+            duplicate: false,
+        }),
     }
 }
 
 /// What came with a payload that came by the API.
 pub fn request_json(received_at: Timestamp) -> String {
-    format!(r#"{{"headers":{{}},"query":{{}},"method":"POST","path_params":{{}},"received_at":"{received_at}"}}"#)
+    format!(
+        r#"{{"headers":{{}},"query":{{}},"method":"POST","path_params":{{}},"received_at":"{received_at}"}}"#
+    )
 }
 
-/// The flow's ordering key and idempotency key for this payload. Most flows have neither, and need nothing read for it.
+/// The flow's ordering key and idempotency key for this payload. Most flows have neither, and need
+/// nothing read for it.
 async fn keys(
     app: &App,
     plan: &FlowPlan,
@@ -99,19 +127,30 @@ async fn keys(
     let names = EnvironmentNames::load(&mut tx, &environment).await?;
     let samples = Samples::load(app, &mut tx, &environment, plan, &names).await?;
     drop(tx);
-    let program = Program::compile(plan.clone()).map_err(|error| Error::precondition(error.to_string()))?;
-    let input = Input { payload: payload.as_bytes(), trigger: request.as_bytes(), steps: b"{}", now };
+    let program =
+        Program::compile(plan.clone()).map_err(|error| Error::precondition(error.to_string()))?;
+    let input = Input {
+        payload: payload.as_bytes(),
+        trigger: request.as_bytes(),
+        steps: b"{}",
+        now,
+    };
     let keys = program.keys(&input, &samples);
     Ok((keys.ordering, keys.idempotency))
 }
 
-/// The version must stay runnable, also when no node has taken it up yet and the next deploy comes first.
+/// The version must stay runnable, also when no node has taken it up yet and the next deploy comes
+/// first.
 async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
     let flow_id = FlowId::from(plan.flow_id.as_str());
     if app.log.plan(&flow_id, plan.version).await?.is_some() {
         return Ok(());
     }
     let sealer = environment::sealer_of(app, plan).await?;
-    let saved = SavedPlan { flow_id, version: plan.version, body: saved::kept(plan, sealer.as_ref()) };
+    let saved = SavedPlan {
+        flow_id,
+        version: plan.version,
+        body: saved::kept(plan, sealer.as_ref()),
+    };
     Ok(app.log.save_plans(vec![saved]).await?)
 }

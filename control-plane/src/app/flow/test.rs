@@ -1,4 +1,5 @@
-//! The test of a draft: a run that sends nothing. Evaluator, rendering of calls and trace are those of nodes.
+//! The test of a draft: a run that sends nothing. Evaluator, rendering of calls and trace are those
+//! of nodes.
 
 mod run;
 mod sample;
@@ -27,8 +28,14 @@ pub struct Tested {
     pub trace: Vec<TraceRecord>,
 }
 
-/// Runs the draft on a sample. Connectors and tables that do not exist yet are no obstacle where nothing needs them.
-pub async fn test(app: &App, caller: &Caller, id: &FlowId, sample: Sample) -> Result<Tested, Error> {
+/// Runs the draft on a sample. Connectors and tables that do not exist yet are no obstacle where
+/// nothing needs them.
+pub async fn test(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    sample: Sample,
+) -> Result<Tested, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let definition = definition::checked(&app.sealer, &flow)?;
@@ -40,6 +47,7 @@ pub async fn test(app: &App, caller: &Caller, id: &FlowId, sample: Sample) -> Re
     let sample = sample.check(&plan, now)?;
     let samples = Samples::load(app, &mut tx, &caller.environment_id, &plan, &names).await?;
     drop(tx);
-    let program = Program::compile(plan).map_err(|error| Error::field("yamlConfig", error.to_string()))?;
+    let program =
+        Program::compile(plan).map_err(|error| Error::field("yamlConfig", error.to_string()))?;
     Ok(run::run(app, caller, &program, &samples, &sample, now).await)
 }

@@ -1,4 +1,5 @@
-//! What a plan uses of its environment: the lookup tables and adapters that its texts name, the instances that it calls.
+//! What a plan uses of its environment: the lookup tables and adapters that its texts name, the
+//! instances that it calls.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,10 @@ pub fn names(plan: &FlowPlan) -> Names {
     }
     if let Some(target) = &plan.target {
         template(&target.endpoint, &mut found);
-        target.headers.iter().for_each(|header| template(&header.text, &mut found));
+        target
+            .headers
+            .iter()
+            .for_each(|header| template(&header.text, &mut found));
     }
     for step in &plan.steps {
         expression(&step.when, &mut found);
@@ -39,17 +43,28 @@ pub fn names(plan: &FlowPlan) -> Names {
 pub fn instances(plan: &FlowPlan) -> BTreeSet<&str> {
     let target = plan.target.iter().map(|target| target.instance.as_str());
     let steps = plan.steps.iter().map(|step| step.instance.as_str());
-    let all = std::iter::once(plan.source_instance.as_str()).chain(target).chain(steps);
+    let all = std::iter::once(plan.source_instance.as_str())
+        .chain(target)
+        .chain(steps);
     all.filter(|id| !id.is_empty()).collect()
 }
 
 /// Resource ids of all that the plan uses.
 pub fn resource_ids(plan: &FlowPlan, names: &EnvironmentNames) -> Vec<String> {
-    let instances = instances(plan).into_iter().map(|id| Kind::ConnectorInstance.resource_id(id));
+    let instances = instances(plan)
+        .into_iter()
+        .map(|id| Kind::ConnectorInstance.resource_id(id));
     let named = self::names(plan);
-    let tables =
-        named.tables.iter().filter_map(|name| names.table_id(name)).map(|id| Kind::LookupTable.resource_id(id));
-    let called = named.adapters.iter().filter_map(|name| names.adapter_id(name)).map(|id| id.as_str());
+    let tables = named
+        .tables
+        .iter()
+        .filter_map(|name| names.table_id(name))
+        .map(|id| Kind::LookupTable.resource_id(id));
+    let called = named
+        .adapters
+        .iter()
+        .filter_map(|name| names.adapter_id(name))
+        .map(|id| id.as_str());
     let own = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
     let adapters: BTreeSet<&str> = called.chain(own).collect();
     let adapters = adapters.into_iter().map(|id| Kind::Adapter.resource_id(id));
@@ -94,8 +109,15 @@ fn json_template(text: &str, found: &mut Names) {
 }
 
 fn note(references: &References, found: &mut Names) {
-    found.tables.extend(references.tables.iter().map(|table| table.name.clone()));
-    found.adapters.extend(references.adapters.iter().map(|adapter| adapter.name.clone()));
+    found
+        .tables
+        .extend(references.tables.iter().map(|table| table.name.clone()));
+    found.adapters.extend(
+        references
+            .adapters
+            .iter()
+            .map(|adapter| adapter.name.clone()),
+    );
 }
 
 #[cfg(test)]
@@ -111,7 +133,9 @@ mod tests {
             map: Some(Mapping {
                 fields: vec![Field {
                     name: "sku".to_owned(),
-                    value: Some(field::Value::Expression("item.sku | adapter(tidy) | lookup(skus)".to_owned())),
+                    value: Some(field::Value::Expression(
+                        "item.sku | adapter(tidy) | lookup(skus)".to_owned(),
+                    )),
                 }],
             }),
         };
@@ -119,10 +143,15 @@ mod tests {
             when: "source.a | lookup(conditions)".to_owned(),
             mapping: Some(Mapping {
                 fields: vec![
-                    Field { name: "lines".to_owned(), value: Some(field::Value::Each(each)) },
+                    Field {
+                        name: "lines".to_owned(),
+                        value: Some(field::Value::Each(each)),
+                    },
                     Field {
                         name: "t".to_owned(),
-                        value: Some(field::Value::Template("x {{ source.b | lookup(templates, ZZ) }}".to_owned())),
+                        value: Some(field::Value::Template(
+                            "x {{ source.b | lookup(templates, ZZ) }}".to_owned(),
+                        )),
                     },
                 ],
             }),
@@ -134,7 +163,10 @@ mod tests {
             ..FlowPlan::default()
         };
         let found = names(&plan);
-        assert_eq!(found.tables.into_iter().collect::<Vec<_>>(), ["conditions", "endpoints", "skus", "templates"]);
+        assert_eq!(
+            found.tables.into_iter().collect::<Vec<_>>(),
+            ["conditions", "endpoints", "skus", "templates"]
+        );
         assert_eq!(found.adapters.into_iter().collect::<Vec<_>>(), ["tidy"]);
         assert_eq!(instances(&plan).into_iter().collect::<Vec<_>>(), ["ci_1"]);
     }

@@ -1,5 +1,5 @@
-//! Webhook tokens of flows: one in use, sealed because it is shown again in the URL; former ones by their hash until
-//! they expire.
+//! Webhook tokens of flows: one in use, sealed because it is shown again in the URL; former ones by
+//! their hash until they expire.
 
 use kanat_auth::{Permission, key, random_token};
 use kanat_flow::WebhookToken;
@@ -16,8 +16,8 @@ use crate::app::{App, Caller, Change, Changed, IfMatch, grace};
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
 
-/// Where the flow is called, when a webhook starts it; a draft is answered there once it is deployed. Who knows the address can
-/// send messages, so none is told to those who may only read.
+/// Where the flow is called, when a webhook starts it; a draft is answered there once it is
+/// deployed. Who knows the address can send messages, so none is told to those who may only read.
 pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Error> {
     let may_send = caller.role.allows(Permission::Write);
     match &flow.webhook_token {
@@ -28,7 +28,8 @@ pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Er
     }
 }
 
-/// Makes a new token. The old one is accepted until the grace period, such as `24h`, ends; without one, only the new one is.
+/// Makes a new token. The old one is accepted until the grace period, such as `24h`, ends; without
+/// one, only the new one is.
 pub async fn rotate(
     app: &App,
     caller: &Caller,
@@ -43,8 +44,14 @@ pub async fn rotate(
         return change.commit(flow).await;
     }
     if_match.check(flow.revision)?;
-    let Some(sealed) = flow.webhook_token.as_ref().filter(|_| flow.trigger_kind == TRIGGER) else {
-        return Err(Error::precondition("only a flow with the trigger webhook has a token"));
+    let Some(sealed) = flow
+        .webhook_token
+        .as_ref()
+        .filter(|_| flow.trigger_kind == TRIGGER)
+    else {
+        return Err(Error::precondition(
+            "only a flow with the trigger webhook has a token",
+        ));
     };
     let now = Timestamp::now();
     let old = key::sha256(&open(app, id, sealed)?);
@@ -53,7 +60,10 @@ pub async fn rotate(
         webhook_token::delete_all(change.db(), id).await?;
     } else {
         webhook_token::delete_expired(change.db(), id, now).await?;
-        let former = Former { sha256: old, expires_at: now.after(grace) };
+        let former = Former {
+            sha256: old,
+            expires_at: now.after(grace),
+        };
         webhook_token::insert(change.db(), id, &former).await?;
     }
     flow.webhook_token = Some(new_token(app, id));
@@ -65,20 +75,37 @@ pub async fn rotate(
 }
 
 /// The hashes that open the webhook of `flow` from `now` on; a flow that has no token yet gets one.
-pub async fn tokens(app: &App, db: &mut Db, flow: &mut Flow, now: Timestamp) -> Result<Vec<WebhookToken>, Error> {
-    let sealed = flow.webhook_token.get_or_insert_with(|| new_token(app, &flow.id));
-    let current = WebhookToken { sha256: key::sha256(&open(app, &flow.id, sealed)?), expires_at: None };
+pub async fn tokens(
+    app: &App,
+    db: &mut Db,
+    flow: &mut Flow,
+    now: Timestamp,
+) -> Result<Vec<WebhookToken>, Error> {
+    let sealed = flow
+        .webhook_token
+        .get_or_insert_with(|| new_token(app, &flow.id));
+    let current = WebhookToken {
+        sha256: key::sha256(&open(app, &flow.id, sealed)?),
+        expires_at: None,
+    };
     let former = webhook_token::list(db, &flow.id, now).await?;
-    let former = former.into_iter().map(|f| WebhookToken { sha256: f.sha256, expires_at: Some(f.expires_at) });
+    let former = former.into_iter().map(|f| WebhookToken {
+        sha256: f.sha256,
+        expires_at: Some(f.expires_at),
+    });
     Ok(std::iter::once(current).chain(former).collect())
 }
 
 /// The tokens as plans carry them.
 pub fn to_plan(token: &WebhookToken) -> plan::WebhookToken {
-    plan::WebhookToken { sha256: token.sha256.to_vec(), expires_at: token.expires_at.map_or(0, Timestamp::as_millis) }
+    plan::WebhookToken {
+        sha256: token.sha256.to_vec(),
+        expires_at: token.expires_at.map_or(0, Timestamp::as_millis),
+    }
 }
 
-/// Gives a flow that a webhook starts its token, unless it has one: its address is known before it is deployed.
+/// Gives a flow that a webhook starts its token, unless it has one: its address is known before it
+/// is deployed.
 pub fn give_token(app: &App, flow: &mut Flow) {
     if flow.trigger_kind == TRIGGER && flow.webhook_token.is_none() {
         flow.webhook_token = Some(new_token(app, &flow.id));
@@ -86,15 +113,23 @@ pub fn give_token(app: &App, flow: &mut Flow) {
 }
 
 fn new_token(app: &App, flow: &FlowId) -> Vec<u8> {
-    app.sealer.seal(random_token().as_bytes(), &seal_context(flow))
+    app.sealer
+        .seal(random_token().as_bytes(), &seal_context(flow))
 }
 
 fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String, Error> {
     let failed = |error: &dyn std::fmt::Display| {
-        tracing::error!(flow.id = %flow, error = %error, "the webhook token of a flow cannot be read");
+        tracing::error!(
+            flow.id = %flow,
+            error = %error,
+            "the webhook token of a flow cannot be read",
+        );
         Error::internal()
     };
-    let plain = app.sealer.open(sealed, &seal_context(flow)).map_err(|error| failed(&error))?;
+    let plain = app
+        .sealer
+        .open(sealed, &seal_context(flow))
+        .map_err(|error| failed(&error))?;
     String::from_utf8(plain).map_err(|_| failed(&"it is no text"))
 }
 

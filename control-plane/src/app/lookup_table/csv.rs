@@ -7,17 +7,26 @@ use crate::app::formula::{mark, unmark};
 
 const MAX_REPORTED: usize = 100;
 
-/// Fields of a line. One that has more is refused before it is taken apart: each of its commas would cost memory.
+/// Fields of a line. One that has more is refused before it is taken apart: each of its commas
+/// would cost memory.
 const MAX_FIELDS: usize = 100;
 
 /// Reads entries; the columns may stand in any order. Errors name each wrong line.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some((line, message)) = broken_line(text) {
-        return Err(Error::invalid("a line of the CSV is broken", vec![fault(line, message)]));
+        return Err(Error::invalid(
+            "a line of the CSV is broken",
+            vec![fault(line, message)],
+        ));
     }
-    let mut reader = ::csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| Error::field("csv", error.to_string()))?.clone();
+    let mut reader = ::csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let header = reader
+        .headers()
+        .map_err(|error| Error::field("csv", error.to_string()))?
+        .clone();
     let (key, value) = columns(&header)?;
     let mut entries = Vec::new();
     let mut faults = Vec::new();
@@ -27,9 +36,15 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
         match (row.len(), row.get(key), row.get(value)) {
             (2, Some("" | "'"), Some(_)) => faults.push(fault(line, "the key is empty")),
             (2, Some(key), Some(value)) => {
-                entries.push(Entry { key: unmark(key).to_owned(), value: unmark(value).to_owned() });
+                entries.push(Entry {
+                    key: unmark(key).to_owned(),
+                    value: unmark(value).to_owned(),
+                });
             }
-            (found, _, _) => faults.push(fault(line, &format!("has {found} fields, and should have 2"))),
+            (found, _, _) => faults.push(fault(
+                line,
+                &format!("has {found} fields, and should have 2"),
+            )),
         }
         if faults.len() == MAX_REPORTED {
             break;
@@ -45,7 +60,9 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
 pub fn write(entries: &[Entry]) -> Result<String, Error> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let written = writer.write_record(["key", "value"]).and_then(|()| {
-        entries.iter().try_for_each(|entry| writer.write_record([&*mark(&entry.key), &*mark(&entry.value)]))
+        entries
+            .iter()
+            .try_for_each(|entry| writer.write_record([&*mark(&entry.key), &*mark(&entry.value)]))
     });
     // A `Vec` takes all that is written, and what goes in is text.
     written.map_err(|_| Error::internal())?;
@@ -54,20 +71,31 @@ pub fn write(entries: &[Entry]) -> Result<String, Error> {
 }
 
 fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
-    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
-    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let names: Vec<String> = header
+        .iter()
+        .map(|name| name.trim().to_ascii_lowercase())
+        .collect();
+    match names
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["key", "value"] => Ok((0, 1)),
         ["value", "key"] => Ok((1, 0)),
         found => {
             let found = found.join(",");
-            Err(Error::field("csv", format!("the first line must be key,value, and is {found:?}")))
+            Err(Error::field(
+                "csv",
+                format!("the first line must be key,value, and is {found:?}"),
+            ))
         }
     }
 }
 
-/// Returns the first line that cannot be taken apart, and why. Its quoting is broken: a quoted field that never ends would take
-/// the rest of the text as its value, and what stands behind one that has ended would become a part of it. Or it has far too
-/// many fields.
+/// Returns the first line that cannot be taken apart, and why. Its quoting is broken: a quoted
+/// field that never ends would take the rest of the text as its value, and what stands behind one
+/// that has ended would become a part of it. Or it has far too many fields.
 fn broken_line(text: &str) -> Option<(u64, &'static str)> {
     let mut line = 1;
     let mut fields = 1;
@@ -77,7 +105,10 @@ fn broken_line(text: &str) -> Option<(u64, &'static str)> {
     let mut characters = text.bytes().peekable();
     while let Some(byte) = characters.next() {
         if ended && !matches!(byte, b',' | b'\n' | b'\r') {
-            return Some((line, "a quoted field ends before its cell does: a quote within it is written twice"));
+            return Some((
+                line,
+                "a quoted field ends before its cell does: a quote within it is written twice",
+            ));
         }
         line += u64::from(byte == b'\n');
         fields = match (byte, opened) {
@@ -109,33 +140,55 @@ mod tests {
     use super::*;
 
     fn entry(key: &str, value: &str) -> Entry {
-        Entry { key: key.to_owned(), value: value.to_owned() }
+        Entry {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
     }
 
     #[test]
     fn reads_back_what_it_writes() {
-        let entries = [entry("DE", "Germany"), entry("a,b", "say \"hi\"\nthere"), entry("ä", "")];
+        let entries = [
+            entry("DE", "Germany"),
+            entry("a,b", "say \"hi\"\nthere"),
+            entry("ä", ""),
+        ];
         assert_eq!(read(&write(&entries).unwrap()).unwrap(), entries);
         assert_eq!(read(&write(&[]).unwrap()).unwrap(), []);
     }
 
     #[test]
     fn takes_the_columns_in_any_order_and_a_byte_order_mark() {
-        assert_eq!(read("\u{feff}Value, KEY\r\nGermany,DE\r\n").unwrap(), [entry("DE", "Germany")]);
+        assert_eq!(
+            read("\u{feff}Value, KEY\r\nGermany,DE\r\n").unwrap(),
+            [entry("DE", "Germany")]
+        );
     }
 
     #[test]
     fn a_quoted_field_that_never_ends_is_not_taken_for_the_rest_of_the_file() {
         let error = read("key,value\nDE,Germany\nFR,\"France\nIT,Italy\n").unwrap_err();
-        assert_eq!(error.details[0].message, "line 3: a quoted field begins here and never ends");
-        for (broken, line) in [("DE,\"Germany\"x\n", 2), ("DE,Germany\n\"F\nR\" ,France\n", 4), ("\"a\"b\",c\n", 2)] {
+        assert_eq!(
+            error.details[0].message,
+            "line 3: a quoted field begins here and never ends"
+        );
+        for (broken, line) in [
+            ("DE,\"Germany\"x\n", 2),
+            ("DE,Germany\n\"F\nR\" ,France\n", 4),
+            ("\"a\"b\",c\n", 2),
+        ] {
             let error = read(&format!("key,value\n{broken}")).unwrap_err();
-            let expected =
-                format!("line {line}: a quoted field ends before its cell does: a quote within it is written twice");
+            let expected = format!(
+                "line {line}: a quoted field ends before its cell does: a quote within it is \
+                 written twice"
+            );
             assert_eq!(error.details[0].message, expected, "{broken}");
         }
         let sound = read("key,value\nA,x\"y\nB,\"a \"\"b\"\" c\"\n\"C\",\"\"\n").unwrap();
-        assert_eq!(sound, [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]);
+        assert_eq!(
+            sound,
+            [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]
+        );
     }
 
     #[test]
@@ -143,26 +196,51 @@ mod tests {
         for head in ["", "key,value\n"] {
             let error = read(&format!("{head}{}", ",".repeat(1 << 20))).unwrap_err();
             let line = head.lines().count() + 1;
-            assert_eq!(error.details[0].message, format!("line {line}: has more than 100 fields, and should have 2"));
+            assert_eq!(
+                error.details[0].message,
+                format!("line {line}: has more than 100 fields, and should have 2")
+            );
         }
-        let error = read(&format!("key,value\nDE,\"{}\"\n{}\n", ",".repeat(200), ",".repeat(99))).unwrap_err();
-        assert_eq!(error.details[0].message, "line 3: has 100 fields, and should have 2");
+        let error = read(&format!(
+            "key,value\nDE,\"{}\"\n{}\n",
+            ",".repeat(200),
+            ",".repeat(99)
+        ))
+        .unwrap_err();
+        assert_eq!(
+            error.details[0].message,
+            "line 3: has 100 fields, and should have 2"
+        );
     }
 
     #[test]
     fn formulas_go_out_as_texts_and_come_back_as_they_were() {
-        let entries = [entry("=1+1", "-5"), entry("'s-Hertogenbosch", "-5+1"), entry("@a", "\tb")];
+        let entries = [
+            entry("=1+1", "-5"),
+            entry("'s-Hertogenbosch", "-5+1"),
+            entry("@a", "\tb"),
+        ];
         let text = write(&entries).unwrap();
-        assert_eq!(text, "key,value\n'=1+1,-5\n''s-Hertogenbosch,'-5+1\n'@a,'\tb\n");
+        assert_eq!(
+            text,
+            "key,value\n'=1+1,-5\n''s-Hertogenbosch,'-5+1\n'@a,'\tb\n"
+        );
         assert_eq!(read(&text).unwrap(), entries);
         assert_eq!(read("key,value\n'a,''b\n").unwrap(), [entry("a", "'b")]);
-        assert_eq!(read("key,value\n',b\n").unwrap_err().details[0].message, "line 2: the key is empty");
+        assert_eq!(
+            read("key,value\n',b\n").unwrap_err().details[0].message,
+            "line 2: the key is empty"
+        );
     }
 
     #[test]
     fn names_every_wrong_line() {
         let error = read("key,value\nDE,Germany\nFR\n,x\na,b,c\n").unwrap_err();
-        let messages: Vec<_> = error.details.iter().map(|detail| detail.message.as_str()).collect();
+        let messages: Vec<_> = error
+            .details
+            .iter()
+            .map(|detail| detail.message.as_str())
+            .collect();
         assert_eq!(
             messages,
             [
@@ -172,7 +250,11 @@ mod tests {
             ]
         );
         for wrong in ["", "name,value\na,b\n", "key\nx\n"] {
-            assert_eq!(read(wrong).unwrap_err().details[0].field, "csv", "{wrong:?}");
+            assert_eq!(
+                read(wrong).unwrap_err().details[0].field,
+                "csv",
+                "{wrong:?}"
+            );
         }
     }
 }

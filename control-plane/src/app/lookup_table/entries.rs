@@ -12,17 +12,22 @@ const MAX_VALUE_BYTES: usize = 16 << 10;
 const MAX_TABLE_BYTES: usize = 16 << 20;
 const MAX_REPORTED: usize = 100;
 
-/// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one by its place.
+/// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one
+/// by its place.
 pub fn check(entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
     if entries.is_empty() {
         return Err(Error::field("entries", "must not be empty"));
     }
     if u32::try_from(entries.len()).is_ok_and(|count| count > MAX_ENTRIES) {
-        return Err(Error::field("entries", format!("has more than {MAX_ENTRIES} entries")));
+        return Err(Error::field(
+            "entries",
+            format!("has more than {MAX_ENTRIES} entries"),
+        ));
     }
     let faults = entries.iter().enumerate().flat_map(|(n, entry)| {
         let place = format!("entries[{n}]");
-        faults(entry).map(move |(field, message)| FieldError::new(format!("{place}.{field}"), message))
+        faults(entry)
+            .map(move |(field, message)| FieldError::new(format!("{place}.{field}"), message))
     });
     let faults: Vec<FieldError> = faults.take(MAX_REPORTED).collect();
     if !faults.is_empty() {
@@ -69,12 +74,15 @@ fn faults(entry: &Entry) -> impl Iterator<Item = (&'static str, String)> {
         0..=MAX_VALUE_BYTES => nul(&entry.value),
         _ => Some(format!("has more than {MAX_VALUE_BYTES} bytes")),
     };
-    key.map(|message| ("key", message)).into_iter().chain(value.map(|message| ("value", message)))
+    key.map(|message| ("key", message))
+        .into_iter()
+        .chain(value.map(|message| ("value", message)))
 }
 
 /// PostgreSQL cannot store it.
 fn nul(text: &str) -> Option<String> {
-    text.contains('\0').then(|| "must not contain a NUL character".to_owned())
+    text.contains('\0')
+        .then(|| "must not contain a NUL character".to_owned())
 }
 
 fn last_of_each_key(entries: Vec<Entry>) -> Vec<Entry> {
@@ -97,7 +105,10 @@ mod tests {
     use super::*;
 
     fn entry(key: &str, value: &str) -> Entry {
-        Entry { key: key.to_owned(), value: value.to_owned() }
+        Entry {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
     }
 
     #[test]
@@ -110,9 +121,19 @@ mod tests {
     fn names_every_wrong_entry_by_its_place() {
         let long = "x".repeat(MAX_VALUE_BYTES + 1);
         let error = check(vec![entry("a", "1"), entry("", &long), entry("c\0", "")]).unwrap_err();
-        let fields: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();
-        assert_eq!(fields, ["entries[1].key", "entries[1].value", "entries[2].key"]);
+        let fields: Vec<_> = error
+            .details
+            .iter()
+            .map(|detail| detail.field.as_str())
+            .collect();
+        assert_eq!(
+            fields,
+            ["entries[1].key", "entries[1].value", "entries[2].key"]
+        );
         assert!(check(Vec::new()).is_err());
-        assert_eq!(check_one(&entry("", "")).unwrap_err().details[0].field, "key");
+        assert_eq!(
+            check_one(&entry("", "")).unwrap_err().details[0].field,
+            "key"
+        );
     }
 }

@@ -23,8 +23,10 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
         [] => filter.statuses.push(Status::DeadLetter),
         [Status::DeadLetter] => {}
         [other, ..] => {
-            let problem =
-                format!("{:?} cannot be retried: only messages with the status dead_letter can", other.as_str());
+            let problem = format!(
+                "{:?} cannot be retried: only messages with the status dead_letter can",
+                other.as_str()
+            );
             return Err(Error::field("status", problem));
         }
     }
@@ -36,7 +38,11 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
     let version = deployed(app, caller, &filter.flow_id).await?.version;
     let tenant = &filter.tenant;
     let retries = stream::iter(found).map(|message| async move {
-        let retried = app.log.retry(tenant, &message.id, Some(version)).await.map_err(Error::from);
+        let retried = app
+            .log
+            .retry(tenant, &message.id, Some(version))
+            .await
+            .map_err(Error::from);
         retried.map(|()| message.id)
     });
     taken_up(retries.buffered(AT_ONCE)).await
@@ -46,16 +52,21 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
 pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
     let filter = query.check(tenant(caller))?;
     let paused = super::check_flow(app, caller, &filter.flow_id).await?;
-    let Some(filter) = paused.apply(filter) else { return Ok(Vec::new()) };
+    let Some(filter) = paused.apply(filter) else {
+        return Ok(Vec::new());
+    };
     let found = find(app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());
     }
     let plan = deployed(app, caller, &filter.flow_id).await?;
-    let (tenant, plan) = (&filter.tenant, &plan);
+    let tenant = &filter.tenant;
+    let plan = &plan;
     let contents = stream::iter(found).map(|message| async move {
         let content = app.log.content(tenant, &message.id).await?;
-        content.map(|content| (content, message)).ok_or_else(|| Error::new(Code::NotFound, "the message is gone"))
+        content
+            .map(|content| (content, message))
+            .ok_or_else(|| Error::new(Code::NotFound, "the message is gone"))
     });
     let replays = contents.buffered(AT_ONCE).map(|read| async move {
         let (content, message) = read?;
@@ -71,14 +82,20 @@ async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>, Error> {
     loop {
         let page = app.log.list(filter, position).await?;
         if page.total > AT_MOST {
-            let message = format!("{} messages fit, and one call takes up {AT_MOST}: narrow it down", page.total);
+            let message = format!(
+                "{} messages fit, and one call takes up {AT_MOST}: narrow it down",
+                page.total
+            );
             return Err(Error::precondition(message));
         }
         found.extend(page.messages.into_iter().map(without_payload));
         match page.next {
             // Messages that arrive meanwhile do not make it endless.
             Some(cursor) if (found.len() as u64) < AT_MOST => {
-                position = Position::After { cursor, limit: Page::MAX_LIMIT };
+                position = Position::After {
+                    cursor,
+                    limit: Page::MAX_LIMIT,
+                };
             }
             Some(_) | None => break,
         }
@@ -88,12 +105,18 @@ async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>, Error> {
 }
 
 fn without_payload(message: Message) -> Message {
-    Message { payload: bytes::Bytes::new(), output: None, ..message }
+    Message {
+        payload: bytes::Bytes::new(),
+        output: None,
+        ..message
+    }
 }
 
-/// The ids that were taken up. What changed meanwhile is passed over; when the log fails on the way, what was taken up
-/// before is still told.
-async fn taken_up(taken: impl Stream<Item = Result<MessageId, Error>>) -> Result<Vec<MessageId>, Error> {
+/// The ids that were taken up. What changed meanwhile is passed over; when the log fails on the
+/// way, what was taken up before is still told.
+async fn taken_up(
+    taken: impl Stream<Item = Result<MessageId, Error>>,
+) -> Result<Vec<MessageId>, Error> {
     let mut ids = Vec::new();
     let mut taken = std::pin::pin!(taken);
     while let Some(next) = taken.next().await {
@@ -102,7 +125,11 @@ async fn taken_up(taken: impl Stream<Item = Result<MessageId, Error>>) -> Result
             Err(error) if matches!(error.code, Code::NotFound | Code::FailedPrecondition) => {}
             Err(error) if ids.is_empty() => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, taken_up = ids.len(), "a call on many messages was cut short");
+                tracing::warn!(
+                    %error,
+                    taken_up = ids.len(),
+                    "a call on many messages was cut short",
+                );
                 break;
             }
         }

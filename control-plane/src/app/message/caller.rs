@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 
-/// `{"api": {"id", "version", "consumer"}}` of the API that was called, by whom; `None` when it was none.
+/// `{"api": {"id", "version", "consumer"}}` of the API that was called, by whom; `None` when it was
+/// none.
 pub async fn of(app: &App, tenant: &Tenant, id: &MessageId) -> Result<Option<String>, Error> {
     let content = app.log.content(tenant, id).await?;
     Ok(content.and_then(|content| {

@@ -1,4 +1,5 @@
-//! The live stream of messages: every change of state, in the log's order, from where the caller left off.
+//! The live stream of messages: every change of state, in the log's order, from where the caller
+//! left off.
 
 use std::collections::VecDeque;
 
@@ -51,7 +52,10 @@ pub async fn follow(
         }
         None => last,
     };
-    let flow_id = follow.flow_id.filter(|id| id != filter::ALL_FLOWS).map(FlowId::new);
+    let flow_id = follow
+        .flow_id
+        .filter(|id| id != filter::ALL_FLOWS)
+        .map(FlowId::new);
     if let Some(flow_id) = &flow_id {
         super::check_flow(app, caller, flow_id).await?;
     }
@@ -67,11 +71,17 @@ pub async fn follow(
         read: VecDeque::new(),
         more: true,
         // Who begins at the end has everything.
-        lag: Lag { behind: (after == last).then_some(0), last_sent: after },
+        lag: Lag {
+            behind: (after == last).then_some(0),
+            last_sent: after,
+        },
         ended: false,
     };
     Ok(try_unfold(following, |mut following| async move {
-        Ok(following.next().await?.map(|followed| (followed, following)))
+        Ok(following
+            .next()
+            .await?
+            .map(|followed| (followed, following)))
     }))
 }
 
@@ -102,7 +112,9 @@ impl Following {
             }
             if self.more && self.lag.is_too_far() {
                 self.ended = true;
-                return Ok(Some(Followed::Lagged { resume_from: self.lag.last_sent }));
+                return Ok(Some(Followed::Lagged {
+                    resume_from: self.lag.last_sent,
+                }));
             }
             if !self.more {
                 self.lag.behind = Some(0);
@@ -119,8 +131,8 @@ impl Following {
     }
 }
 
-/// How far a reader is behind the log. One that was at its end keeps up from then on; one that begins with earlier events may
-/// take its time until it is there.
+/// How far a reader is behind the log. One that was at its end keeps up from then on; one that
+/// begins with earlier events may take its time until it is there.
 #[derive(Debug)]
 struct Lag {
     /// Bytes that were sent since the reader last had everything; none before it had.
@@ -132,7 +144,11 @@ impl Lag {
     fn sent(&mut self, event: &Event) {
         self.last_sent = event.seq;
         if let Some(behind) = &mut self.behind {
-            let output = event.message.output.as_ref().map_or(0, |output| output.len());
+            let output = event
+                .message
+                .output
+                .as_ref()
+                .map_or(0, |output| output.len());
             *behind = behind.saturating_add((event.message.payload.len() + output) as u64);
         }
     }

@@ -1,4 +1,5 @@
-//! What callers say of a published API: words, durations, addresses. Errors name the field of the request.
+//! What callers say of a published API: words, durations, addresses. Errors name the field of the
+//! request.
 
 use std::time::Duration;
 
@@ -23,28 +24,49 @@ pub fn path(text: &str) -> Result<(String, String), Error> {
 }
 
 pub fn method(text: &str) -> Result<Method, Error> {
-    Method::parse(&text.to_ascii_uppercase())
-        .ok_or_else(|| Error::field("method", format!("{text:?} is no method: GET, POST, PUT, PATCH or DELETE")))
+    Method::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
+        Error::field(
+            "method",
+            format!("{text:?} is no method: GET, POST, PUT, PATCH or DELETE"),
+        )
+    })
 }
 
 pub fn auth(text: &str) -> Result<Auth, Error> {
-    Auth::parse(text).ok_or_else(|| Error::field("authType", format!("{text:?} is none of api_key, oauth2 and none")))
+    Auth::parse(text).ok_or_else(|| {
+        Error::field(
+            "authType",
+            format!("{text:?} is none of api_key, oauth2 and none"),
+        )
+    })
 }
 
 pub fn validation(text: &str) -> Result<Validation, Error> {
-    Validation::parse(text)
-        .ok_or_else(|| Error::field("validationMode", format!("{text:?} is neither strict nor lenient")))
+    Validation::parse(text).ok_or_else(|| {
+        Error::field(
+            "validationMode",
+            format!("{text:?} is neither strict nor lenient"),
+        )
+    })
 }
 
 pub fn on_timeout(text: &str) -> Result<OnTimeout, Error> {
-    OnTimeout::parse(text).ok_or_else(|| Error::field("onTimeout", format!("{text:?} is neither continue nor discard")))
+    OnTimeout::parse(text).ok_or_else(|| {
+        Error::field(
+            "onTimeout",
+            format!("{text:?} is neither continue nor discard"),
+        )
+    })
 }
 
 /// Milliseconds.
 pub fn deadline(text: &str) -> Result<u64, Error> {
     let deadline = duration::parse(text).map_err(|why| Error::field("deadline", why))?;
     if !(LEAST_DEADLINE..=MOST_DEADLINE).contains(&deadline) {
-        return Err(Error::field("deadline", format!("{text:?} is not from 100ms to 5m")));
+        return Err(Error::field(
+            "deadline",
+            format!("{text:?} is not from 100ms to 5m"),
+        ));
     }
     Ok(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX))
 }
@@ -62,7 +84,10 @@ pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>, Error
         (true, Some(given)) => given,
         (true, None) => return Err(Error::field("oauth2", "is required with authType oauth2")),
         (false, Some(_)) => {
-            return Err(Error::field("oauth2", format!("cannot stand with authType {}", auth.as_str())));
+            return Err(Error::field(
+                "oauth2",
+                format!("cannot stand with authType {}", auth.as_str()),
+            ));
         }
         (false, None) => return Ok(None),
     };
@@ -70,14 +95,25 @@ pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>, Error
     if let Some(jwks_url) = &given.jwks_url {
         address("oauth2.jwksUrl", jwks_url)?;
     }
-    if given.audience.trim().is_empty() || given.audience.len() > 500 || given.audience.contains(char::is_control) {
-        return Err(Error::field("oauth2.audience", "is required: what tokens for this API say in aud"));
+    if given.audience.trim().is_empty()
+        || given.audience.len() > 500
+        || given.audience.contains(char::is_control)
+    {
+        return Err(Error::field(
+            "oauth2.audience",
+            "is required: what tokens for this API say in aud",
+        ));
     }
     count("oauth2.scopes", &given.scopes)?;
     for (at, scope) in given.scopes.iter().enumerate() {
-        let plain = scope.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\');
+        let plain = scope
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\');
         if scope.is_empty() || !plain {
-            return Err(Error::field(format!("oauth2.scopes[{at}]"), format!("{scope:?} is no scope")));
+            return Err(Error::field(
+                format!("oauth2.scopes[{at}]"),
+                format!("{scope:?} is no scope"),
+            ));
         }
     }
     Ok(Some(given))
@@ -90,37 +126,62 @@ pub fn cors(given: Cors) -> Result<Option<Cors>, Error> {
     }
     let any = given.origins.iter().any(|origin| origin == "*");
     if any && given.origins.len() > 1 {
-        return Err(Error::field("cors.origins", "has \"*\" beside others: it stands alone"));
+        return Err(Error::field(
+            "cors.origins",
+            "has \"*\" beside others: it stands alone",
+        ));
     }
     if any && given.credentials {
-        return Err(Error::field("cors.credentials", "cannot stand with the origin \"*\": browsers refuse it"));
+        return Err(Error::field(
+            "cors.credentials",
+            "cannot stand with the origin \"*\": browsers refuse it",
+        ));
     }
     count("cors.origins", &given.origins)?;
-    for (at, origin) in given.origins.iter().enumerate().filter(|(_, origin)| *origin != "*") {
-        let is_origin = Url::parse(origin)
-            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == *origin);
+    for (at, origin) in given
+        .origins
+        .iter()
+        .enumerate()
+        .filter(|(_, origin)| *origin != "*")
+    {
+        let is_origin = Url::parse(origin).is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.origin().ascii_serialization() == *origin
+        });
         if !is_origin {
             let message = format!("{origin:?} is no origin such as https://shop.example");
             return Err(Error::field(format!("cors.origins[{at}]"), message));
         }
     }
-    for (field, names) in [("cors.headers", &given.headers), ("cors.exposedHeaders", &given.exposed_headers)] {
+    for (field, names) in [
+        ("cors.headers", &given.headers),
+        ("cors.exposedHeaders", &given.exposed_headers),
+    ] {
         count(field, names)?;
         for (at, name) in names.iter().enumerate() {
             if let Some(fault) = header_name_fault(name) {
-                return Err(Error::field(format!("{field}[{at}]"), format!("{name:?} {fault}")));
+                return Err(Error::field(
+                    format!("{field}[{at}]"),
+                    format!("{name:?} {fault}"),
+                ));
             }
         }
     }
     if given.max_age_seconds > MAX_CORS_AGE_SECONDS {
-        return Err(Error::field("cors.maxAgeSeconds", format!("is more than {MAX_CORS_AGE_SECONDS}")));
+        return Err(Error::field(
+            "cors.maxAgeSeconds",
+            format!("is more than {MAX_CORS_AGE_SECONDS}"),
+        ));
     }
     Ok(Some(given))
 }
 
 fn count(field: &str, entries: &[String]) -> Result<(), Error> {
     if entries.len() > MAX_ENTRIES {
-        return Err(Error::field(field, format!("has more than {MAX_ENTRIES} entries")));
+        return Err(Error::field(
+            field,
+            format!("has more than {MAX_ENTRIES} entries"),
+        ));
     }
     Ok(())
 }
@@ -133,7 +194,10 @@ fn address(field: &str, text: &str) -> Result<(), Error> {
             && url.password().is_none()
     });
     if !plain || text.len() > 2_000 {
-        return Err(Error::field(field, format!("{text:?} is no http or https address")));
+        return Err(Error::field(
+            field,
+            format!("{text:?} is no http or https address"),
+        ));
     }
     Ok(())
 }
@@ -154,7 +218,10 @@ mod tests {
             audience: "orders".to_owned(),
             scopes: vec!["orders:write".to_owned()],
         };
-        assert_eq!(oauth2(Auth::OAuth2, Some(given.clone())).unwrap(), Some(given.clone()));
+        assert_eq!(
+            oauth2(Auth::OAuth2, Some(given.clone())).unwrap(),
+            Some(given.clone())
+        );
         assert_eq!(oauth2(Auth::None, None).unwrap(), None);
         assert_eq!(field(oauth2(Auth::OAuth2, None)), "oauth2");
         assert_eq!(field(oauth2(Auth::ApiKey, Some(given.clone()))), "oauth2");
@@ -163,10 +230,19 @@ mod tests {
             change(&mut wrong);
             field(oauth2(Auth::OAuth2, Some(wrong)))
         };
-        assert_eq!(wrong(|it| it.issuer = "id.example".to_owned()), "oauth2.issuer");
-        assert_eq!(wrong(|it| it.jwks_url = Some("file:///etc".to_owned())), "oauth2.jwksUrl");
+        assert_eq!(
+            wrong(|it| it.issuer = "id.example".to_owned()),
+            "oauth2.issuer"
+        );
+        assert_eq!(
+            wrong(|it| it.jwks_url = Some("file:///etc".to_owned())),
+            "oauth2.jwksUrl"
+        );
         assert_eq!(wrong(|it| it.audience = String::new()), "oauth2.audience");
-        assert_eq!(wrong(|it| it.scopes.push("a b".to_owned())), "oauth2.scopes[1]");
+        assert_eq!(
+            wrong(|it| it.scopes.push("a b".to_owned())),
+            "oauth2.scopes[1]"
+        );
     }
 
     #[test]
@@ -175,16 +251,46 @@ mod tests {
             origins: origins.iter().map(|origin| (*origin).to_owned()).collect(),
             ..Cors::default()
         };
-        assert!(cors(of(&["https://shop.example", "http://localhost:3000"])).unwrap().is_some());
+        assert!(
+            cors(of(&["https://shop.example", "http://localhost:3000"]))
+                .unwrap()
+                .is_some()
+        );
         assert!(cors(of(&["*"])).unwrap().is_some());
         assert_eq!(cors(of(&[])).unwrap(), None);
-        assert_eq!(field(cors(of(&["*", "https://shop.example"]))), "cors.origins");
-        for wrong in ["https://shop.example/", "shop.example", "https://Shop.example", "null"] {
+        assert_eq!(
+            field(cors(of(&["*", "https://shop.example"]))),
+            "cors.origins"
+        );
+        for wrong in [
+            "https://shop.example/",
+            "shop.example",
+            "https://Shop.example",
+            "null",
+        ] {
             assert_eq!(field(cors(of(&[wrong]))), "cors.origins[0]", "{wrong}");
         }
-        assert_eq!(field(cors(Cors { credentials: true, ..of(&["*"]) })), "cors.credentials");
-        assert_eq!(field(cors(Cors { headers: vec!["a b".to_owned()], ..of(&["*"]) })), "cors.headers[0]");
-        assert_eq!(field(cors(Cors { max_age_seconds: 86_401, ..of(&["*"]) })), "cors.maxAgeSeconds");
+        assert_eq!(
+            field(cors(Cors {
+                credentials: true,
+                ..of(&["*"])
+            })),
+            "cors.credentials"
+        );
+        assert_eq!(
+            field(cors(Cors {
+                headers: vec!["a b".to_owned()],
+                ..of(&["*"])
+            })),
+            "cors.headers[0]"
+        );
+        assert_eq!(
+            field(cors(Cors {
+                max_age_seconds: 86_401,
+                ..of(&["*"])
+            })),
+            "cors.maxAgeSeconds"
+        );
     }
 
     #[test]

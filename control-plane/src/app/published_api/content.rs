@@ -1,5 +1,5 @@
-//! What a version is asked to have. Its texts are checked before a change begins: a schema may take a tenth of a second to
-//! compile, and whoever changes something else would wait for that.
+//! What a version is asked to have. Its texts are checked before a change begins: a schema may take
+//! a tenth of a second to compile, and whoever changes something else would wait for that.
 
 use kanat_model::Error;
 use kanat_schema::Schema;
@@ -47,7 +47,10 @@ impl Content {
                 check_text(field, json)?;
             }
         }
-        for (field, schema) in [(request_schema, &self.request_schema), ("responseSchema", &self.response_schema)] {
+        for (field, schema) in [
+            (request_schema, &self.request_schema),
+            ("responseSchema", &self.response_schema),
+        ] {
             if let Some(Some(json)) = schema {
                 check_schema(field, json)?;
             }
@@ -68,7 +71,10 @@ impl Checked {
 
 fn check_text(field: &str, json: &str) -> Result<(), Error> {
     if json.len() > MAX_TEXT_BYTES {
-        return Err(Error::field(field, format!("has {} bytes; it may have {MAX_TEXT_BYTES}", json.len())));
+        return Err(Error::field(
+            field,
+            format!("has {} bytes; it may have {MAX_TEXT_BYTES}", json.len()),
+        ));
     }
     check_json(field, json)
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use kanat_flow::{Response, parse_response};
-use kanat_model::published_api::{Cors, OAuth2, OnTimeout, Validation, VersionStatus, version_label};
+use kanat_model::published_api::{
+    Cors, OAuth2, OnTimeout, Validation, VersionStatus, version_label,
+};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
@@ -35,7 +37,9 @@ pub async fn api(change: &mut Change<'_>, app: &App, api: PublishedApi) -> Resul
     let used: Vec<String> = used.into_iter().collect();
     uses::replace(change.db(), &seen.api.id, &used).await?;
     let body = body(&seen.api, versions);
-    change.put(Kind::PublishedApi, seen.api.id.as_str(), &body).await?;
+    change
+        .put(Kind::PublishedApi, seen.api.id.as_str(), &body)
+        .await?;
     Ok(seen)
 }
 
@@ -91,15 +95,24 @@ fn bare(version: &Version) -> plan::ApiVersion {
 fn response(api: &PublishedApi, version: &Version) -> Result<Response, Error> {
     parse_response(&response_texts(&version.content), None).map_err(|faults| {
         let fault = faults.first().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(api.id = %api.id, fault, "the stored answer of a published API cannot be read");
+        tracing::error!(
+            api.id = %api.id,
+            fault,
+            "the stored answer of a published API cannot be read",
+        );
         Error::internal()
     })
 }
 
 fn resource_ids(response: &Response, names: &EnvironmentNames) -> Vec<String> {
-    let tables = response.tables().filter_map(|name| names.table_id(name)).map(|id| Kind::LookupTable.resource_id(id));
-    let adapters =
-        response.adapters().filter_map(|name| names.adapter_id(name)).map(|id| Kind::Adapter.resource_id(id));
+    let tables = response
+        .tables()
+        .filter_map(|name| names.table_id(name))
+        .map(|id| Kind::LookupTable.resource_id(id));
+    let adapters = response
+        .adapters()
+        .filter_map(|name| names.adapter_id(name))
+        .map(|id| Kind::Adapter.resource_id(id));
     tables.chain(adapters).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Versions of published APIs: each has its schemas, its flow and its answer; the former ones go on until they are ended.
+//! Versions of published APIs: each has its schemas, its flow and its answer; the former ones go on
+//! until they are ended.
 
 use kanat_engine::Answer;
 use kanat_flow::{ResponseTexts, parse_response};
@@ -79,7 +80,10 @@ pub async fn deprecate(
     }
     let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
     let sunset_at = date(sunset_date).ok_or_else(|| {
-        Error::field("sunsetDate", format!("{sunset_date:?} is no day: give one as in 2026-12-31 (YYYY-MM-DD)"))
+        Error::field(
+            "sunsetDate",
+            format!("{sunset_date:?} is no day: give one as in 2026-12-31 (YYYY-MM-DD)"),
+        )
     })?;
     version.status = version.status.deprecate()?;
     version.sunset_at = Some(sunset_at);
@@ -120,7 +124,12 @@ pub async fn retire(
 }
 
 /// Version `v1` of a new API.
-pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Checked) -> Result<Version, Error> {
+pub async fn first(
+    app: &App,
+    db: &mut Db,
+    api: &PublishedApi,
+    content: Checked,
+) -> Result<Version, Error> {
     let mut made = Version {
         number: 1,
         status: VersionStatus::Active,
@@ -137,7 +146,12 @@ pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Checked)
 }
 
 /// Changes what the current version takes, calls and answers.
-pub async fn change_current(app: &App, db: &mut Db, api: &PublishedApi, content: Checked) -> Result<(), Error> {
+pub async fn change_current(
+    app: &App,
+    db: &mut Db,
+    api: &PublishedApi,
+    content: Checked,
+) -> Result<(), Error> {
     if content.is_empty() {
         return Ok(());
     }
@@ -148,7 +162,13 @@ pub async fn change_current(app: &App, db: &mut Db, api: &PublishedApi, content:
 }
 
 /// Puts what is asked for into a version, when all of it is right.
-async fn write(app: &App, db: &mut Db, api: &PublishedApi, version: &mut Version, asked: Checked) -> Result<(), Error> {
+async fn write(
+    app: &App,
+    db: &mut Db,
+    api: &PublishedApi,
+    version: &mut Version,
+    asked: Checked,
+) -> Result<(), Error> {
     let asked = asked.into_inner();
     let flow = match &asked.flow {
         Some(name) => callable(db, api, name).await?,
@@ -178,7 +198,8 @@ async fn write(app: &App, db: &mut Db, api: &PublishedApi, version: &mut Version
 /// The flow of that name or id, when APIs can call it.
 async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, Error> {
     let found = flow::find(db, &api.environment_id, name).await?;
-    let found = found.ok_or_else(|| Error::field("flowName", format!("there is no flow {name:?}")))?;
+    let found =
+        found.ok_or_else(|| Error::field("flowName", format!("there is no flow {name:?}")))?;
     if found.trigger_kind != "api" {
         let message = format!(
             "the flow {:?} has the trigger {}; APIs call flows with the trigger api",
@@ -195,7 +216,8 @@ async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Res
     if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
         steps.extend(plan.steps.into_iter().map(|step| step.name));
     }
-    let response = parse_response(&response_texts(texts), Some(steps)).map_err(|faults| refused(&faults))?;
+    let response =
+        parse_response(&response_texts(texts), Some(steps)).map_err(|faults| refused(&faults))?;
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
     let missing = response.check_names(&names);
     if !missing.is_empty() {
@@ -209,10 +231,16 @@ async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Res
 }
 
 fn refused(faults: &[kanat_flow::Diagnostic]) -> Error {
-    let details: Vec<_> = faults.iter().map(|fault| FieldError::new(&fault.path, &fault.message)).collect();
+    let details: Vec<_> = faults
+        .iter()
+        .map(|fault| FieldError::new(&fault.path, &fault.message))
+        .collect();
     match faults {
         [only] => Error::field(&only.path, &only.message),
-        many => Error::invalid(format!("the answer is wrong in {} places", many.len()), details),
+        many => Error::invalid(
+            format!("the answer is wrong in {} places", many.len()),
+            details,
+        ),
     }
 }
 
@@ -236,8 +264,15 @@ async fn labelled(
     let api = existing(db, caller, id).await?;
     if_match.check(api.revision)?;
     let versions = version::list(db, id).await?;
-    let found = versions.into_iter().find(|version| version_label(version.number) == label);
-    let missing = || Error::new(Code::NotFound, format!("published API {:?} has no version {label:?}", api.name));
+    let found = versions
+        .into_iter()
+        .find(|version| version_label(version.number) == label);
+    let missing = || {
+        Error::new(
+            Code::NotFound,
+            format!("published API {:?} has no version {label:?}", api.name),
+        )
+    };
     let found = found.ok_or_else(missing)?;
     Ok((api, found))
 }
@@ -264,14 +299,21 @@ async fn finish(
     api.updated_at = Timestamp::now();
     published_api::update(change.db(), &mut api).await?;
     let seen = publish::api(&mut change, app, api).await?;
-    let version = seen.versions.iter().find(|version| version.number == number).cloned();
+    let version = seen
+        .versions
+        .iter()
+        .find(|version| version.number == number)
+        .cloned();
     let version = version.ok_or_else(Error::internal)?;
     change.commit(SeenVersion { seen, version }).await
 }
 
 /// 00:00 UTC of a day written as `YYYY-MM-DD`.
 fn date(text: &str) -> Option<Timestamp> {
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let shape: String = text
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
     if shape != "0000-00-00" {
         return None;
     }
@@ -284,10 +326,24 @@ mod tests {
 
     #[test]
     fn a_sunset_is_a_day() {
-        assert_eq!(date("2026-12-31").unwrap().to_string(), "2026-12-31T00:00:00.000Z");
-        assert_eq!(date("1999-01-01").unwrap().to_string(), "1999-01-01T00:00:00.000Z");
+        assert_eq!(
+            date("2026-12-31").unwrap().to_string(),
+            "2026-12-31T00:00:00.000Z"
+        );
+        assert_eq!(
+            date("1999-01-01").unwrap().to_string(),
+            "1999-01-01T00:00:00.000Z"
+        );
         assert!(date("2028-02-29").is_some());
-        for wrong in ["", "2026-02-30", "2026-13-01", "31.12.2026", "2026-12-31T00:00:00Z", "26-12-31", "tomorrow"] {
+        for wrong in [
+            "",
+            "2026-02-30",
+            "2026-13-01",
+            "31.12.2026",
+            "2026-12-31T00:00:00Z",
+            "26-12-31",
+            "tomorrow",
+        ] {
             assert_eq!(date(wrong), None, "{wrong}");
         }
     }

@@ -1,5 +1,6 @@
-//! Firing what is due. Several control planes do it side by side: a claim keeps them from doing the same work, and what
-//! makes a due time one message is its key in the message log, whoever dies in between.
+//! Firing what is due. Several control planes do it side by side: a claim keeps them from doing the
+//! same work, and what makes a due time one message is its key in the message log, whoever dies in
+//! between.
 
 use std::time::Duration;
 
@@ -25,11 +26,12 @@ const BATCH: u32 = 100;
 /// How many are fired side by side.
 const AT_ONCE: usize = 4;
 
-/// How much longer a due time is remembered than until the next one: a control plane that stood still in the midst of a
-/// firing may come back to it within this time.
+/// How much longer a due time is remembered than until the next one: a control plane that stood
+/// still in the midst of a firing may come back to it within this time.
 const SLACK: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Fires what is due at `now`; says when to look again. What cannot be fired is logged, and tried again after a while.
+/// Fires what is due at `now`; says when to look again. What cannot be fired is logged, and tried
+/// again after a while.
 pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     loop {
         let first = due::first(&mut *app.store.read().await?, now).await?;
@@ -49,12 +51,17 @@ pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Er
     }
 }
 
-/// What was missed while no control plane ran comes to the last time that was due, and is fired as that one.
+/// What was missed while no control plane ran comes to the last time that was due, and is fired as
+/// that one.
 async fn fire(app: &App, due: &Due, now: Timestamp) -> Result<(), Error> {
     let mut tx = app.store.read().await?;
-    let Some(schedule) = schedule::get(&mut tx, &due.environment_id, &due.id).await? else { return Ok(()) };
+    let Some(schedule) = schedule::get(&mut tx, &due.environment_id, &due.id).await? else {
+        return Ok(());
+    };
     // Paused, changed or fired since it was claimed.
-    let Some(first) = schedule.next_run_at.filter(|at| *at <= now) else { return Ok(()) };
+    let Some(first) = schedule.next_run_at.filter(|at| *at <= now) else {
+        return Ok(());
+    };
     if schedule.flow_status != Status::Active {
         return Ok(());
     }
@@ -66,7 +73,11 @@ async fn fire(app: &App, due: &Due, now: Timestamp) -> Result<(), Error> {
     let last = cron.last_until(first, now, &zone);
     let next = cron.next_after(now, &zone);
     let remembered = next.map_or(SLACK, |next| next.since(last).saturating_add(SLACK));
-    let firing = Firing { schedule: &schedule, due: last, manual: false };
+    let firing = Firing {
+        schedule: &schedule,
+        due: last,
+        manual: false,
+    };
     let key = key::schedule(&schedule.id, last, remembered);
     let started = start(app, firing.start(plan, now, Some(key), None)).await?;
     kanat_failpoint::hit("schedule.fired");
@@ -78,12 +89,21 @@ async fn fire(app: &App, due: &Due, now: Timestamp) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-/// When the run began: earlier than now, where somebody had started it already and could not note it.
-async fn begun_at(app: &App, schedule: &Schedule, started: &Started, now: Timestamp) -> Result<Timestamp, Error> {
+/// When the run began: earlier than now, where somebody had started it already and could not note
+/// it.
+async fn begun_at(
+    app: &App,
+    schedule: &Schedule,
+    started: &Started,
+    now: Timestamp,
+) -> Result<Timestamp, Error> {
     if !started.duplicate {
         return Ok(now);
     }
-    let message = app.log.get(&super::outcome::tenant(schedule), &started.message_id).await?;
+    let message = app
+        .log
+        .get(&super::outcome::tenant(schedule), &started.message_id)
+        .await?;
     Ok(message.map_or(now, |message| message.received_at))
 }
 
@@ -97,12 +117,26 @@ pub struct Firing<'a> {
 
 impl Firing<'_> {
     /// Its message; flows see as their payload what it is for.
-    pub fn start(&self, plan: FlowPlan, at: Timestamp, dedupe: Option<Dedupe>, traceparent: Option<String>) -> Start {
+    pub fn start(
+        &self,
+        plan: FlowPlan,
+        at: Timestamp,
+        dedupe: Option<Dedupe>,
+        traceparent: Option<String>,
+    ) -> Start {
         let Schedule { id, timezone, .. } = self.schedule;
         let payload = format!(
             r#"{{"schedule_id":"{id}","scheduled_at":"{}","timezone":"{timezone}","manual":{}}}"#,
             self.due, self.manual
         );
-        Start { plan, payload, trigger: Trigger::Schedule, at, dedupe, batch_id: None, traceparent }
+        Start {
+            plan,
+            payload,
+            trigger: Trigger::Schedule,
+            at,
+            dedupe,
+            batch_id: None,
+            traceparent,
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A schedule follows its flow: what a deploy says anew counts, what was changed through the API since stays otherwise.
+//! A schedule follows its flow: what a deploy says anew counts, what was changed through the API
+//! since stays otherwise.
 
 use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
@@ -11,11 +12,19 @@ use kanat_store::schedule::{self, Defined, Schedule};
 use super::next_run;
 
 /// Brings the schedule of a flow in line with the definition that is being deployed.
-pub async fn follow(db: &mut Db, flow: &Flow, definition: &Definition, now: Timestamp) -> Result<(), Error> {
+pub async fn follow(
+    db: &mut Db,
+    flow: &Flow,
+    definition: &Definition,
+    now: Timestamp,
+) -> Result<(), Error> {
     let Trigger::Schedule(said) = &definition.source.trigger else {
         return Ok(schedule::delete_of_flow(db, &flow.id).await?);
     };
-    let defined = Defined { cron: said.cron.as_str().to_owned(), timezone: said.timezone_name.clone() };
+    let defined = Defined {
+        cron: said.cron.as_str().to_owned(),
+        timezone: said.timezone_name.clone(),
+    };
     match schedule::of_flow(db, &flow.id).await? {
         None => {
             let mut schedule = new(flow, defined, now);
@@ -26,7 +35,9 @@ pub async fn follow(db: &mut Db, flow: &Flow, definition: &Definition, now: Time
         Some(before) => {
             let mut schedule = redefined(before.clone(), defined);
             schedule.updated_at = now;
-            if (&schedule.cron_expression, &schedule.timezone) != (&before.cron_expression, &before.timezone) {
+            if (&schedule.cron_expression, &schedule.timezone)
+                != (&before.cron_expression, &before.timezone)
+            {
                 schedule.next_run_at = next_run(&schedule, now)?;
             }
             Ok(schedule::update(db, &mut schedule).await?)
@@ -34,13 +45,21 @@ pub async fn follow(db: &mut Db, flow: &Flow, definition: &Definition, now: Time
     }
 }
 
-/// What the definition says differently from the one before is taken over; what it says as before may have been changed
-/// since, and stays so. Nor does it say whether the schedule is enabled.
+/// What the definition says differently from the one before is taken over; what it says as before
+/// may have been changed since, and stays so. Nor does it say whether the schedule is enabled.
 fn redefined(schedule: Schedule, defined: Defined) -> Schedule {
     let Defined { cron, timezone } = defined.clone();
     Schedule {
-        cron_expression: if cron == schedule.defined.cron { schedule.cron_expression } else { cron },
-        timezone: if timezone == schedule.defined.timezone { schedule.timezone } else { timezone },
+        cron_expression: if cron == schedule.defined.cron {
+            schedule.cron_expression
+        } else {
+            cron
+        },
+        timezone: if timezone == schedule.defined.timezone {
+            schedule.timezone
+        } else {
+            timezone
+        },
         defined,
         ..schedule
     }

@@ -16,13 +16,21 @@ const AT_ONCE: usize = 8;
 
 /// Schedules with the last runs as they now stand.
 pub async fn live(app: &App, schedules: Vec<Schedule>) -> Result<Vec<Schedule>, Error> {
-    futures::stream::iter(schedules).map(|schedule| live_one(app, schedule)).buffered(AT_ONCE).try_collect().await
+    futures::stream::iter(schedules)
+        .map(|schedule| live_one(app, schedule))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
 }
 
 /// A schedule with its last run as it now stands. A run that failed may have been retried since.
 pub async fn live_one(app: &App, mut schedule: Schedule) -> Result<Schedule, Error> {
     let tenant = tenant(&schedule);
-    if let Some(run) = schedule.last_run.as_mut().filter(|run| run.status != RunStatus::Success) {
+    if let Some(run) = schedule
+        .last_run
+        .as_mut()
+        .filter(|run| run.status != RunStatus::Success)
+    {
         run.status = status(app, &tenant, run).await?.unwrap_or(run.status);
     }
     Ok(schedule)
@@ -34,9 +42,13 @@ pub async fn settle(app: &App) -> Result<(), Error> {
     loop {
         let found = run::running(&mut *app.store.read().await?, (place.0, &place.1), BATCH).await?;
         for schedule in &found {
-            let Some(run) = &schedule.last_run else { continue };
+            let Some(run) = &schedule.last_run else {
+                continue;
+            };
             // A message that nobody has any more did not arrive, as far as anybody can tell.
-            let status = status(app, &tenant(schedule), run).await?.unwrap_or(RunStatus::Failed);
+            let status = status(app, &tenant(schedule), run)
+                .await?
+                .unwrap_or(RunStatus::Failed);
             if status != RunStatus::Running {
                 let mut tx = app.store.begin().await?;
                 run::end(&mut tx, &schedule.id, &run.message_id, status).await?;
@@ -52,7 +64,10 @@ pub async fn settle(app: &App) -> Result<(), Error> {
 
 /// Whose messages the schedule makes.
 pub fn tenant(schedule: &Schedule) -> Tenant {
-    Tenant { account_id: schedule.account_id.clone(), environment_id: schedule.environment_id.clone() }
+    Tenant {
+        account_id: schedule.account_id.clone(),
+        environment_id: schedule.environment_id.clone(),
+    }
 }
 
 /// None when the log does not have the message.

@@ -1,4 +1,5 @@
-//! Schedules fired by clocks that a test sets: over years, with several control planes, some of which die.
+//! Schedules fired by clocks that a test sets: over years, with several control planes, some of
+//! which die.
 
 mod planes;
 mod reckoning;

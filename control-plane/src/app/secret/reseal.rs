@@ -1,4 +1,5 @@
-//! One pass over all sealed values of the store: what is under a former key is sealed under the one in use.
+//! One pass over all sealed values of the store: what is under a former key is sealed under the one
+//! in use.
 
 use kanat_model::Error;
 use kanat_model::id::{EnvironmentId, FlowId, InstanceId};
@@ -11,7 +12,8 @@ use crate::app::flow::{definition, webhook};
 use crate::idempotency;
 use crate::push::source;
 
-/// Values of one transaction. A value may have some megabytes, and others wait for their turn to write.
+/// Values of one transaction. A value may have some megabytes, and others wait for their turn to
+/// write.
 const TOGETHER: u32 = 20;
 
 /// What a pass did.
@@ -39,20 +41,34 @@ pub async fn all(app: &App) -> Result<Count, Error> {
 }
 
 /// Seals some values behind a row anew; gives the row of the last one.
-async fn some(app: &App, column: Column, after: &Row, count: &mut Count) -> Result<Option<Row>, Error> {
+async fn some(
+    app: &App,
+    column: Column,
+    after: &Row,
+    count: &mut Count,
+) -> Result<Option<Row>, Error> {
     let mut tx = app.store.begin().await?;
     let values = sealed::page(&mut tx, column, after, &app.sealer.header(), TOGETHER).await?;
     for value in &values {
-        match app.sealer.renew(&value.sealed, &context(column, &value.row)) {
+        match app
+            .sealer
+            .renew(&value.sealed, &context(column, &value.row))
+        {
             Ok(None) => {}
             Ok(Some(renewed)) => {
                 // One that another control plane wrote meanwhile is under the first key as well.
-                count.resealed += u32::from(sealed::replace(&mut tx, column, value, &renewed).await?);
+                count.resealed +=
+                    u32::from(sealed::replace(&mut tx, column, value, &renewed).await?);
             }
             Err(error) => {
                 count.unreadable += 1;
                 let Row { first, second } = &value.row;
-                tracing::error!(?column, row = %format!("{first} {second}").trim_end(), %error, "a sealed value cannot be opened");
+                tracing::error!(
+                    ?column,
+                    row = %format!("{first} {second}").trim_end(),
+                    %error,
+                    "a sealed value cannot be opened",
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Calls under way that may write sealed values: one that began before a change of keys may have sealed something under the
-//! former key, or have read what it will write back, and writes it only later.
+//! Calls under way that may write sealed values: one that began before a change of keys may have
+//! sealed something under the former key, or have read what it will write back, and writes it only
+//! later.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,11 +15,14 @@ pub struct UnderWay(Mutex<TaskTracker>);
 impl UnderWay {
     /// Counts one call until what it returns is dropped.
     pub fn begin(&self) -> TaskTrackerToken {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).token()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .token()
     }
 
-    /// Waits until every call has ended that has begun by now; others may begin meanwhile. Returns `false` where that takes
-    /// longer than `within`.
+    /// Waits until every call has ended that has begun by now; others may begin meanwhile. Returns
+    /// `false` where that takes longer than `within`.
     pub async fn ended(&self, within: Duration) -> bool {
         let before = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         before.close();
@@ -45,7 +49,10 @@ mod tests {
         assert!(under_way.ended(Duration::from_secs(1)).await);
         let before = under_way.begin();
         assert!(!under_way.ended(Duration::from_secs(1)).await);
-        assert!(!under_way.ended(Duration::from_secs(1)).await, "it is under way all the same");
+        assert!(
+            !under_way.ended(Duration::from_secs(1)).await,
+            "it is under way all the same"
+        );
         let mut waiting = Box::pin(under_way.ended(Duration::from_secs(60)));
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         let _later = under_way.begin();

@@ -31,26 +31,57 @@ pub fn template(template: Template) -> wire::AdapterTemplate {
         description: template.description.to_owned(),
         r#type: template.kind.as_str().to_owned(),
         code: template.code.to_owned(),
-        sample_input: Some(wire::Json { text: template.sample_input.to_owned() }),
-        sample_output: Some(wire::Json { text: template.sample_output.to_owned() }),
+        sample_input: Some(wire::Json {
+            text: template.sample_input.to_owned(),
+        }),
+        sample_output: Some(wire::Json {
+            text: template.sample_output.to_owned(),
+        }),
     }
 }
 
 pub fn new(request: wire::CreateAdapterRequest) -> New {
-    let wire::CreateAdapterRequest { name, description, r#type, code } = request;
-    New { name, description: description.unwrap_or_default(), kind: r#type, code }
+    let wire::CreateAdapterRequest {
+        name,
+        description,
+        r#type,
+        code,
+    } = request;
+    New {
+        name,
+        description: description.unwrap_or_default(),
+        kind: r#type,
+        code,
+    }
 }
 
 pub fn update(request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update), Error> {
-    let wire::UpdateAdapterRequest { id, name, description, r#type, code, clear } = request;
+    let wire::UpdateAdapterRequest {
+        id,
+        name,
+        description,
+        r#type,
+        code,
+        clear,
+    } = request;
     clear::check(&clear, &["description"])?;
     let description = clear::text(description, &clear, "description");
-    Ok((id.into(), Update { name, description, kind: r#type, code }))
+    Ok((
+        id.into(),
+        Update {
+            name,
+            description,
+            kind: r#type,
+            code,
+        },
+    ))
 }
 
 /// The input may be null, and may not be left out.
 pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String), Error> {
-    let input = request.input.ok_or_else(|| Error::field("input", "is required"))?;
+    let input = request
+        .input
+        .ok_or_else(|| Error::field("input", "is required"))?;
     Ok((request.id.into(), input.text))
 }
 
@@ -68,9 +99,14 @@ pub fn tested(tested: Tested) -> wire::TestAdapterResponse {
     }
 }
 
-/// What a run says where the adapter's output is the payload. A pipe of a mapping leaves its field out.
+/// What a run says where the adapter's output is the payload. A pipe of a mapping leaves its field
+/// out.
 fn undefined() -> wire::AdapterError {
-    wire::AdapterError { message: kanat_engine::GAVE_UNDEFINED.to_owned(), line: None, column: None }
+    wire::AdapterError {
+        message: kanat_engine::GAVE_UNDEFINED.to_owned(),
+        line: None,
+        column: None,
+    }
 }
 
 fn error(failure: Failure) -> wire::AdapterError {

@@ -7,7 +7,12 @@ use kanat_store::api_key::ApiKey;
 use crate::app::api_key::New;
 
 pub fn new(request: wire::CreateApiKeyRequest) -> New {
-    New { name: request.name, role: request.role, environment: request.environment_id, expires_at: request.expires_at }
+    New {
+        name: request.name,
+        role: request.role,
+        environment: request.environment_id,
+        expires_at: request.expires_at,
+    }
 }
 
 /// A key without its text.

@@ -10,11 +10,16 @@ enum Named {
 
 /// Whether the caller would rather have CSV than JSON, which it gets where it takes both as gladly.
 pub(super) fn prefers_csv(accept: &str) -> bool {
-    match (gladness(accept, "text", "csv"), gladness(accept, "application", "json")) {
+    match (
+        gladness(accept, "text", "csv"),
+        gladness(accept, "application", "json"),
+    ) {
         (None, _) => false,
         (Some((_, csv)), None) => csv > 0.0,
         // As glad of both, it may have named CSV, and JSON as one thing among all.
-        (Some((csv_named, csv)), Some((json_named, json))) => csv > json || (csv == json && csv_named > json_named),
+        (Some((csv_named, csv)), Some((json_named, json))) => {
+            csv > json || (csv == json && csv_named > json_named)
+        }
     }
 }
 
@@ -30,8 +35,12 @@ fn gladness(accept: &str, kind: &str, subtype: &str) -> Option<(Named, f32)> {
             _ if is_kind && its_subtype.eq_ignore_ascii_case(subtype) => Named::Whole,
             _ => return None,
         };
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        Some((named, weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0))))
+        let weight =
+            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        Some((
+            named,
+            weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)),
+        ))
     });
     ranges.reduce(|best, range| if range.0 > best.0 { range } else { best })
 }

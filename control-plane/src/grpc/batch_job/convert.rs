@@ -10,8 +10,16 @@ use tonic::{Code, Status};
 use crate::app::batch_job::Piece;
 
 pub fn piece(message: wire::CreateBatchJobRequest) -> Piece {
-    let wire::CreateBatchJobRequest { flow_id, records, concurrency } = message;
-    Piece { flow_id, records: records.into_iter().map(|record| record.text).collect(), concurrency }
+    let wire::CreateBatchJobRequest {
+        flow_id,
+        records,
+        concurrency,
+    } = message;
+    Piece {
+        flow_id,
+        records: records.into_iter().map(|record| record.text).collect(),
+        concurrency,
+    }
 }
 
 /// The stream of a caller that went away, or sent what cannot be read.
@@ -50,6 +58,8 @@ pub fn error(failed: Failed) -> wire::BatchJobError {
             field: failed.field,
             expression: None,
         }),
-        record: Some(wire::Json { text: failed.payload }),
+        record: Some(wire::Json {
+            text: failed.payload,
+        }),
     }
 }

@@ -27,14 +27,26 @@ pub fn entry(entry: &Entry) -> wire::CatalogEntry {
         description: entry.description.clone(),
         config_fields: entry.fields.iter().map(field).collect(),
         actions: entry.actions.iter().map(action).collect(),
-        config_schema: Some(wire::Json { text: entry.config_schema.clone() }),
+        config_schema: Some(wire::Json {
+            text: entry.config_schema.clone(),
+        }),
         rate_limit: entry.rate_limit.map(rate_limit),
         documentation: entry.documentation.clone(),
     }
 }
 
-fn rate_limit(RateLimit { requests, seconds, concurrency }: RateLimit) -> wire::RateLimit {
-    wire::RateLimit { requests, seconds, concurrency }
+fn rate_limit(
+    RateLimit {
+        requests,
+        seconds,
+        concurrency,
+    }: RateLimit,
+) -> wire::RateLimit {
+    wire::RateLimit {
+        requests,
+        seconds,
+        concurrency,
+    }
 }
 
 pub fn action(action: &Action) -> wire::CatalogAction {
@@ -44,8 +56,12 @@ pub fn action(action: &Action) -> wire::CatalogAction {
         description: action.description.clone(),
         method: action.method.clone(),
         path: action.path.clone(),
-        request_schema: Some(wire::Json { text: action.request_schema.clone() }),
-        response_schema: Some(wire::Json { text: action.response_schema.clone() }),
+        request_schema: Some(wire::Json {
+            text: action.request_schema.clone(),
+        }),
+        response_schema: Some(wire::Json {
+            text: action.response_schema.clone(),
+        }),
     }
 }
 
@@ -58,16 +74,30 @@ pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<New, Error> 
     })
 }
 
-pub fn update(request: wire::UpdateConnectorInstanceRequest) -> Result<(InstanceId, Update), Error> {
+pub fn update(
+    request: wire::UpdateConnectorInstanceRequest,
+) -> Result<(InstanceId, Update), Error> {
     clear::check(&request.clear, &["display_name"])?;
     let config = request.config.map(config).transpose()?;
     let display_name = clear::text(request.display_name, &request.clear, "display_name");
-    Ok((request.id.into(), Update { name: request.name, display_name, config }))
+    Ok((
+        request.id.into(),
+        Update {
+            name: request.name,
+            display_name,
+            config,
+        },
+    ))
 }
 
 /// An instance with its secrets masked, and how it does.
 pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error> {
-    let Seen { instance, health, authorization, warnings } = seen;
+    let Seen {
+        instance,
+        health,
+        authorization,
+        warnings,
+    } = seen;
     let config = connector::redacted(app, &instance)?;
     Ok(wire::ConnectorInstance {
         etag: etag(instance.revision),
@@ -87,7 +117,10 @@ pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error>
 }
 
 fn health(known: Option<&ConnectorHealth>) -> wire::ConnectorHealth {
-    let unknown = || wire::ConnectorHealth { status: Health::Unknown.to_string(), ..Default::default() };
+    let unknown = || wire::ConnectorHealth {
+        status: Health::Unknown.to_string(),
+        ..Default::default()
+    };
     known.map_or_else(unknown, |known| wire::ConnectorHealth {
         status: known.status.clone(),
         reason: known.reason.clone(),
@@ -101,7 +134,10 @@ fn last_error(known: &ConnectorHealth) -> Option<wire::LastError> {
         Health::Degraded | Health::Failing => true,
         Health::Unknown | Health::Healthy => false,
     };
-    ails.then(|| wire::LastError { at: known.updated_at.to_string(), message: known.reason.clone() })
+    ails.then(|| wire::LastError {
+        at: known.updated_at.to_string(),
+        message: known.reason.clone(),
+    })
 }
 
 fn authorization(held: Held) -> wire::Authorization {
@@ -116,8 +152,18 @@ pub fn health_and_changes(
     known: Option<&ConnectorHealth>,
     (data, pagination): (Vec<wire::HealthChange>, Option<wire::Pagination>),
 ) -> wire::GetConnectorHealthResponse {
-    let wire::ConnectorHealth { status, reason, since } = health(known);
-    wire::GetConnectorHealthResponse { status, reason, since, data, pagination }
+    let wire::ConnectorHealth {
+        status,
+        reason,
+        since,
+    } = health(known);
+    wire::GetConnectorHealthResponse {
+        status,
+        reason,
+        since,
+        data,
+        pagination,
+    }
 }
 
 pub fn health_change(change: HealthChange) -> wire::HealthChange {
@@ -133,7 +179,9 @@ pub fn health_change(change: HealthChange) -> wire::HealthChange {
 pub fn endpoint_schema((row, shape): (EndpointSchema, Shape)) -> wire::EndpointSchema {
     wire::EndpointSchema {
         endpoint: row.endpoint,
-        schema: Some(wire::Json { text: shape.to_schema().to_string() }),
+        schema: Some(wire::Json {
+            text: shape.to_schema().to_string(),
+        }),
         samples: u32::try_from(row.samples).unwrap_or(u32::MAX),
         first_seen_at: row.first_seen_at.to_string(),
         last_seen_at: row.last_seen_at.to_string(),
@@ -156,7 +204,12 @@ fn schema_check(found: Checked) -> wire::SchemaCheck {
         (true, false) => "unseen",
     };
     let changes = found.changes.into_iter().map(schema_change).collect();
-    wire::SchemaCheck { endpoint: found.endpoint, status: status.to_owned(), changes, error: found.error }
+    wire::SchemaCheck {
+        endpoint: found.endpoint,
+        status: status.to_owned(),
+        changes,
+        error: found.error,
+    }
 }
 
 fn schema_change(change: Change) -> wire::SchemaChange {
@@ -165,7 +218,12 @@ fn schema_change(change: Change) -> wire::SchemaChange {
         Change::Removed { path, from } => ("removed", path, Some(from), None),
         Change::TypeChanged { path, from, to } => ("type_changed", path, Some(from), Some(to)),
     };
-    wire::SchemaChange { kind: kind.to_owned(), path, from, to }
+    wire::SchemaChange {
+        kind: kind.to_owned(),
+        path,
+        from,
+        to,
+    }
 }
 
 pub fn started(started: Started) -> wire::StartOAuthResponse {
@@ -179,8 +237,18 @@ pub fn started(started: Started) -> wire::StartOAuthResponse {
 }
 
 pub fn callback(request: wire::CompleteOAuthRequest) -> Callback {
-    let wire::CompleteOAuthRequest { state, code, error, error_description } = request;
-    Callback { state, code, error, error_description }
+    let wire::CompleteOAuthRequest {
+        state,
+        code,
+        error,
+        error_description,
+    } = request;
+    Callback {
+        state,
+        code,
+        error,
+        error_description,
+    }
 }
 
 pub fn completed((instance, held): (ConnectorInstance, Held)) -> wire::CompleteOAuthResponse {
@@ -192,16 +260,31 @@ pub fn completed((instance, held): (ConnectorInstance, Held)) -> wire::CompleteO
     }
 }
 
-pub fn changed(app: &App, made: Changed<Seen>) -> Result<Response<wire::ConnectorInstance>, Status> {
+pub fn changed(
+    app: &App,
+    made: Changed<Seen>,
+) -> Result<Response<wire::ConnectorInstance>, Status> {
     let shown = instance(app, made.value).map_err(status::of)?;
-    Ok(super::super::changed(Changed { value: shown, applied: made.applied }, |shown| shown))
+    Ok(super::super::changed(
+        Changed {
+            value: shown,
+            applied: made.applied,
+        },
+        |shown| shown,
+    ))
 }
 
 /// Returns which of the credentials that a call gave to an instance are kept and never sent.
 pub fn unsent(given: &Config, instance: &wire::ConnectorInstance) -> Vec<String> {
-    let config = instance.config.as_ref().and_then(|config| serde_json::from_str(&config.text).ok());
+    let config = instance
+        .config
+        .as_ref()
+        .and_then(|config| serde_json::from_str(&config.text).ok());
     let entry = kanat_catalog::entry(&instance.catalog_id);
-    entry.zip(config).map(|(entry, config)| entry.unsent(given, &config)).unwrap_or_default()
+    entry
+        .zip(config)
+        .map(|(entry, config)| entry.unsent(given, &config))
+        .unwrap_or_default()
 }
 
 pub fn tested(tested: Tested) -> wire::TestConnectorInstanceResponse {

@@ -9,16 +9,45 @@ use crate::app::consumer_key::{Limits, Made, Seen, Update};
 use crate::grpc::clear;
 
 pub fn new(request: wire::CreateConsumerKeyRequest) -> (PublishedApiId, String, Limits) {
-    let wire::CreateConsumerKeyRequest { id, consumer, rate_limit_per_second, daily_limit } = request;
-    (id.into(), consumer, Limits { per_second: rate_limit_per_second, daily: daily_limit })
+    let wire::CreateConsumerKeyRequest {
+        id,
+        consumer,
+        rate_limit_per_second,
+        daily_limit,
+    } = request;
+    (
+        id.into(),
+        consumer,
+        Limits {
+            per_second: rate_limit_per_second,
+            daily: daily_limit,
+        },
+    )
 }
 
-pub fn update(request: wire::UpdateConsumerKeyRequest) -> Result<(PublishedApiId, ConsumerKeyId, Update), Error> {
-    let wire::UpdateConsumerKeyRequest { id, key_id, status, rate_limit_per_second, daily_limit, clear } = request;
+pub fn update(
+    request: wire::UpdateConsumerKeyRequest,
+) -> Result<(PublishedApiId, ConsumerKeyId, Update), Error> {
+    let wire::UpdateConsumerKeyRequest {
+        id,
+        key_id,
+        status,
+        rate_limit_per_second,
+        daily_limit,
+        clear,
+    } = request;
     clear::check(&clear, &["rate_limit_per_second", "daily_limit"])?;
     let per_second = clear::number(rate_limit_per_second, &clear, "rate_limit_per_second");
     let daily = clear::number(daily_limit, &clear, "daily_limit");
-    Ok((id.into(), key_id.into(), Update { status, per_second, daily }))
+    Ok((
+        id.into(),
+        key_id.into(),
+        Update {
+            status,
+            per_second,
+            daily,
+        },
+    ))
 }
 
 /// A key with its text.
@@ -26,7 +55,11 @@ pub fn made(made: Made) -> wire::ConsumerKey {
     let created_at = made.key.created_at;
     let key_shown = made.text.is_none().then_some(false);
     let text = made.text.map(|text| text.expose().clone());
-    wire::ConsumerKey { key: text, key_shown, ..key(made.key, created_at) }
+    wire::ConsumerKey {
+        key: text,
+        key_shown,
+        ..key(made.key, created_at)
+    }
 }
 
 /// A key without its text, as it is at `now`, and how it was used.

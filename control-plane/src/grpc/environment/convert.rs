@@ -22,7 +22,18 @@ pub fn environment(environment: Environment) -> wire::Environment {
 
 /// The id or name of the environment, and what changes.
 pub fn update(request: wire::UpdateEnvironmentRequest) -> Result<(String, Update), Error> {
-    let wire::UpdateEnvironmentRequest { id, name, base_url, clear } = request;
+    let wire::UpdateEnvironmentRequest {
+        id,
+        name,
+        base_url,
+        clear,
+    } = request;
     clear::check(&clear, &["base_url"])?;
-    Ok((id, Update { name, base_url: clear::text(base_url, &clear, "base_url") }))
+    Ok((
+        id,
+        Update {
+            name,
+            base_url: clear::text(base_url, &clear, "base_url"),
+        },
+    ))
 }

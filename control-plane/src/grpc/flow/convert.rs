@@ -18,13 +18,19 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use tonic::{Response, Status};
 
-use crate::app::flow::{self, Deployed, Details, Edition, New, Sample, Started, Tested, Update, Validated};
+use crate::app::flow::{
+    self, Deployed, Details, Edition, New, Sample, Started, Tested, Update, Validated,
+};
 use crate::app::{App, Caller, Changed, etag, etag_of_view};
 use crate::grpc::message::trace_entry;
 use crate::grpc::{clear, status};
 
 pub fn new(request: wire::CreateFlowRequest) -> New {
-    New { name: request.name, description: request.description, yaml_config: request.yaml_config }
+    New {
+        name: request.name,
+        description: request.description,
+        yaml_config: request.yaml_config,
+    }
 }
 
 pub fn update(request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Error> {
@@ -41,10 +47,17 @@ pub fn update(request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Erro
 
 pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
     let status = request.status.map(|text| {
-        FlowStatus::parse(&text)
-            .ok_or_else(|| Error::field("status", format!("{text:?} is no status: draft, active or paused")))
+        FlowStatus::parse(&text).ok_or_else(|| {
+            Error::field(
+                "status",
+                format!("{text:?} is no status: draft, active or paused"),
+            )
+        })
     });
-    Ok(Filter { status: status.transpose()?, search: request.search.unwrap_or_default() })
+    Ok(Filter {
+        status: status.transpose()?,
+        search: request.search.unwrap_or_default(),
+    })
 }
 
 /// A flow as lists show it.
@@ -82,68 +95,134 @@ pub fn listed(
     polls: &HashMap<FlowId, PollStanding>,
 ) -> Result<wire::Flow, Error> {
     let last_error = polls.get(&flow.id).and_then(last_error);
-    Ok(wire::Flow { last_error, ..self::flow(app, caller, flow)? })
+    Ok(wire::Flow {
+        last_error,
+        ..self::flow(app, caller, flow)?
+    })
 }
 
 /// Why the last cycle of a poll failed, if it did.
 pub fn last_error(standing: &PollStanding) -> Option<wire::LastError> {
     let ended = standing.ended.as_ref()?;
-    Some(wire::LastError { at: ended.at.to_string(), message: ended.error.clone()? })
+    Some(wire::LastError {
+        at: ended.at.to_string(),
+        message: ended.error.clone()?,
+    })
 }
 
 /// How a flow's poll stands. One of a paused flow is not due.
 pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
-    let (last_polled_at, last_error) =
-        standing.ended.map_or((None, None), |ended| (Some(ended.at.to_string()), ended.error));
+    let (last_polled_at, last_error) = standing.ended.map_or((None, None), |ended| {
+        (Some(ended.at.to_string()), ended.error)
+    });
     // A schedule that is never due has no date.
-    let next_poll_at = (!paused && standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
-    wire::FlowPoll { last_polled_at, last_error, next_poll_at }
+    let next_poll_at =
+        (!paused && standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
+    wire::FlowPoll {
+        last_polled_at,
+        last_error,
+        next_poll_at,
+    }
 }
 
 /// A flow as single reads show it.
 pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flow, Error> {
     let revision = details.flow.revision;
     let shown = wire::Flow {
-        config: Some(wire::Json { text: details.config }),
+        config: Some(wire::Json {
+            text: details.config,
+        }),
         plan: details.plan.map(|text| wire::Json { text }),
         warnings: details.warnings.into_iter().map(diagnostic).collect(),
         ..flow(app, caller, details.flow)?
     };
     // What is shown changes with its surroundings too: a table that is made ends a warning.
     let digest = Sha256::digest(shown.encode_to_vec());
-    let view = digest.iter().take(4).fold(0_u32, |view, byte| (view << 8) | u32::from(*byte));
-    Ok(wire::Flow { etag: etag_of_view(revision, view), ..shown })
+    let view = digest
+        .iter()
+        .take(4)
+        .fold(0_u32, |view, byte| (view << 8) | u32::from(*byte));
+    Ok(wire::Flow {
+        etag: etag_of_view(revision, view),
+        ..shown
+    })
 }
 
-pub fn changed(app: &App, caller: &Caller, changed: Changed<Flow>) -> Result<Response<wire::Flow>, Status> {
+pub fn changed(
+    app: &App,
+    caller: &Caller,
+    changed: Changed<Flow>,
+) -> Result<Response<wire::Flow>, Status> {
     let value = flow(app, caller, changed.value).map_err(status::of)?;
-    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+    Ok(super::super::changed(
+        Changed {
+            value,
+            applied: changed.applied,
+        },
+        |flow| flow,
+    ))
 }
 
 /// A flow that was put into service.
-pub fn deployed(app: &App, caller: &Caller, changed: Changed<Deployed>) -> Result<Response<wire::Flow>, Status> {
-    let Deployed { flow: deployed, held_messages } = changed.value;
+pub fn deployed(
+    app: &App,
+    caller: &Caller,
+    changed: Changed<Deployed>,
+) -> Result<Response<wire::Flow>, Status> {
+    let Deployed {
+        flow: deployed,
+        held_messages,
+    } = changed.value;
     let held_messages = held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX));
-    let value = wire::Flow { held_messages, ..flow(app, caller, deployed).map_err(status::of)? };
-    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+    let value = wire::Flow {
+        held_messages,
+        ..flow(app, caller, deployed).map_err(status::of)?
+    };
+    Ok(super::super::changed(
+        Changed {
+            value,
+            applied: changed.applied,
+        },
+        |flow| flow,
+    ))
 }
 
 /// The two definitions that are compared.
 pub fn editions(request: &wire::DiffFlowVersionsRequest) -> Result<(Edition, Edition), Error> {
     let to = request.to.as_deref().unwrap_or("draft");
-    Ok((Edition::parse("version", &request.version)?, Edition::parse("to", to)?))
+    Ok((
+        Edition::parse("version", &request.version)?,
+        Edition::parse("to", to)?,
+    ))
 }
 
 pub fn diff(from: Edition, to: Edition, changes: Vec<Change>) -> wire::FlowDiff {
     let json = |text: Option<String>| text.map(|text| wire::Json { text });
-    let change =
-        |change: Change| wire::FlowChange { path: change.path, before: json(change.before), after: json(change.after) };
-    wire::FlowDiff { from: from.to_string(), to: to.to_string(), changes: changes.into_iter().map(change).collect() }
+    let change = |change: Change| wire::FlowChange {
+        path: change.path,
+        before: json(change.before),
+        after: json(change.after),
+    };
+    wire::FlowDiff {
+        from: from.to_string(),
+        to: to.to_string(),
+        changes: changes.into_iter().map(change).collect(),
+    }
 }
 
-pub fn changed_details(app: &App, caller: &Caller, changed: Changed<Details>) -> Result<Response<wire::Flow>, Status> {
+pub fn changed_details(
+    app: &App,
+    caller: &Caller,
+    changed: Changed<Details>,
+) -> Result<Response<wire::Flow>, Status> {
     let value = details(app, caller, changed.value).map_err(status::of)?;
-    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+    Ok(super::super::changed(
+        Changed {
+            value,
+            applied: changed.applied,
+        },
+        |flow| flow,
+    ))
 }
 
 pub fn validated(found: Validated) -> wire::ValidateFlowResponse {
@@ -157,7 +236,8 @@ pub fn validated(found: Validated) -> wire::ValidateFlowResponse {
 /// Sample data may be null, and may not be left out.
 pub fn sample(request: wire::TestFlowRequest) -> Result<Sample, Error> {
     let text = |json: Option<wire::Json>| json.map(|json| json.text);
-    let payload = text(request.sample_data).ok_or_else(|| Error::field("sampleData", "is required"))?;
+    let payload =
+        text(request.sample_data).ok_or_else(|| Error::field("sampleData", "is required"))?;
     Ok(Sample {
         payload,
         headers: text(request.headers),
@@ -180,7 +260,12 @@ pub fn tested(tested: Tested) -> wire::TestFlowResponse {
 pub fn started(started: Started) -> wire::RunFlowResponse {
     wire::RunFlowResponse {
         message_id: started.message_id.into_string(),
-        status: if started.duplicate { "duplicate" } else { "accepted" }.to_owned(),
+        status: if started.duplicate {
+            "duplicate"
+        } else {
+            "accepted"
+        }
+        .to_owned(),
     }
 }
 
@@ -201,11 +286,23 @@ pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Erro
         None | Some("" | "json") => None,
         Some("mermaid") => Some(graph.to_mermaid()),
         Some("dot") => Some(graph.to_dot()),
-        Some(other) => return Err(Error::field("format", format!("{other:?} is no format: json, mermaid or dot"))),
+        Some(other) => {
+            return Err(Error::field(
+                "format",
+                format!("{other:?} is no format: json, mermaid or dot"),
+            ));
+        }
     };
-    let node =
-        |node: kanat_flow::graph::Node| wire::GraphNode { id: node.id, kind: node.kind.to_owned(), label: node.label };
-    let edge = |edge: kanat_flow::graph::Edge| wire::GraphEdge { from: edge.from, to: edge.to, label: edge.label };
+    let node = |node: kanat_flow::graph::Node| wire::GraphNode {
+        id: node.id,
+        kind: node.kind.to_owned(),
+        label: node.label,
+    };
+    let edge = |edge: kanat_flow::graph::Edge| wire::GraphEdge {
+        from: edge.from,
+        to: edge.to,
+        label: edge.label,
+    };
     Ok(wire::FlowGraph {
         nodes: graph.nodes.into_iter().map(node).collect(),
         edges: graph.edges.into_iter().map(edge).collect(),
@@ -215,7 +312,12 @@ pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Erro
 
 fn rejected(app: &App, id: &FlowId) -> Vec<wire::Rejection> {
     let rejections = app.hub.rejections(&Kind::Flow.resource_id(id)).into_iter();
-    rejections.map(|(node, message)| wire::Rejection { node_id: node.into_string(), message }).collect()
+    rejections
+        .map(|(node, message)| wire::Rejection {
+            node_id: node.into_string(),
+            message,
+        })
+        .collect()
 }
 
 fn diagnostic(diagnostic: Diagnostic) -> wire::Diagnostic {

@@ -19,19 +19,29 @@ pub fn table(table: LookupTable, entries: Vec<Entry>) -> wire::LookupTable {
         entries_count: table.entries_count,
         entries: entries
             .into_iter()
-            .map(|entry| wire::LookupEntry { key: entry.key, value: Some(entry.value) })
+            .map(|entry| wire::LookupEntry {
+                key: entry.key,
+                value: Some(entry.value),
+            })
             .collect(),
     }
 }
 
 pub fn change(table: LookupTable) -> wire::LookupTableChange {
-    wire::LookupTableChange { id: table.id.into_string(), entries_count: table.entries_count, version: table.version }
+    wire::LookupTableChange {
+        id: table.id.into_string(),
+        entries_count: table.entries_count,
+        version: table.version,
+    }
 }
 
 /// Errors name the value that was left out.
 pub fn entries_from(entries: Vec<wire::LookupEntry>) -> Result<Vec<Entry>, Error> {
     let entry = |(n, entry): (usize, wire::LookupEntry)| {
-        Ok(Entry { key: entry.key, value: required(&format!("entries[{n}].value"), entry.value)? })
+        Ok(Entry {
+            key: entry.key,
+            value: required(&format!("entries[{n}].value"), entry.value)?,
+        })
     };
     entries.into_iter().enumerate().map(entry).collect()
 }

@@ -12,20 +12,64 @@ use crate::app::message::{Follow, Followed, ListQuery, Part, Query};
 use crate::grpc::page::{asked, pagination};
 
 pub fn list(request: wire::ListMessagesRequest) -> Result<(ListQuery, Part), Status> {
-    let wire::ListMessagesRequest { flow_id, status, since, until, search, limit, offset, cursor } = request;
-    let query = ListQuery { flow_id, statuses: status, since, until, search };
-    Ok((query, Part { page: asked(limit, offset)?, cursor }))
+    let wire::ListMessagesRequest {
+        flow_id,
+        status,
+        since,
+        until,
+        search,
+        limit,
+        offset,
+        cursor,
+    } = request;
+    let query = ListQuery {
+        flow_id,
+        statuses: status,
+        since,
+        until,
+        search,
+    };
+    Ok((
+        query,
+        Part {
+            page: asked(limit, offset)?,
+            cursor,
+        },
+    ))
 }
 
 pub fn bulk(request: wire::BulkMessagesRequest) -> Query {
-    let wire::BulkMessagesRequest { flow_id, status, since, until, search, ids } = request;
-    Query { flow_id, status, since, until, search, ids }
+    let wire::BulkMessagesRequest {
+        flow_id,
+        status,
+        since,
+        until,
+        search,
+        ids,
+    } = request;
+    Query {
+        flow_id,
+        status,
+        since,
+        until,
+        search,
+        ids,
+    }
 }
 
-/// What the header says is newer than what the request says: it comes from the browser that connects again.
+/// What the header says is newer than what the request says: it comes from the browser that
+/// connects again.
 pub fn follow(request: wire::StreamMessagesRequest, header: Option<String>) -> Follow {
-    let wire::StreamMessagesRequest { flow_id, status, last_event_id } = request;
-    Follow { flow_id, status, last_event_id: header.or(last_event_id) }
+    let wire::StreamMessagesRequest {
+        flow_id,
+        status,
+        last_event_id,
+    } = request;
+    Follow {
+        flow_id,
+        status,
+        last_event_id: header.or(last_event_id),
+    }
 }
 
 pub fn page(found: MessagePage, page: Page) -> wire::ListMessagesResponse {
@@ -33,11 +77,17 @@ pub fn page(found: MessagePage, page: Page) -> wire::ListMessagesResponse {
     pagination.next_cursor = found.next.map(Cursor::to_text);
     pagination.total_is_least = found.total_is_least.then_some(true);
     let data = found.messages.into_iter().map(message).collect();
-    wire::ListMessagesResponse { data, pagination: Some(pagination) }
+    wire::ListMessagesResponse {
+        data,
+        pagination: Some(pagination),
+    }
 }
 
 pub fn traced(found: Message, trace: Vec<TraceRecord>) -> wire::Message {
-    wire::Message { trace: trace.into_iter().map(trace_entry).collect(), ..message(found) }
+    wire::Message {
+        trace: trace.into_iter().map(trace_entry).collect(),
+        ..message(found)
+    }
 }
 
 pub fn taken_up(ids: Vec<MessageId>) -> wire::BulkMessagesResponse {
@@ -59,14 +109,18 @@ pub fn event(followed: Followed) -> wire::StreamMessagesResponse {
             id: resume_from.to_string(),
             event: "lagged".to_owned(),
             message: None,
-            lagged: Some(wire::StreamLag { resume_from: resume_from.to_string() }),
+            lagged: Some(wire::StreamLag {
+                resume_from: resume_from.to_string(),
+            }),
         },
     }
 }
 
 /// A message without its trace.
 fn message(message: Message) -> wire::Message {
-    let duration = message.completed_at.map(|completed_at| completed_at.since(message.received_at));
+    let duration = message
+        .completed_at
+        .map(|completed_at| completed_at.since(message.received_at));
     wire::Message {
         id: message.id.into_string(),
         flow_id: message.flow_id.into_string(),
@@ -83,7 +137,8 @@ fn message(message: Message) -> wire::Message {
         error: message.error.map(failure),
         received_at: message.received_at.to_string(),
         completed_at: message.completed_at.map(|at| at.to_string()),
-        duration_ms: duration.map(|duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)),
+        duration_ms: duration
+            .map(|duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)),
         batch_id: message.batch_id,
         replay_of: message.replay_of.map(MessageId::into_string),
         ordering_key: message.ordering_key,
@@ -117,6 +172,10 @@ pub fn trace_entry(record: TraceRecord) -> wire::TraceEntry {
 
 /// Payloads are JSON, and so UTF-8; whatever else stands in the log shows as nothing.
 fn json(bytes: &Bytes) -> Option<wire::Json> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty())?;
-    Some(wire::Json { text: text.to_owned() })
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.is_empty())?;
+    Some(wire::Json {
+        text: text.to_owned(),
+    })
 }

@@ -13,7 +13,10 @@ use crate::app::Caller;
 use fixture::{FLOW, Fixture};
 
 fn bulk() -> wire::BulkMessagesRequest {
-    wire::BulkMessagesRequest { flow_id: FLOW.to_owned(), ..wire::BulkMessagesRequest::default() }
+    wire::BulkMessagesRequest {
+        flow_id: FLOW.to_owned(),
+        ..wire::BulkMessagesRequest::default()
+    }
 }
 
 fn ids(messages: &[wire::Message]) -> Vec<&str> {
@@ -25,59 +28,140 @@ async fn a_list_needs_a_flow_and_tells_its_messages_newest_first() {
     let fixture = Fixture::new().await;
     let first = fixture.ended(r#"{"order":1}"#, Outcome::Delivered).await;
     let second = fixture.ended(r#"{"order":2}"#, Outcome::DeadLetter).await;
-    let none = fixture.api.list_messages(fixture.request(wire::ListMessagesRequest::default())).await;
+    let none = fixture
+        .api
+        .list_messages(fixture.request(wire::ListMessagesRequest::default()))
+        .await;
     assert_eq!(none.unwrap_err().code(), Code::InvalidArgument);
 
-    let all = fixture.list(wire::ListMessagesRequest::default()).await.unwrap();
+    let all = fixture
+        .list(wire::ListMessagesRequest::default())
+        .await
+        .unwrap();
     assert_eq!(ids(&all.data), [second.as_str(), &first]);
-    let dead = wire::ListMessagesRequest { status: vec!["dead_letter".to_owned()], ..Default::default() };
-    assert_eq!(ids(&fixture.list(dead).await.unwrap().data), [second.as_str()]);
-    let search = wire::ListMessagesRequest { search: Some("\"order\":1".to_owned()), ..Default::default() };
-    assert_eq!(ids(&fixture.list(search).await.unwrap().data), [first.as_str()]);
+    let dead = wire::ListMessagesRequest {
+        status: vec!["dead_letter".to_owned()],
+        ..Default::default()
+    };
+    assert_eq!(
+        ids(&fixture.list(dead).await.unwrap().data),
+        [second.as_str()]
+    );
+    let search = wire::ListMessagesRequest {
+        search: Some("\"order\":1".to_owned()),
+        ..Default::default()
+    };
+    assert_eq!(
+        ids(&fixture.list(search).await.unwrap().data),
+        [first.as_str()]
+    );
 
-    let page = wire::ListMessagesRequest { limit: Some(1), ..Default::default() };
+    let page = wire::ListMessagesRequest {
+        limit: Some(1),
+        ..Default::default()
+    };
     let page = fixture.list(page).await.unwrap().pagination.unwrap();
-    assert_eq!((page.total, page.limit), (2, 1));
-    let next = wire::ListMessagesRequest { limit: Some(1), cursor: page.next_cursor, ..Default::default() };
+    assert_eq!(page.total, 2);
+    assert_eq!(page.limit, 1);
+    let next = wire::ListMessagesRequest {
+        limit: Some(1),
+        cursor: page.next_cursor,
+        ..Default::default()
+    };
     let next = fixture.list(next).await.unwrap();
-    assert_eq!((ids(&next.data), next.pagination.unwrap().next_cursor), (vec![first.as_str()], None));
-    let wrong = wire::ListMessagesRequest { cursor: Some("later".to_owned()), ..Default::default() };
-    assert_eq!(fixture.list(wrong).await.unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(ids(&next.data), vec![first.as_str()]);
+    assert_eq!(next.pagination.unwrap().next_cursor, None);
+    let wrong = wire::ListMessagesRequest {
+        cursor: Some("later".to_owned()),
+        ..Default::default()
+    };
+    assert_eq!(
+        fixture.list(wrong).await.unwrap_err().code(),
+        Code::InvalidArgument
+    );
 }
 
 #[tokio::test]
 async fn a_message_shows_what_became_of_it_with_its_digits_kept() {
     let fixture = Fixture::new().await;
-    let id = fixture.ended(r#"{"z":1.10,"a":12345678901234567890}"#, Outcome::DeadLetter).await;
+    let id = fixture
+        .ended(
+            r#"{"z":1.10,"a":12345678901234567890}"#,
+            Outcome::DeadLetter,
+        )
+        .await;
     let found = fixture.get(&id).await.unwrap();
-    assert_eq!((found.status.as_str(), found.trigger.as_str(), found.flow_version), ("dead_letter", "webhook", 1));
-    assert_eq!(found.payload.unwrap().text, r#"{"z":1.10,"a":12345678901234567890}"#);
+    assert_eq!(found.status.as_str(), "dead_letter");
+    assert_eq!(found.trigger.as_str(), "webhook");
+    assert_eq!(found.flow_version, 1);
+    assert_eq!(
+        found.payload.unwrap().text,
+        r#"{"z":1.10,"a":12345678901234567890}"#
+    );
     assert_eq!(found.output.unwrap().text, r#"{"sent":1.00}"#);
     assert_eq!(found.error.unwrap().kind, "status");
     assert!(found.completed_at.is_some() && found.duration_ms.is_some());
-    let delivery = found.trace.iter().find(|entry| entry.stage == "delivery").unwrap();
+    let delivery = found
+        .trace
+        .iter()
+        .find(|entry| entry.stage == "delivery")
+        .unwrap();
     assert_eq!(delivery.request.as_ref().unwrap().text, r#"{"n":1.00}"#);
-    assert_eq!(fixture.get("msg_0").await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        fixture.get("msg_0").await.unwrap_err().code(),
+        Code::NotFound
+    );
 }
 
 #[tokio::test]
 async fn another_account_or_environment_sees_and_changes_nothing() {
     let fixture = Fixture::deployed().await;
     let id = fixture.ended("{}", Outcome::DeadLetter).await;
-    let other_account = Caller { account_id: "acc_0".into(), ..fixture.caller.clone() };
-    let other_environment = Caller { environment_id: "env_0".into(), ..fixture.caller.clone() };
+    let other_account = Caller {
+        account_id: "acc_0".into(),
+        ..fixture.caller.clone()
+    };
+    let other_environment = Caller {
+        environment_id: "env_0".into(),
+        ..fixture.caller.clone()
+    };
     for stranger in [other_account, other_environment] {
         let of = |id: &str| id.to_owned();
         let get = Fixture::request_of(stranger.clone(), wire::GetMessageRequest { id: of(&id) });
-        assert_eq!(fixture.api.get_message(get).await.unwrap_err().code(), Code::NotFound);
-        let retry = Fixture::request_of(stranger.clone(), wire::RetryMessageRequest { id: of(&id) });
-        assert_eq!(fixture.api.retry_message(retry).await.unwrap_err().code(), Code::NotFound);
-        let replay = Fixture::request_of(stranger.clone(), wire::ReplayMessageRequest { id: of(&id) });
-        assert_eq!(fixture.api.replay_message(replay).await.unwrap_err().code(), Code::NotFound);
-        let discard = Fixture::request_of(stranger.clone(), wire::DiscardMessageRequest { id: of(&id) });
-        assert_eq!(fixture.api.discard_message(discard).await.unwrap_err().code(), Code::NotFound);
+        assert_eq!(
+            fixture.api.get_message(get).await.unwrap_err().code(),
+            Code::NotFound
+        );
+        let retry =
+            Fixture::request_of(stranger.clone(), wire::RetryMessageRequest { id: of(&id) });
+        assert_eq!(
+            fixture.api.retry_message(retry).await.unwrap_err().code(),
+            Code::NotFound
+        );
+        let replay =
+            Fixture::request_of(stranger.clone(), wire::ReplayMessageRequest { id: of(&id) });
+        assert_eq!(
+            fixture.api.replay_message(replay).await.unwrap_err().code(),
+            Code::NotFound
+        );
+        let discard = Fixture::request_of(
+            stranger.clone(),
+            wire::DiscardMessageRequest { id: of(&id) },
+        );
+        assert_eq!(
+            fixture
+                .api
+                .discard_message(discard)
+                .await
+                .unwrap_err()
+                .code(),
+            Code::NotFound
+        );
         let all = Fixture::request_of(stranger, bulk());
-        assert_eq!(fixture.api.retry_messages(all).await.unwrap_err().code(), Code::NotFound);
+        assert_eq!(
+            fixture.api.retry_messages(all).await.unwrap_err().code(),
+            Code::NotFound
+        );
     }
     assert_eq!(fixture.get(&id).await.unwrap().status, "dead_letter");
 }
@@ -88,18 +172,35 @@ async fn a_dead_letter_is_retried_under_the_deployed_version() {
     let dead = fixture.ended("{}", Outcome::DeadLetter).await;
     assert_eq!(fixture.retry(&dead).await.unwrap().message_id, dead);
     let found = fixture.get(&dead).await.unwrap();
-    assert_eq!((found.status.as_str(), found.flow_version), ("received", 2));
-    assert_eq!(fixture.retry(&dead).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert_eq!(found.status.as_str(), "received");
+    assert_eq!(found.flow_version, 2);
+    assert_eq!(
+        fixture.retry(&dead).await.unwrap_err().code(),
+        Code::FailedPrecondition
+    );
     // A node that the deploy has not reached finds the version in the log.
-    assert!(fixture.log().plan(&FlowId::from(FLOW), 2).await.unwrap().is_some());
+    assert!(
+        fixture
+            .log()
+            .plan(&FlowId::from(FLOW), 2)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[tokio::test]
 async fn messages_of_a_flow_that_is_not_deployed_are_not_taken_up() {
     let fixture = Fixture::new().await;
     let dead = fixture.ended("{}", Outcome::DeadLetter).await;
-    assert_eq!(fixture.retry(&dead).await.unwrap_err().code(), Code::FailedPrecondition);
-    assert_eq!(fixture.replay(&dead).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert_eq!(
+        fixture.retry(&dead).await.unwrap_err().code(),
+        Code::FailedPrecondition
+    );
+    assert_eq!(
+        fixture.replay(&dead).await.unwrap_err().code(),
+        Code::FailedPrecondition
+    );
     assert_eq!(fixture.get(&dead).await.unwrap().status, "dead_letter");
 }
 
@@ -110,14 +211,26 @@ async fn a_replay_is_a_new_message_of_what_came_in() {
     let replayed = fixture.replay(&first).await.unwrap();
     assert_eq!(replayed.replay_of, first);
     let found = fixture.get(&replayed.message_id).await.unwrap();
-    assert_eq!((found.status.as_str(), found.trigger.as_str()), ("received", "replay"));
-    assert_eq!((found.replay_of.as_deref(), found.flow_version, found.max_attempts), (Some(first.as_str()), 2, 4));
+    assert_eq!(found.status.as_str(), "received");
+    assert_eq!(found.trigger.as_str(), "replay");
+    assert_eq!(found.replay_of.as_deref(), Some(first.as_str()));
+    assert_eq!(found.flow_version, 2);
+    assert_eq!(found.max_attempts, 4);
     assert_eq!(found.payload.unwrap().text, r#"{"order":1}"#);
     assert_eq!(found.ordering_key.as_deref(), Some(first.as_str()));
     // It is meant as a repeat, and is none.
-    assert_ne!(fixture.replay(&first).await.unwrap().message_id, replayed.message_id);
+    assert_ne!(
+        fixture.replay(&first).await.unwrap().message_id,
+        replayed.message_id
+    );
 
-    fixture.deploy(FlowPlan { version: 2, paused: true, ..FlowPlan::default() }).await;
+    fixture
+        .deploy(FlowPlan {
+            version: 2,
+            paused: true,
+            ..FlowPlan::default()
+        })
+        .await;
     let held = fixture.replay(&first).await.unwrap();
     assert_eq!(fixture.get(&held.message_id).await.unwrap().status, "held");
 }
@@ -127,27 +240,66 @@ async fn many_are_retried_or_replayed_by_a_filter() {
     let fixture = Fixture::deployed().await;
     let mut dead = Vec::new();
     for n in 0..5 {
-        dead.push(fixture.ended(&format!(r#"{{"n":{n}}}"#), Outcome::DeadLetter).await);
+        dead.push(
+            fixture
+                .ended(&format!(r#"{{"n":{n}}}"#), Outcome::DeadLetter)
+                .await,
+        );
     }
     let delivered = fixture.ended("{}", Outcome::Delivered).await;
 
-    let wrong = wire::BulkMessagesRequest { status: Some("delivered".to_owned()), ..bulk() };
-    assert_eq!(fixture.api.retry_messages(fixture.request(wrong)).await.unwrap_err().code(), Code::InvalidArgument);
+    let wrong = wire::BulkMessagesRequest {
+        status: Some("delivered".to_owned()),
+        ..bulk()
+    };
+    assert_eq!(
+        fixture
+            .api
+            .retry_messages(fixture.request(wrong))
+            .await
+            .unwrap_err()
+            .code(),
+        Code::InvalidArgument
+    );
 
-    let some = wire::BulkMessagesRequest { ids: vec![dead[0].clone(), delivered.clone()], ..bulk() };
-    let taken = fixture.api.retry_messages(fixture.request(some)).await.unwrap().into_inner();
-    assert_eq!((taken.count, taken.message_ids), (1, vec![dead[0].clone()]));
-    let taken = fixture.api.retry_messages(fixture.request(bulk())).await.unwrap().into_inner();
-    assert_eq!((taken.count, &taken.message_ids), (4, &dead[1..].to_vec()));
+    let some = wire::BulkMessagesRequest {
+        ids: vec![dead[0].clone(), delivered.clone()],
+        ..bulk()
+    };
+    let taken = fixture
+        .api
+        .retry_messages(fixture.request(some))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(taken.count, 1);
+    assert_eq!(taken.message_ids, vec![dead[0].clone()]);
+    let taken = fixture
+        .api
+        .retry_messages(fixture.request(bulk()))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(taken.count, 4);
+    assert_eq!(&taken.message_ids, &dead[1..].to_vec());
     assert_eq!(fixture.get(&delivered).await.unwrap().status, "delivered");
 
-    let taken = fixture.api.replay_messages(fixture.request(bulk())).await.unwrap().into_inner();
+    let taken = fixture
+        .api
+        .replay_messages(fixture.request(bulk()))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(taken.count, 6);
     let mut of = Vec::new();
     for id in &taken.message_ids {
         of.push(fixture.get(id).await.unwrap().replay_of.unwrap());
     }
-    assert_eq!(of, dead.iter().cloned().chain([delivered]).collect::<Vec<_>>(), "the oldest is replayed first");
+    assert_eq!(
+        of,
+        dead.iter().cloned().chain([delivered]).collect::<Vec<_>>(),
+        "the oldest is replayed first"
+    );
 }
 
 #[tokio::test]
@@ -155,45 +307,96 @@ async fn a_message_is_discarded_once() {
     let fixture = Fixture::new().await;
     let id = fixture.ended("{}", Outcome::DeadLetter).await;
     let request = || fixture.request(wire::DiscardMessageRequest { id: id.clone() });
-    let discarded = fixture.api.discard_message(request()).await.unwrap().into_inner();
+    let discarded = fixture
+        .api
+        .discard_message(request())
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(discarded.status, MessageStatus::Discarded.as_str());
-    assert_eq!(fixture.api.discard_message(request()).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert_eq!(
+        fixture
+            .api
+            .discard_message(request())
+            .await
+            .unwrap_err()
+            .code(),
+        Code::FailedPrecondition
+    );
 }
 
 #[tokio::test]
 async fn the_live_stream_begins_now_and_resumes_where_it_was_left() {
     let fixture = Fixture::deployed().await;
     fixture.ended("{}", Outcome::Delivered).await;
-    let follow = |last: Option<String>| wire::StreamMessagesRequest { last_event_id: last, ..Default::default() };
-    let mut live = fixture.api.stream_messages(fixture.request(follow(None))).await.unwrap().into_inner();
+    let follow = |last: Option<String>| wire::StreamMessagesRequest {
+        last_event_id: last,
+        ..Default::default()
+    };
+    let mut live = fixture
+        .api
+        .stream_messages(fixture.request(follow(None)))
+        .await
+        .unwrap()
+        .into_inner();
     let id = fixture.ended("{}", Outcome::DeadLetter).await;
     let mut seen = Vec::new();
-    while seen.last().is_none_or(|event: &wire::StreamMessagesResponse| status_of(event) != "dead_letter") {
+    while seen
+        .last()
+        .is_none_or(|event: &wire::StreamMessagesResponse| status_of(event) != "dead_letter")
+    {
         seen.push(live.next().await.unwrap().unwrap());
     }
-    assert!(seen.iter().all(|event| event.event == "message" && event.message.as_ref().unwrap().id == id));
+    assert!(
+        seen.iter()
+            .all(|event| event.event == "message" && event.message.as_ref().unwrap().id == id)
+    );
 
-    // After the first event come the others, once each, whether the id stands in the request or in the header.
+    // After the first event come the others, once each, whether the id stands in the request or in
+    // the header.
     let after = seen[0].id.clone();
-    let mut resumed =
-        fixture.api.stream_messages(fixture.request(follow(Some(after.clone())))).await.unwrap().into_inner();
+    let mut resumed = fixture
+        .api
+        .stream_messages(fixture.request(follow(Some(after.clone()))))
+        .await
+        .unwrap()
+        .into_inner();
     let mut by_header = fixture.request(follow(Some("0".to_owned())));
-    by_header.metadata_mut().insert("last-event-id", after.parse().unwrap());
-    let mut by_header = fixture.api.stream_messages(by_header).await.unwrap().into_inner();
+    by_header
+        .metadata_mut()
+        .insert("last-event-id", after.parse().unwrap());
+    let mut by_header = fixture
+        .api
+        .stream_messages(by_header)
+        .await
+        .unwrap()
+        .into_inner();
     for event in &seen[1..] {
         assert_eq!(resumed.next().await.unwrap().unwrap().id, event.id);
         assert_eq!(by_header.next().await.unwrap().unwrap().id, event.id);
     }
 
-    // A stream of one status passes over the rest; a wrong id is refused; all streams end with the service.
+    // A stream of one status passes over the rest; a wrong id is refused; all streams end with the
+    // service.
     let filtered = wire::StreamMessagesRequest {
         flow_id: Some(FLOW.to_owned()),
         status: Some("dead_letter".to_owned()),
         last_event_id: Some("0".to_owned()),
     };
-    let mut filtered = fixture.api.stream_messages(fixture.request(filtered)).await.unwrap().into_inner();
-    assert_eq!(status_of(&filtered.next().await.unwrap().unwrap()), "dead_letter");
-    let wrong = fixture.api.stream_messages(fixture.request(follow(Some("x".to_owned())))).await;
+    let mut filtered = fixture
+        .api
+        .stream_messages(fixture.request(filtered))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        status_of(&filtered.next().await.unwrap().unwrap()),
+        "dead_letter"
+    );
+    let wrong = fixture
+        .api
+        .stream_messages(fixture.request(follow(Some("x".to_owned()))))
+        .await;
     assert_eq!(wrong.err().unwrap().code(), Code::InvalidArgument);
     fixture.api.app.hub.stop();
     assert!(filtered.next().await.is_none() && live.next().await.is_none());
@@ -202,8 +405,16 @@ async fn the_live_stream_begins_now_and_resumes_where_it_was_left() {
 #[tokio::test]
 async fn an_event_id_of_a_log_that_is_no_more_hides_nothing() {
     let fixture = Fixture::deployed().await;
-    let follow = wire::StreamMessagesRequest { last_event_id: Some("999999".to_owned()), ..Default::default() };
-    let mut live = fixture.api.stream_messages(fixture.request(follow)).await.unwrap().into_inner();
+    let follow = wire::StreamMessagesRequest {
+        last_event_id: Some("999999".to_owned()),
+        ..Default::default()
+    };
+    let mut live = fixture
+        .api
+        .stream_messages(fixture.request(follow))
+        .await
+        .unwrap()
+        .into_inner();
     let id = fixture.ended("{}", Outcome::Delivered).await;
     assert_eq!(live.next().await.unwrap().unwrap().message.unwrap().id, id);
 }
@@ -211,9 +422,17 @@ async fn an_event_id_of_a_log_that_is_no_more_hides_nothing() {
 #[tokio::test]
 async fn a_reader_that_lags_is_told_where_to_go_on() {
     let fixture = Fixture::deployed().await;
-    let follow = |last| wire::StreamMessagesRequest { last_event_id: last, ..Default::default() };
+    let follow = |last| wire::StreamMessagesRequest {
+        last_event_id: last,
+        ..Default::default()
+    };
     let large = format!("\"{}\"", "x".repeat(2 << 20));
-    let mut live = fixture.api.stream_messages(fixture.request(follow(None))).await.unwrap().into_inner();
+    let mut live = fixture
+        .api
+        .stream_messages(fixture.request(follow(None)))
+        .await
+        .unwrap()
+        .into_inner();
     // It begins at the end of the log, and then does not read.
     for _ in 0..10 {
         fixture.ended(&large, Outcome::DeadLetter).await;
@@ -225,18 +444,35 @@ async fn a_reader_that_lags_is_told_where_to_go_on() {
             break event;
         }
         seen.push(event.id);
-        assert!(seen.len() < 20, "the stream brought all that it was to end before");
+        assert!(
+            seen.len() < 20,
+            "the stream brought all that it was to end before"
+        );
     };
     assert!(live.next().await.is_none());
     assert_eq!(lagged.lagged.unwrap().resume_from, *seen.last().unwrap());
-    assert_eq!((lagged.id, lagged.message), (seen.last().unwrap().clone(), None));
+    assert_eq!(lagged.id, seen.last().unwrap().clone());
+    assert_eq!(lagged.message, None);
 
     // Who goes on there gets the rest, however long it takes: it was told that it is late.
-    let rest = fixture.api.stream_messages(fixture.request(follow(seen.last().cloned()))).await.unwrap().into_inner();
-    let rest = rest.take(20 - seen.len()).map(|event| event.unwrap().event).collect::<Vec<_>>().await;
+    let rest = fixture
+        .api
+        .stream_messages(fixture.request(follow(seen.last().cloned())))
+        .await
+        .unwrap()
+        .into_inner();
+    let rest = rest
+        .take(20 - seen.len())
+        .map(|event| event.unwrap().event)
+        .collect::<Vec<_>>()
+        .await;
     assert!(rest.iter().all(|event| event == "message"), "{rest:?}");
-    let mut all =
-        fixture.api.stream_messages(fixture.request(follow(Some("0".to_owned())))).await.unwrap().into_inner();
+    let mut all = fixture
+        .api
+        .stream_messages(fixture.request(follow(Some("0".to_owned()))))
+        .await
+        .unwrap()
+        .into_inner();
     for _ in 0..20 {
         assert_eq!(all.next().await.unwrap().unwrap().event, "message");
     }

@@ -10,16 +10,26 @@ use crate::push::nodes::Rejected;
 pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
     let running = node.environments.get(environment);
     let (epoch, generation) = running.and_then(|running| running.applied.clone()).unzip();
-    let set_hash = running.filter(|running| running.applied.is_some()).map(|running| running.set_hash.to_string());
-    let rejected = running.into_iter().flat_map(|running| running.rejected.iter().cloned());
+    let set_hash = running
+        .filter(|running| running.applied.is_some())
+        .map(|running| running.set_hash.to_string());
+    let rejected = running
+        .into_iter()
+        .flat_map(|running| running.rejected.iter().cloned());
     wire::Node {
         rejected: rejected.map(rejection).collect(),
         epoch: epoch.map(|epoch| epoch.into_string()).unwrap_or_default(),
-        generation: generation.map_or(0, |generation| u32::try_from(generation).unwrap_or(u32::MAX)),
+        generation: generation.map_or(0, |generation| {
+            u32::try_from(generation).unwrap_or(u32::MAX)
+        }),
         set_hash: set_hash.unwrap_or_default(),
         id: node.id.into_string(),
         address: node.address,
-        environments: node.environments.into_keys().map(EnvironmentId::into_string).collect(),
+        environments: node
+            .environments
+            .into_keys()
+            .map(EnvironmentId::into_string)
+            .collect(),
         version: node.build,
         status: node.status.as_str().to_owned(),
         last_seen_at: node.last_seen.to_string(),
@@ -28,5 +38,8 @@ pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
 }
 
 fn rejection(rejected: Rejected) -> wire::RejectedResource {
-    wire::RejectedResource { resource: rejected.resource_id, message: rejected.message }
+    wire::RejectedResource {
+        resource: rejected.resource_id,
+        message: rejected.message,
+    }
 }

@@ -66,7 +66,9 @@ pub fn update(request: wire::UpdatePublishedApiRequest) -> Result<(PublishedApiI
     Ok((request.id.into(), update))
 }
 
-pub fn new_version(request: wire::CreatePublishedApiVersionRequest) -> (PublishedApiId, String, Content) {
+pub fn new_version(
+    request: wire::CreatePublishedApiVersionRequest,
+) -> (PublishedApiId, String, Content) {
     let content = Content {
         flow: request.flow_name,
         request_schema: asked(request.schema),
@@ -79,7 +81,11 @@ pub fn new_version(request: wire::CreatePublishedApiVersionRequest) -> (Publishe
 }
 
 pub fn retire(request: wire::RetirePublishedApiVersionRequest) -> (PublishedApiId, String, Retire) {
-    let when = if request.force.unwrap_or_default() { Retire::AtOnce } else { Retire::AfterItsSunset };
+    let when = if request.force.unwrap_or_default() {
+        Retire::AtOnce
+    } else {
+        Retire::AfterItsSunset
+    };
     (request.id.into(), request.version, when)
 }
 
@@ -89,20 +95,50 @@ fn asked(json: Option<wire::Json>) -> Option<Option<String>> {
 }
 
 fn oauth2(oauth2: wire::PublishedApiOAuth2) -> OAuth2 {
-    let wire::PublishedApiOAuth2 { issuer, jwks_url, audience, scopes } = oauth2;
-    OAuth2 { issuer, jwks_url: jwks_url.filter(|url| !url.is_empty()), audience, scopes }
+    let wire::PublishedApiOAuth2 {
+        issuer,
+        jwks_url,
+        audience,
+        scopes,
+    } = oauth2;
+    OAuth2 {
+        issuer,
+        jwks_url: jwks_url.filter(|url| !url.is_empty()),
+        audience,
+        scopes,
+    }
 }
 
 fn cors(cors: wire::PublishedApiCors) -> Cors {
-    let wire::PublishedApiCors { origins, headers, exposed_headers, credentials, max_age_seconds } = cors;
+    let wire::PublishedApiCors {
+        origins,
+        headers,
+        exposed_headers,
+        credentials,
+        max_age_seconds,
+    } = cors;
     let max_age_seconds = max_age_seconds.unwrap_or(CORS_AGE_SECONDS);
-    Cors { origins, headers, exposed_headers, credentials, max_age_seconds }
+    Cors {
+        origins,
+        headers,
+        exposed_headers,
+        credentials,
+        max_age_seconds,
+    }
 }
 
 /// An API with what its current version has.
 pub fn api(seen: Seen) -> wire::PublishedApi {
-    let current = seen.current().cloned().map(|current| version(&seen, current)).unwrap_or_default();
-    let versions = seen.versions.iter().map(|each| short(&seen, each.clone())).collect();
+    let current = seen
+        .current()
+        .cloned()
+        .map(|current| version(&seen, current))
+        .unwrap_or_default();
+    let versions = seen
+        .versions
+        .iter()
+        .map(|each| short(&seen, each.clone()))
+        .collect();
     let api = &seen.api;
     wire::PublishedApi {
         id: api.id.as_str().to_owned(),

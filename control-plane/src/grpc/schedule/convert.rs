@@ -8,7 +8,10 @@ use kanat_store::schedule::Schedule;
 use crate::app::schedule::{Details, Preview, Update, is_running, schedule_etag};
 
 pub fn details(details: Details) -> wire::Schedule {
-    wire::Schedule { next_runs: texts(&details.next_runs), ..schedule(details.schedule) }
+    wire::Schedule {
+        next_runs: texts(&details.next_runs),
+        ..schedule(details.schedule)
+    }
 }
 
 pub fn schedule(schedule: Schedule) -> wire::Schedule {
@@ -16,7 +19,10 @@ pub fn schedule(schedule: Schedule) -> wire::Schedule {
     wire::Schedule {
         etag: schedule_etag(&schedule),
         last_run_at: run.map(|run| run.at.to_string()),
-        next_run_at: schedule.next_run_at.filter(|_| is_running(&schedule)).map(|at| at.to_string()),
+        next_run_at: schedule
+            .next_run_at
+            .filter(|_| is_running(&schedule))
+            .map(|at| at.to_string()),
         last_run_status: run.map(|run| run.status.as_str().to_owned()),
         last_message_id: run.map(|run| run.message_id.to_string()),
         next_runs: Vec::new(),
@@ -32,13 +38,35 @@ pub fn schedule(schedule: Schedule) -> wire::Schedule {
 }
 
 pub fn update(request: wire::UpdateScheduleRequest) -> (ScheduleId, Update) {
-    let wire::UpdateScheduleRequest { id, cron_expression, timezone, enabled } = request;
-    (id.into(), Update { cron_expression, timezone, enabled })
+    let wire::UpdateScheduleRequest {
+        id,
+        cron_expression,
+        timezone,
+        enabled,
+    } = request;
+    (
+        id.into(),
+        Update {
+            cron_expression,
+            timezone,
+            enabled,
+        },
+    )
 }
 
 pub fn preview(request: wire::PreviewScheduleRequest) -> Preview {
-    let wire::PreviewScheduleRequest { cron_expression, timezone, after, count } = request;
-    Preview { cron_expression, timezone, after, count }
+    let wire::PreviewScheduleRequest {
+        cron_expression,
+        timezone,
+        after,
+        count,
+    } = request;
+    Preview {
+        cron_expression,
+        timezone,
+        after,
+        count,
+    }
 }
 
 pub fn texts(times: &[Timestamp]) -> Vec<String> {

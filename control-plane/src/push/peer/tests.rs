@@ -16,43 +16,72 @@ fn entry(body: &'static str) -> Entry {
 }
 
 fn set(generation: u64, resources: &[(&str, &'static str)]) -> Arc<Set> {
-    let entries = resources.iter().map(|(id, body)| ((*id).to_owned(), entry(body)));
+    let entries = resources
+        .iter()
+        .map(|(id, body)| ((*id).to_owned(), entry(body)));
     Arc::new(Set::new(EpochId::from("epoch_1"), generation, entries))
 }
 
 fn put(set: &Set, id: &str, body: &'static str) -> Arc<Set> {
-    Arc::new(set.changed(set.generation + 1, [(id.to_owned(), Change::Upsert(entry(body)))]))
+    Arc::new(set.changed(
+        set.generation + 1,
+        [(id.to_owned(), Change::Upsert(entry(body)))],
+    ))
 }
 
 fn state(generation: u64, resources: &[(&str, &str)]) -> EnvironmentState {
-    let hashes: Vec<_> = resources.iter().map(|(id, body)| (*id, Hash::of(body.as_bytes()))).collect();
+    let hashes: Vec<_> = resources
+        .iter()
+        .map(|(id, body)| (*id, Hash::of(body.as_bytes())))
+        .collect();
     EnvironmentState {
         environment_id: "env_1".to_owned(),
         epoch: "epoch_1".to_owned(),
         generation,
         set_hash: SetHash::of(hashes.iter().copied()).to_vec(),
-        resources: hashes.iter().map(|(id, h)| ResourceHash { id: (*id).to_owned(), hash: h.to_vec() }).collect(),
+        resources: hashes
+            .iter()
+            .map(|(id, h)| ResourceHash {
+                id: (*id).to_owned(),
+                hash: h.to_vec(),
+            })
+            .collect(),
     }
 }
 
 fn next(peer: &mut Peer, set: &Arc<Set>, nonce: u64) -> Option<Push> {
-    peer.next(set, &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::OWN), nonce)
+    peer.next(
+        set,
+        &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::OWN),
+        nonce,
+    )
 }
 
 fn ack(push: &Push) -> Ack {
-    Ack { nonce: push.nonce, generation: push.set.generation, set_hash: push.set_hash.to_vec(), ..Ack::default() }
+    Ack {
+        nonce: push.nonce,
+        generation: push.set.generation,
+        set_hash: push.set_hash.to_vec(),
+        ..Ack::default()
+    }
 }
 
 fn applied(generation: u64) -> Answered {
-    Answered::Applied { generation, refused: Vec::new() }
+    Answered::Applied {
+        generation,
+        refused: Vec::new(),
+    }
 }
 
 /// The ids of a delta: upserts, then removals.
 fn delta(push: &Push) -> (Vec<&str>, Vec<&str>) {
     match &push.kind {
-        PushKind::Delta { upserts, removals, .. } => {
-            (upserts.iter().map(|r| r.id.as_str()).collect(), removals.iter().map(String::as_str).collect())
-        }
+        PushKind::Delta {
+            upserts, removals, ..
+        } => (
+            upserts.iter().map(|r| r.id.as_str()).collect(),
+            removals.iter().map(String::as_str).collect(),
+        ),
         PushKind::Snapshot(_) => panic!("a snapshot where a delta was expected"),
     }
 }
@@ -76,17 +105,28 @@ fn a_node_that_holds_nothing_gets_a_snapshot() {
 #[test]
 fn a_node_that_says_only_which_set_it_holds_goes_on_from_it_or_gets_a_snapshot() {
     let first = set(3, &[("flow/1", "a"), ("flow/2", "b")]);
-    let unnamed = EnvironmentState { resources: Vec::new(), ..state(3, &[("flow/1", "a"), ("flow/2", "b")]) };
+    let unnamed = EnvironmentState {
+        resources: Vec::new(),
+        ..state(3, &[("flow/1", "a"), ("flow/2", "b")])
+    };
     let mut peer = Peer::new(Some(&unnamed), &first);
     assert_eq!(next(&mut peer, &first, 1).map(|push| push.nonce), None);
     let second = put(&first, "flow/1", "a2");
-    assert_eq!(delta(&next(&mut peer, &second, 2).unwrap()), (vec!["flow/1"], vec![]));
+    assert_eq!(
+        delta(&next(&mut peer, &second, 2).unwrap()),
+        (vec!["flow/1"], vec![])
+    );
 
     let mut behind = Peer::new(Some(&unnamed), &second);
     assert!(is_snapshot(&next(&mut behind, &second, 1).unwrap()));
-    let other = EnvironmentState { epoch: "epoch_2".to_owned(), ..unnamed };
+    let other = EnvironmentState {
+        epoch: "epoch_2".to_owned(),
+        ..unnamed
+    };
     let mut of_another_database = Peer::new(Some(&other), &first);
-    assert!(is_snapshot(&next(&mut of_another_database, &first, 1).unwrap()));
+    assert!(is_snapshot(
+        &next(&mut of_another_database, &first, 1).unwrap()
+    ));
 }
 
 #[test]
@@ -108,7 +148,13 @@ fn a_heartbeat_that_tells_of_another_set_of_the_same_generation_brings_a_snapsho
 #[test]
 fn a_node_that_was_away_gets_what_changed_meanwhile() {
     let set = set(5, &[("flow/1", "a"), ("flow/2", "b2"), ("flow/3", "c")]);
-    let mut peer = Peer::new(Some(&state(4, &[("flow/1", "a"), ("flow/2", "b"), ("flow/9", "z")])), &set);
+    let mut peer = Peer::new(
+        Some(&state(
+            4,
+            &[("flow/1", "a"), ("flow/2", "b"), ("flow/9", "z")],
+        )),
+        &set,
+    );
     let push = next(&mut peer, &set, 1).unwrap();
     assert_eq!(delta(&push), (vec!["flow/2", "flow/3"], vec!["flow/9"]));
     assert_eq!(push.set_hash, set.hash);
@@ -121,11 +167,22 @@ fn a_node_of_another_epoch_ahead_or_with_a_hash_that_does_not_fit_gets_a_snapsho
     let set = set(5, &[("flow/1", "a")]);
     let good = state(5, &[("flow/1", "a")]);
     assert!(next(&mut Peer::new(Some(&good), &set), &set, 1).is_none());
-    let other_epoch = EnvironmentState { epoch: "epoch_2".to_owned(), ..good.clone() };
-    let ahead = EnvironmentState { generation: 6, ..good.clone() };
-    let other_hash = EnvironmentState { set_hash: vec![1; 32], ..good };
+    let other_epoch = EnvironmentState {
+        epoch: "epoch_2".to_owned(),
+        ..good.clone()
+    };
+    let ahead = EnvironmentState {
+        generation: 6,
+        ..good.clone()
+    };
+    let other_hash = EnvironmentState {
+        set_hash: vec![1; 32],
+        ..good
+    };
     for state in [other_epoch, ahead, other_hash] {
-        assert!(is_snapshot(&next(&mut Peer::new(Some(&state), &set), &set, 1).unwrap()));
+        assert!(is_snapshot(
+            &next(&mut Peer::new(Some(&state), &set), &set, 1).unwrap()
+        ));
     }
 }
 
@@ -135,16 +192,25 @@ fn one_push_waits_for_its_answer_and_later_changes_merge() {
     let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &first);
     let second = put(&first, "flow/2", "b");
     let push = next(&mut peer, &second, 1).unwrap();
-    assert_eq!(peer.wanted(), Some((&second.epoch, 2, second.hash)), "what is under way is wanted");
+    assert_eq!(
+        peer.wanted(),
+        Some((&second.epoch, 2, second.hash)),
+        "what is under way is wanted"
+    );
     let third = put(&second, "flow/3", "c");
     let fourth = put(&third, "flow/3", "c2");
     assert!(next(&mut peer, &third, 2).is_none());
     assert!(next(&mut peer, &fourth, 2).is_none());
     assert_eq!(peer.acked(&ack(&push)), applied(2));
-    assert_eq!(peer.wanted(), Some((&second.epoch, 2, second.hash)), "and no more than was sent");
+    assert_eq!(
+        peer.wanted(),
+        Some((&second.epoch, 2, second.hash)),
+        "and no more than was sent"
+    );
     let push = next(&mut peer, &fourth, 2).unwrap();
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
-    assert_eq!((push.set.generation, push.set_hash), (4, fourth.hash));
+    assert_eq!(push.set.generation, 4);
+    assert_eq!(push.set_hash, fourth.hash);
 }
 
 #[test]
@@ -152,7 +218,10 @@ fn an_answer_to_another_push_says_nothing() {
     let set = set(1, &[("flow/1", "a")]);
     let mut peer = Peer::new(None, &set);
     let push = next(&mut peer, &set, 7).unwrap();
-    let stale = Ack { nonce: 6, ..ack(&push) };
+    let stale = Ack {
+        nonce: 6,
+        ..ack(&push)
+    };
     assert_eq!(peer.acked(&stale), Answered::Stale);
     assert_eq!(peer.acked(&ack(&push)), applied(1));
     assert_eq!(peer.acked(&ack(&push)), Answered::Stale);
@@ -160,13 +229,15 @@ fn an_answer_to_another_push_says_nothing() {
 
 #[test]
 fn a_refused_resource_is_withheld_until_it_changes() {
-    let (environment, refusals) = (EnvironmentId::from("env_1"), Refusals::default());
+    let environment = EnvironmentId::from("env_1");
+    let refusals = Refusals::default();
     let before = set(1, &[("flow/1", "a")]);
     let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &before);
     let bad = put(&put(&before, "flow/1", "bad"), "flow/2", "b");
     let push = next(&mut peer, &bad, 1).unwrap();
 
-    let (old, refused) = (Hash::of(b"a"), Hash::of(b"bad"));
+    let old = Hash::of(b"a");
+    let refused = Hash::of(b"bad");
     let rejection = Rejection {
         resource_id: "flow/1".to_owned(),
         hash: refused.to_vec(),
@@ -174,15 +245,31 @@ fn a_refused_resource_is_withheld_until_it_changes() {
         running_hash: old.to_vec(),
     };
     let running = SetHash::of([("flow/1", old), ("flow/2", Hash::of(b"b"))]);
-    let nack =
-        Nack { nonce: 1, generation: 3, set_hash: running.to_vec(), rejections: vec![rejection], ..Nack::default() };
+    let nack = Nack {
+        nonce: 1,
+        generation: 3,
+        set_hash: running.to_vec(),
+        rejections: vec![rejection],
+        ..Nack::default()
+    };
     let refused = vec![("flow/1".to_owned(), refused, "no such transform".to_owned())];
-    assert_eq!(peer.nacked(&nack), Answered::Applied { generation: 3, refused });
-    let refusal = Refusal { hash: Hash::of(b"bad"), message: "no such transform".to_owned() };
+    assert_eq!(
+        peer.nacked(&nack),
+        Answered::Applied {
+            generation: 3,
+            refused
+        }
+    );
+    let refusal = Refusal {
+        hash: Hash::of(b"bad"),
+        message: "no such transform".to_owned(),
+    };
     refusals.note((&environment, 3), "1.0.0", "flow/1", refusal);
-    assert_eq!((peer.set_hash(), push.set_hash), (Some(running), bad.hash));
+    assert_eq!(peer.set_hash(), Some(running));
+    assert_eq!(push.set_hash, bad.hash);
 
-    // It is not sent again, also not with the next change, whose set hash knows what the node runs instead.
+    // It is not sent again, also not with the next change, whose set hash knows what the node runs
+    // instead.
     let withheld = refusals.withheld(&environment, "1.0.0", schema::OWN);
     assert!(peer.next(&bad, &withheld, 2).is_none());
     let more = put(&bad, "flow/3", "c");
@@ -190,16 +277,27 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
     assert_eq!(push.set_hash, running.toggled("flow/3", Hash::of(b"c")));
     assert_eq!(peer.acked(&ack(&push)), applied(4));
-    assert_eq!(peer.exceptions().map(|(id, _)| id).collect::<Vec<_>>(), ["flow/1"]);
+    assert_eq!(
+        peer.exceptions().map(|(id, _)| id).collect::<Vec<_>>(),
+        ["flow/1"]
+    );
 
     // Another content of it is sent, and another build gets this one.
     let mended = put(&more, "flow/1", "good");
     let push = peer.next(&mended, &withheld, 3).unwrap();
     assert_eq!(delta(&push), (vec!["flow/1"], vec![]));
     assert_eq!(push.set_hash, mended.hash);
-    assert!(!refusals.withheld(&environment, "1.1.0", schema::OWN).contains("flow/1", &entry("bad")));
+    assert!(
+        !refusals
+            .withheld(&environment, "1.1.0", schema::OWN)
+            .contains("flow/1", &entry("bad"))
+    );
     refusals.forget(&environment, 4);
-    assert!(!refusals.withheld(&environment, "1.0.0", schema::OWN).contains("flow/1", &entry("bad")));
+    assert!(
+        !refusals
+            .withheld(&environment, "1.0.0", schema::OWN)
+            .contains("flow/1", &entry("bad"))
+    );
 }
 
 #[test]
@@ -208,25 +306,65 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
     let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &before);
     let after = put(&before, "flow/2", "b");
     let push = next(&mut peer, &after, 1).unwrap();
-    assert_eq!(peer.acked(&Ack { set_hash: vec![9; 32], ..ack(&push) }), Answered::Mismatch);
+    assert_eq!(
+        peer.acked(&Ack {
+            set_hash: vec![9; 32],
+            ..ack(&push)
+        }),
+        Answered::Mismatch
+    );
     let push = next(&mut peer, &after, 2).unwrap();
     assert!(is_snapshot(&push));
-    assert_eq!(peer.acked(&Ack { set_hash: vec![9; 32], ..ack(&push) }), Answered::Mismatch);
+    assert_eq!(
+        peer.acked(&Ack {
+            set_hash: vec![9; 32],
+            ..ack(&push)
+        }),
+        Answered::Mismatch
+    );
     let push = next(&mut peer, &after, 3).unwrap();
-    assert_eq!(peer.acked(&Ack { set_hash: vec![9; 32], ..ack(&push) }), Answered::Broken);
+    assert_eq!(
+        peer.acked(&Ack {
+            set_hash: vec![9; 32],
+            ..ack(&push)
+        }),
+        Answered::Broken
+    );
 }
 
 #[test]
 fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     let empty = set(0, &[]);
     assert!(!empty.empty_is_meant());
-    let mut peer = Peer::new(Some(&EnvironmentState { epoch: "epoch_9".to_owned(), ..state(8, &[]) }), &empty);
+    let mut peer = Peer::new(
+        Some(&EnvironmentState {
+            epoch: "epoch_9".to_owned(),
+            ..state(8, &[])
+        }),
+        &empty,
+    );
     let push = next(&mut peer, &empty, 1).unwrap();
-    let rejections = vec![Rejection { message: "not meant".to_owned(), ..Rejection::default() }];
-    let nack = Nack { nonce: push.nonce, generation: 8, rejections, ..Nack::default() };
-    assert_eq!(peer.nacked(&nack), Answered::Refused("not meant".to_owned()));
+    let rejections = vec![Rejection {
+        message: "not meant".to_owned(),
+        ..Rejection::default()
+    }];
+    let nack = Nack {
+        nonce: push.nonce,
+        generation: 8,
+        rejections,
+        ..Nack::default()
+    };
+    assert_eq!(
+        peer.nacked(&nack),
+        Answered::Refused("not meant".to_owned())
+    );
     assert!(next(&mut peer, &empty, 2).is_none());
-    assert_eq!((peer.refusal(), peer.wanted()), (Some("not meant"), None), "it is not asked for again");
+    assert_eq!(
+        peer.refusal(),
+        Some("not meant"),
+        "it is not asked for again"
+    );
+    assert_eq!(peer.wanted(), None, "it is not asked for again");
     let push = next(&mut peer, &put(&empty, "flow/1", "a"), 2).unwrap();
     assert_eq!(peer.acked(&ack(&push)), applied(1));
     assert_eq!(peer.refusal(), None);
@@ -253,7 +391,8 @@ fn a_node_that_asks_gets_a_snapshot() {
 
 #[test]
 fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
-    let (environment, refusals) = (EnvironmentId::from("env_1"), Refusals::default());
+    let environment = EnvironmentId::from("env_1");
+    let refusals = Refusals::default();
     let of_build = |max| refusals.withheld(&environment, "1.0.0", Schemas { min: 1, max });
     let newer = Entry::new(Head { plan_schema: 2 }.encode_to_vec().into());
     let before = set(1, &[("flow/1", "a")]);
@@ -268,18 +407,40 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     assert_eq!(peer.acked(&ack(&push)), applied(3));
     let (id, entry) = peer.exceptions().next().unwrap();
     let message = of_build(1).message(id, entry).unwrap();
-    assert_eq!((id, message.as_str()), ("flow/1", "it takes plan schema 2, and the build of the node runs 1 to 1"));
-    assert!(peer.next(&after, &of_build(1), 2).is_none(), "not again and again");
+    assert_eq!(id, "flow/1");
+    assert_eq!(
+        message.as_str(),
+        "it takes plan schema 2, and the build of the node runs 1 to 1"
+    );
+    assert!(
+        peer.next(&after, &of_build(1), 2).is_none(),
+        "not again and again"
+    );
 
     // One that holds nothing gets the rest, and a newer build gets all.
-    let push = Peer::new(None, &after).next(&after, &of_build(1), 1).unwrap();
-    let PushKind::Snapshot(sent) = &push.kind else { panic!("a snapshot is expected") };
-    assert_eq!(sent.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["flow/2"]);
+    let push = Peer::new(None, &after)
+        .next(&after, &of_build(1), 1)
+        .unwrap();
+    let PushKind::Snapshot(sent) = &push.kind else {
+        panic!("a snapshot is expected")
+    };
+    assert_eq!(
+        sent.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        ["flow/2"]
+    );
     assert_eq!(push.set_hash, SetHash::of([("flow/2", Hash::of(b"b"))]));
-    let another = Peer::new(None, &after).next(&after, &of_build(1), 1).unwrap();
+    let another = Peer::new(None, &after)
+        .next(&after, &of_build(1), 1)
+        .unwrap();
     assert!(
         matches!(&another.kind, PushKind::Snapshot(same) if Arc::ptr_eq(same, sent)),
         "encoded once for all of them"
     );
-    assert_eq!(Peer::new(None, &after).next(&after, &of_build(2), 1).unwrap().set_hash, after.hash);
+    assert_eq!(
+        Peer::new(None, &after)
+            .next(&after, &of_build(2), 1)
+            .unwrap()
+            .set_hash,
+        after.hash
+    );
 }

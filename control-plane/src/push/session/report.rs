@@ -9,20 +9,33 @@ use crate::push::peer::Peer;
 use crate::push::refusals::Withheld;
 
 /// What the node runs of an environment.
-pub fn runs(node: &mut Node, environment: &EnvironmentId, peer: Option<&Peer>, withheld: &Withheld<'_>) {
+pub fn runs(
+    node: &mut Node,
+    environment: &EnvironmentId,
+    peer: Option<&Peer>,
+    withheld: &Withheld<'_>,
+) {
     let Some(peer) = peer else { return };
     let rejected = peer.exceptions().filter_map(|(id, entry)| {
         let message = withheld.message(id, entry)?;
-        Some(Rejected { resource_id: id.to_owned(), message })
+        Some(Rejected {
+            resource_id: id.to_owned(),
+            message,
+        })
     });
     let mut rejected: Vec<_> = rejected.collect();
     if let Some(reason) = peer.refusal() {
         let message = format!("the whole set was refused, and the one before it runs: {reason}");
-        rejected.push(Rejected { resource_id: Kind::Environment.resource_id(environment.as_str()), message });
+        rejected.push(Rejected {
+            resource_id: Kind::Environment.resource_id(environment.as_str()),
+            message,
+        });
     }
     rejected.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
     let running = Running {
-        applied: peer.generation().map(|(epoch, generation)| (epoch.clone(), generation)),
+        applied: peer
+            .generation()
+            .map(|(epoch, generation)| (epoch.clone(), generation)),
         set_hash: peer.set_hash().unwrap_or_default(),
         rejected,
     };
@@ -33,7 +46,11 @@ pub fn runs(node: &mut Node, environment: &EnvironmentId, peer: Option<&Peer>, w
 pub fn loaded(node: &mut Node, load: Option<&Load>) {
     if let Some(load) = load {
         node.in_flight = load.in_flight;
-        node.status = if load.draining { Status::Draining } else { Status::Connected };
+        node.status = if load.draining {
+            Status::Draining
+        } else {
+            Status::Connected
+        };
     }
 }
 

@@ -1,5 +1,6 @@
-//! A set as builds take it that know no lookup tables in parts: such tables are whole in it. The next one is made of the one
-//! before and of what changed, by walking a changed table once; nothing of a table is taken apart for it.
+//! A set as builds take it that know no lookup tables in parts: such tables are whole in it. The
+//! next one is made of the one before and of what changed, by walking a changed table once; nothing
+//! of a table is taken apart for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,12 +23,21 @@ impl Unparted {
     pub fn new(of: &Arc<Set>) -> Self {
         let changes = of.iter().filter_map(|(id, entry)| match Kind::parse(id) {
             Some((Kind::LookupPart, _)) => Some((id.to_owned(), None)),
-            Some((Kind::LookupTable, _)) => Some((id.to_owned(), Some(whole(of, entry.parted(id)?, None)?))),
+            Some((Kind::LookupTable, _)) => {
+                Some((id.to_owned(), Some(whole(of, entry.parted(id)?, None)?)))
+            }
             Some(_) | None => None,
         });
         let changes: Vec<_> = changes.collect();
-        let set = if changes.is_empty() { Arc::clone(of) } else { Arc::new(of.with(of.generation, changes)) };
-        Self { of: Arc::clone(of), set }
+        let set = if changes.is_empty() {
+            Arc::clone(of)
+        } else {
+            Arc::new(of.with(of.generation, changes))
+        };
+        Self {
+            of: Arc::clone(of),
+            set,
+        }
     }
 
     /// Of the set that came after it.
@@ -36,15 +46,19 @@ impl Unparted {
         if self.of.epoch != of.epoch {
             return Self::new(of);
         }
-        let (mut tables, mut changes) = (BTreeSet::new(), Vec::new());
+        let mut tables = BTreeSet::new();
+        let mut changes = Vec::new();
         for id in self.of.differing(of) {
-            let (former, entry) = (self.of.get(id), of.get(id));
+            let former = self.of.get(id);
+            let entry = of.get(id);
             if former.map(|entry| entry.hash) == entry.map(|entry| entry.hash) {
                 continue;
             }
             match Kind::parse(id) {
                 Some((Kind::LookupPart, part)) => {
-                    tables.extend(parts::table_of(part).map(|table| Kind::LookupTable.resource_id(table)));
+                    tables.extend(
+                        parts::table_of(part).map(|table| Kind::LookupTable.resource_id(table)),
+                    );
                 }
                 Some((Kind::LookupTable, _)) => {
                     tables.insert(id.to_owned());
@@ -56,7 +70,10 @@ impl Unparted {
             let table = self.table(of, &id);
             (id, table)
         }));
-        Self { of: Arc::clone(of), set: Arc::new(self.set.with(of.generation, changes)) }
+        Self {
+            of: Arc::clone(of),
+            set: Arc::new(self.set.with(of.generation, changes)),
+        }
     }
 
     /// Whether it is that of just this set.
@@ -69,16 +86,26 @@ impl Unparted {
         &self.set
     }
 
-    /// The table of this id as it is in `of`. One that lacks a part stays as it is, and is withheld.
+    /// The table of this id as it is in `of`. One that lacks a part stays as it is, and is
+    /// withheld.
     fn table(&self, of: &Set, id: &str) -> Option<Arc<Entry>> {
         let entry = of.get(id)?;
-        let Some(head) = entry.parted(id) else { return Some(Arc::clone(entry)) };
-        let former = self.set.get(id).filter(|former| former.schema < parts::SCHEMA);
+        let Some(head) = entry.parted(id) else {
+            return Some(Arc::clone(entry));
+        };
+        let former = self
+            .set
+            .get(id)
+            .filter(|former| former.schema < parts::SCHEMA);
         let patched = former.and_then(|former| self.patched(of, id, &head, former));
-        patched.map(Arc::new).or_else(|| whole(of, head, former)).or_else(|| Some(Arc::clone(entry)))
+        patched
+            .map(Arc::new)
+            .or_else(|| whole(of, head, former))
+            .or_else(|| Some(Arc::clone(entry)))
     }
 
-    /// The table after the changes of its parts; `None` when it was not in the same parts, or the way of one is not known.
+    /// The table after the changes of its parts; `None` when it was not in the same parts, or the
+    /// way of one is not known.
     fn patched(&self, of: &Set, id: &str, head: &LookupTable, former: &Entry) -> Option<Entry> {
         let before = self.of.get(id)?.parted(id)?;
         if (&before.name, before.parts) != (&head.name, head.parts) {
@@ -86,21 +113,30 @@ impl Unparted {
         }
         let mut changes = Vec::new();
         for part in parts::resource_ids(&head.id, head.parts) {
-            let (before, after) = (self.of.get(&part)?, of.get(&part)?);
+            let before = self.of.get(&part)?;
+            let after = of.get(&part)?;
             if before.hash != after.hash {
                 changes.push(after.change_from(before.hash)?);
             }
         }
         // No two parts have a key in common.
         let entries = table::merged(&changes).unwrap_or_default();
-        former.after(id, TableChange { version: head.version, ..entries })
+        former.after(
+            id,
+            TableChange {
+                version: head.version,
+                ..entries
+            },
+        )
     }
 }
 
 /// The table of `head` with the entries of its parts; `None` when one is missing, or none.
 fn whole(of: &Set, head: LookupTable, former: Option<&Arc<Entry>>) -> Option<Arc<Entry>> {
     let id = Kind::LookupTable.resource_id(&head.id);
-    let parts: Option<Vec<_>> = parts::resource_ids(&head.id, head.parts).map(|part| of.get(&part)).collect();
+    let parts: Option<Vec<_>> = parts::resource_ids(&head.id, head.parts)
+        .map(|part| of.get(&part))
+        .collect();
     let body = parts::whole(&head, parts?.into_iter().map(|part| part.body.as_ref())).ok()?;
     Some(Arc::new(match former {
         Some(former) => Entry::of_table_after(former, &id, body.into()),
@@ -124,22 +160,44 @@ mod tests {
 
     /// A table of that version, whose entry of that number was changed last.
     fn table(version: u32, changed: usize) -> LookupTable {
-        let value = |n| if n == changed { format!("of {version}") } else { "x".repeat(10) };
-        let rows = (0..500).map(|n| Row { key: format!("key {n:04}"), value: value(n) });
+        let value = |n| {
+            if n == changed {
+                format!("of {version}")
+            } else {
+                "x".repeat(10)
+            }
+        };
+        let rows = (0..500).map(|n| Row {
+            key: format!("key {n:04}"),
+            value: value(n),
+        });
         let id = "lkp_1".to_owned();
-        LookupTable { id, name: "eu".to_owned(), version, entries: rows.collect(), ..LookupTable::default() }
+        LookupTable {
+            id,
+            name: "eu".to_owned(),
+            version,
+            entries: rows.collect(),
+            ..LookupTable::default()
+        }
     }
 
     /// The resources of the table in parts.
     fn parted(table: &LookupTable, count: u32) -> Vec<(String, Vec<u8>)> {
-        let head = parts::head(&LookupTable { parts: count, text_bytes: 9, ..table.clone() });
+        let head = parts::head(&LookupTable {
+            parts: count,
+            text_bytes: 9,
+            ..table.clone()
+        });
         let parts = parts::split(table.clone(), count).into_iter();
-        let parts = parts.map(|part| (Kind::LookupPart.resource_id(&part.id), part.encode_to_vec()));
+        let parts =
+            parts.map(|part| (Kind::LookupPart.resource_id(&part.id), part.encode_to_vec()));
         parts.chain([(TABLE.to_owned(), head)]).collect()
     }
 
     fn first(resources: impl IntoIterator<Item = (String, Vec<u8>)>) -> Arc<Set> {
-        let entries = resources.into_iter().map(|(id, body)| (id, Entry::new(body.into())));
+        let entries = resources
+            .into_iter()
+            .map(|(id, body)| (id, Entry::new(body.into())));
         Arc::new(Set::new(EpochId::from("epoch_1"), 1, entries))
     }
 
@@ -147,7 +205,9 @@ mod tests {
     fn after(set: &Arc<Set>, resources: impl IntoIterator<Item = (String, Vec<u8>)>) -> Arc<Set> {
         let changes = resources.into_iter().map(|(id, body)| {
             let entry = match set.get(&id) {
-                Some(former) if id.starts_with("lookup") => Entry::of_table_after(former, &id, body.into()),
+                Some(former) if id.starts_with("lookup") => {
+                    Entry::of_table_after(former, &id, body.into())
+                }
                 _ => Entry::new(body.into()),
             };
             (id, Change::Upsert(entry))
@@ -158,18 +218,28 @@ mod tests {
     #[track_caller]
     fn has(unparted: &Unparted, table: &LookupTable) {
         let entry = unparted.set().get(TABLE).unwrap();
-        assert_eq!((entry.body.as_ref(), entry.schema), (table.encode_to_vec().as_slice(), 1));
+        assert_eq!(entry.body.as_ref(), table.encode_to_vec().as_slice());
+        assert_eq!(entry.schema, 1);
         assert_eq!(schema_of(&entry.body), 1);
         let set = unparted.set();
-        assert!(set.iter().all(|(id, _)| !id.starts_with("lookup_part/")), "{set:?}");
-        assert_eq!(set.hash, SetHash::of(set.iter().map(|(id, entry)| (id, entry.hash))));
+        assert!(
+            set.iter().all(|(id, _)| !id.starts_with("lookup_part/")),
+            "{set:?}"
+        );
+        assert_eq!(
+            set.hash,
+            SetHash::of(set.iter().map(|(id, entry)| (id, entry.hash)))
+        );
     }
 
     #[test]
     fn a_build_that_knows_no_parts_gets_tables_whole() {
         let flow = || [("flow/1".to_owned(), b"a".to_vec())];
         let without = first(flow());
-        assert!(Arc::ptr_eq(Unparted::new(&without).set(), &without), "there is nothing to make");
+        assert!(
+            Arc::ptr_eq(Unparted::new(&without).set(), &without),
+            "there is nothing to make"
+        );
 
         let before = first(flow().into_iter().chain(parted(&table(4, 7), PARTS)));
         let made = Unparted::new(&before);
@@ -178,7 +248,13 @@ mod tests {
 
         let other = after(&before, [("flow/1".to_owned(), b"b".to_vec())]);
         let next = made.next(&other);
-        assert!(Arc::ptr_eq(next.set().get(TABLE).unwrap(), made.set().get(TABLE).unwrap()), "made once");
+        assert!(
+            Arc::ptr_eq(
+                next.set().get(TABLE).unwrap(),
+                made.set().get(TABLE).unwrap()
+            ),
+            "made once"
+        );
         assert_eq!(next.set().get("flow/1").unwrap().body.as_ref(), b"b");
         assert!(next.is_of(&other) && next.set().generation == 2);
     }
@@ -198,10 +274,15 @@ mod tests {
         let jump = first.next(&set);
         has(&jump, &table(5, 155));
         for made in [made, jump] {
-            let (from, to) = (first.set().get(TABLE).unwrap(), made.set().get(TABLE).unwrap());
+            let from = first.set().get(TABLE).unwrap();
+            let to = made.set().get(TABLE).unwrap();
             let way = to.change_from(from.hash).unwrap();
-            assert_eq!((way.version, way.resource_id.as_str()), (5, TABLE));
-            assert_eq!(table::changed(&from.body, &way).as_deref(), Ok(to.body.as_ref()));
+            assert_eq!(way.version, 5);
+            assert_eq!(way.resource_id.as_str(), TABLE);
+            assert_eq!(
+                table::changed(&from.body, &way).as_deref(),
+                Ok(to.body.as_ref())
+            );
         }
     }
 
@@ -209,18 +290,25 @@ mod tests {
     fn a_table_that_is_renamed_taken_apart_anew_put_together_or_gone_is_as_it_is_published() {
         let set = first(parted(&table(1, 1), PARTS));
         let made = Unparted::new(&set);
-        let renamed = LookupTable { name: "us".to_owned(), ..table(2, 1) };
+        let renamed = LookupTable {
+            name: "us".to_owned(),
+            ..table(2, 1)
+        };
         let set = after(&set, parted(&renamed, PARTS));
         let made = made.next(&set);
         has(&made, &renamed);
 
-        let (again, removed) = (after(&set, parted(&table(3, 1), 7)), parts::resource_ids("lkp_1", PARTS));
+        let again = after(&set, parted(&table(3, 1), 7));
+        let removed = parts::resource_ids("lkp_1", PARTS);
         let set = Arc::new(again.changed(4, removed.map(|id| (id, Change::Removal))));
         let made = made.next(&set);
         has(&made, &table(3, 1));
 
         let whole = after(&set, [(TABLE.to_owned(), table(4, 1).encode_to_vec())]);
-        let set = Arc::new(whole.changed(6, parts::resource_ids("lkp_1", 7).map(|id| (id, Change::Removal))));
+        let set = Arc::new(whole.changed(
+            6,
+            parts::resource_ids("lkp_1", 7).map(|id| (id, Change::Removal)),
+        ));
         let made = made.next(&set);
         has(&made, &table(4, 1));
 
@@ -235,21 +323,35 @@ mod tests {
 
     #[test]
     fn a_table_that_lacks_a_part_is_not_sent_without_some_of_its_entries() {
-        let set = first(parted(&table(1, 1), PARTS).into_iter().filter(|(id, _)| !id.ends_with("/3")));
+        let set = first(
+            parted(&table(1, 1), PARTS)
+                .into_iter()
+                .filter(|(id, _)| !id.ends_with("/3")),
+        );
         let made = Unparted::new(&set);
-        assert_eq!(made.set().get(TABLE).unwrap().schema, parts::SCHEMA, "withheld");
+        assert_eq!(
+            made.set().get(TABLE).unwrap().schema,
+            parts::SCHEMA,
+            "withheld"
+        );
         let set = after(&set, parted(&table(2, 2), PARTS));
         let made = made.next(&set);
         has(&made, &table(2, 2));
         let set = Arc::new(set.changed(3, [("lookup_part/lkp_1/5/3".to_owned(), Change::Removal)]));
-        assert_eq!(made.next(&set).set().get(TABLE).unwrap().schema, parts::SCHEMA, "withheld");
+        assert_eq!(
+            made.next(&set).set().get(TABLE).unwrap().schema,
+            parts::SCHEMA,
+            "withheld"
+        );
     }
 
     #[test]
     fn a_store_of_another_past_is_made_anew() {
         let set = first(parted(&table(1, 1), PARTS));
         let made = Unparted::new(&set);
-        let entries = parted(&table(2, 3), PARTS).into_iter().map(|(id, body)| (id, Entry::new(body.into())));
+        let entries = parted(&table(2, 3), PARTS)
+            .into_iter()
+            .map(|(id, body)| (id, Entry::new(body.into())));
         let other = Arc::new(Set::new(EpochId::from("epoch_2"), 1, entries));
         let next = made.next(&other);
         has(&next, &table(2, 3));

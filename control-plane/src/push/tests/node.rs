@@ -11,8 +11,8 @@ use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
-    Ack, ControlMessage, Delta, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage, Rejection, Resource,
-    ResourceHash, SnapshotBegin, Welcome,
+    Ack, ControlMessage, Delta, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage, Rejection,
+    Resource, ResourceHash, SnapshotBegin, Welcome,
 };
 use kanat_store::{Store, environment, meta, published};
 use tempfile::TempDir;
@@ -40,13 +40,23 @@ impl Control {
     }
 
     async fn open(folder: TempDir) -> Self {
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db"))
+            .await
+            .unwrap();
         crate::bootstrap::run(&store, None).await.unwrap();
-        let environments = environment::all(&mut store.read().await.unwrap()).await.unwrap();
+        let environments = environment::all(&mut store.read().await.unwrap())
+            .await
+            .unwrap();
         let environment = environments[0].id.clone();
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
-        Self { hub, store, environment, sealer, folder }
+        Self {
+            hub,
+            store,
+            environment,
+            sealer,
+            folder,
+        }
     }
 
     /// Ends, and goes on twice: what happens to one store from now on does not happen to the other.
@@ -69,13 +79,17 @@ impl Control {
 
     /// What a change of that generation is known by.
     pub async fn version(&self, generation: u64) -> Version {
-        let epoch = meta::epoch(&mut self.store.read().await.unwrap()).await.unwrap();
+        let epoch = meta::epoch(&mut self.store.read().await.unwrap())
+            .await
+            .unwrap();
         Version { epoch, generation }
     }
 
     /// Whether it is live, once the nodes have answered.
     pub async fn applied(&self, generation: u64) -> Applied {
-        self.hub.applied(&self.environment, &self.version(generation).await).await
+        self.hub
+            .applied(&self.environment, &self.version(generation).await)
+            .await
     }
 
     /// The same store, another process.
@@ -85,14 +99,18 @@ impl Control {
 
     /// Publishes a resource and says so; gives the generation.
     pub async fn put(&self, id: &str, body: impl AsRef<[u8]>) -> u64 {
-        let sealed = self.sealer.seal(body.as_ref(), &seal_context(&self.environment, id));
+        let sealed = self
+            .sealer
+            .seal(body.as_ref(), &seal_context(&self.environment, id));
         self.put_sealed(id, body, sealed).await
     }
 
     pub async fn put_sealed(&self, id: &str, body: impl AsRef<[u8]>, sealed: Vec<u8>) -> u64 {
         let mut tx = self.store.begin().await.unwrap();
         let hash = *Hash::of(body.as_ref()).as_bytes();
-        let generation = published::put(&mut tx, &self.environment, id, hash, sealed).await.unwrap();
+        let generation = published::put(&mut tx, &self.environment, id, hash, sealed)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         self.hub.changed(&self.environment, generation);
         generation
@@ -100,7 +118,9 @@ impl Control {
 
     pub async fn remove(&self, id: &str) -> u64 {
         let mut tx = self.store.begin().await.unwrap();
-        let generation = published::remove(&mut tx, &self.environment, id).await.unwrap();
+        let generation = published::remove(&mut tx, &self.environment, id)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         self.hub.changed(&self.environment, generation);
         generation
@@ -110,14 +130,25 @@ impl Control {
     pub async fn read(&self, generation: u64) {
         let mut sets = self.hub.watch_sets();
         let feed = self.hub.feed(&self.environment);
-        while feed.state().set.is_none_or(|set| set.generation < generation) {
+        while feed
+            .state()
+            .set
+            .is_none_or(|set| set.generation < generation)
+        {
             sets.changed().await.unwrap();
         }
     }
 
-    pub async fn sync(&self, messages: mpsc::Receiver<NodeMessage>) -> Result<Streaming<ControlMessage>, Status> {
-        let mut client = PlanServiceClient::new(PlanStreams::new(Arc::clone(&self.hub)).into_server());
-        Ok(client.sync(ReceiverStream::new(messages)).await?.into_inner())
+    pub async fn sync(
+        &self,
+        messages: mpsc::Receiver<NodeMessage>,
+    ) -> Result<Streaming<ControlMessage>, Status> {
+        let mut client =
+            PlanServiceClient::new(PlanStreams::new(Arc::clone(&self.hub)).into_server());
+        Ok(client
+            .sync(ReceiverStream::new(messages))
+            .await?
+            .into_inner())
     }
 
     pub fn hello(&self, node: &str) -> Hello {
@@ -139,13 +170,29 @@ impl Control {
     pub async fn try_connect(&self, hello: Hello) -> Result<Node, Status> {
         let (out, messages) = mpsc::channel(16);
         let state = hello.states.first().cloned().unwrap_or_default();
-        out.send(NodeMessage { kind: Some(Out::Hello(hello)) }).await.unwrap();
+        out.send(NodeMessage {
+            kind: Some(Out::Hello(hello)),
+        })
+        .await
+        .unwrap();
         let mut inbound = self.sync(messages).await?;
-        let Some(ControlMessage { kind: Some(In::Welcome(welcome)) }) = inbound.message().await? else {
+        let Some(ControlMessage {
+            kind: Some(In::Welcome(welcome)),
+        }) = inbound.message().await?
+        else {
             panic!("a stream begins with a welcome");
         };
-        let held = state.resources.into_iter().map(|r| (r.id, Hash::from_slice(&r.hash).unwrap())).collect();
-        Ok(Node { welcome, out, inbound, held })
+        let held = state
+            .resources
+            .into_iter()
+            .map(|r| (r.id, Hash::from_slice(&r.hash).unwrap()))
+            .collect();
+        Ok(Node {
+            welcome,
+            out,
+            inbound,
+            held,
+        })
     }
 }
 
@@ -169,7 +216,11 @@ impl Node {
     pub async fn pushed(&mut self) -> Result<Pushed, Status> {
         let mut assembly: Option<Assembly> = None;
         loop {
-            let message = self.inbound.message().await?.ok_or_else(|| Status::cancelled("the stream ended"))?;
+            let message = self
+                .inbound
+                .message()
+                .await?
+                .ok_or_else(|| Status::cancelled("the stream ended"))?;
             match message.kind.unwrap() {
                 In::Delta(delta) => return Ok(Pushed::Delta(delta)),
                 In::SnapshotBegin(begin) => assembly = Some(Assembly::begin(begin)),
@@ -179,7 +230,9 @@ impl Node {
                     return Ok(Pushed::Snapshot(begin, resources));
                 }
                 In::Heartbeat(_) => {}
-                other @ (In::Welcome(_) | In::Drain(_) | In::ObservedRequest(_)) => panic!("unexpected: {other:?}"),
+                other @ (In::Welcome(_) | In::Drain(_) | In::ObservedRequest(_)) => {
+                    panic!("unexpected: {other:?}")
+                }
             }
         }
     }
@@ -187,7 +240,12 @@ impl Node {
     /// What it should run, as the next heartbeat says that tells.
     pub async fn beat(&mut self) -> Vec<EnvironmentState> {
         loop {
-            let message = self.inbound.message().await.unwrap().expect("the stream goes on");
+            let message = self
+                .inbound
+                .message()
+                .await
+                .unwrap()
+                .expect("the stream goes on");
             if let Some(In::Heartbeat(Heartbeat { states, .. })) = message.kind
                 && !states.is_empty()
             {
@@ -199,9 +257,18 @@ impl Node {
     /// The environments that it is told to serve from now on.
     pub async fn rewelcomed(&mut self) -> Vec<String> {
         loop {
-            let message = self.inbound.message().await.unwrap().expect("the stream goes on");
+            let message = self
+                .inbound
+                .message()
+                .await
+                .unwrap()
+                .expect("the stream goes on");
             if let Some(In::Welcome(welcome)) = message.kind {
-                return welcome.environments.into_iter().map(|environment| environment.name).collect();
+                return welcome
+                    .environments
+                    .into_iter()
+                    .map(|environment| environment.name)
+                    .collect();
             }
         }
     }
@@ -216,15 +283,21 @@ impl Node {
     pub async fn delta(&mut self) -> Delta {
         match self.pushed().await.unwrap() {
             Pushed::Delta(delta) => delta,
-            Pushed::Snapshot(begin, _) => panic!("a snapshot where a delta was expected: {begin:?}"),
+            Pushed::Snapshot(begin, _) => {
+                panic!("a snapshot where a delta was expected: {begin:?}")
+            }
         }
     }
 
     /// Takes a snapshot in and says so.
     pub async fn take_snapshot(&mut self) -> (SnapshotBegin, Vec<Resource>) {
         let (begin, resources) = self.snapshot().await;
-        self.held = resources.iter().map(|r| (r.id.clone(), Hash::from_slice(&r.hash).unwrap())).collect();
-        self.ack(begin.nonce, &begin.environment_id, begin.generation).await;
+        self.held = resources
+            .iter()
+            .map(|r| (r.id.clone(), Hash::from_slice(&r.hash).unwrap()))
+            .collect();
+        self.ack(begin.nonce, &begin.environment_id, begin.generation)
+            .await;
         (begin, resources)
     }
 
@@ -232,8 +305,13 @@ impl Node {
     pub async fn take_delta(&mut self) -> Delta {
         let delta = self.delta().await;
         self.work_in(&delta, None);
-        assert_eq!(delta.set_hash, self.set_hash().to_vec(), "the delta proves where it leads");
-        self.ack(delta.nonce, &delta.environment_id, delta.generation).await;
+        assert_eq!(
+            delta.set_hash,
+            self.set_hash().to_vec(),
+            "the delta proves where it leads"
+        );
+        self.ack(delta.nonce, &delta.environment_id, delta.generation)
+            .await;
         delta
     }
 
@@ -247,12 +325,20 @@ impl Node {
     /// The same of a delta that came before.
     pub async fn refuse_of(&mut self, delta: &Delta, id: &str, message: &str) {
         self.work_in(delta, Some(id));
-        let refused = delta.upserts.iter().find(|resource| resource.id == id).expect("it was sent");
+        let refused = delta
+            .upserts
+            .iter()
+            .find(|resource| resource.id == id)
+            .expect("it was sent");
         let rejection = Rejection {
             resource_id: id.to_owned(),
             hash: refused.hash.clone(),
             message: message.to_owned(),
-            running_hash: self.held.get(id).map(|hash| hash.to_vec()).unwrap_or_default(),
+            running_hash: self
+                .held
+                .get(id)
+                .map(|hash| hash.to_vec())
+                .unwrap_or_default(),
         };
         let nack = Nack {
             nonce: delta.nonce,
@@ -266,11 +352,20 @@ impl Node {
 
     pub async fn ack(&self, nonce: u64, environment_id: &str, generation: u64) {
         let environment_id = environment_id.to_owned();
-        self.say(Out::Ack(Ack { nonce, environment_id, generation, set_hash: self.set_hash().to_vec() })).await;
+        self.say(Out::Ack(Ack {
+            nonce,
+            environment_id,
+            generation,
+            set_hash: self.set_hash().to_vec(),
+        }))
+        .await;
     }
 
     pub async fn say(&self, kind: Out) {
-        self.out.send(NodeMessage { kind: Some(kind) }).await.unwrap();
+        self.out
+            .send(NodeMessage { kind: Some(kind) })
+            .await
+            .unwrap();
     }
 
     /// What it would say in a hello.
@@ -280,7 +375,14 @@ impl Node {
             epoch: self.welcome.epoch.clone(),
             generation,
             set_hash: self.set_hash().to_vec(),
-            resources: self.held.iter().map(|(id, h)| ResourceHash { id: id.clone(), hash: h.to_vec() }).collect(),
+            resources: self
+                .held
+                .iter()
+                .map(|(id, h)| ResourceHash {
+                    id: id.clone(),
+                    hash: h.to_vec(),
+                })
+                .collect(),
         }
     }
 
@@ -289,12 +391,24 @@ impl Node {
     }
 
     fn work_in(&mut self, delta: &Delta, but: Option<&str>) {
-        for resource in delta.upserts.iter().filter(|resource| Some(resource.id.as_str()) != but) {
-            self.held.insert(resource.id.clone(), Hash::of(&resource.body));
+        for resource in delta
+            .upserts
+            .iter()
+            .filter(|resource| Some(resource.id.as_str()) != but)
+        {
+            self.held
+                .insert(resource.id.clone(), Hash::of(&resource.body));
         }
         for change in &delta.tables {
-            let former = self.held.insert(change.resource_id.clone(), Hash::from_slice(&change.hash).unwrap());
-            assert_eq!(former, Hash::from_slice(&change.from_hash), "it starts from what the node holds");
+            let former = self.held.insert(
+                change.resource_id.clone(),
+                Hash::from_slice(&change.hash).unwrap(),
+            );
+            assert_eq!(
+                former,
+                Hash::from_slice(&change.from_hash),
+                "it starts from what the node holds"
+            );
         }
         for id in &delta.removals {
             self.held.remove(id);

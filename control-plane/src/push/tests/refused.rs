@@ -9,12 +9,21 @@ const SCHEMAS: [u32; 2] = [2, 1];
 async fn what_a_flow_lacked_brings_it_again() {
     for max_plan_schema in SCHEMAS {
         let control = Control::start().await;
-        let mut node = control.connect(Hello { max_plan_schema, ..control.hello("node_1") }).await;
+        let mut node = control
+            .connect(Hello {
+                max_plan_schema,
+                ..control.hello("node_1")
+            })
+            .await;
         node.take_snapshot().await;
         control.put("flow/1", "needs ci_1").await;
-        node.refuse("flow/1", "connector instance \"ci_1\" is not in the set").await;
+        node.refuse("flow/1", "connector instance \"ci_1\" is not in the set")
+            .await;
         control.put("connector_instance/ci_1", "{}").await;
-        assert_eq!(ids(&node.take_delta().await.upserts), ["connector_instance/ci_1", "flow/1"]);
+        assert_eq!(
+            ids(&node.take_delta().await.upserts),
+            ["connector_instance/ci_1", "flow/1"]
+        );
     }
 }
 
@@ -22,7 +31,10 @@ async fn what_a_flow_lacked_brings_it_again() {
 async fn what_is_published_again_as_it_was_goes_to_the_nodes_that_refused_it() {
     for max_plan_schema in SCHEMAS {
         let control = Control::start().await;
-        let hello = |node| Hello { max_plan_schema, ..control.hello(node) };
+        let hello = |node| Hello {
+            max_plan_schema,
+            ..control.hello(node)
+        };
         let mut refuses = control.connect(hello("node_1")).await;
         let mut takes = control.connect(hello("node_2")).await;
         refuses.take_snapshot().await;
@@ -43,12 +55,27 @@ async fn what_is_published_again_as_it_was_goes_to_the_nodes_that_refused_it() {
 async fn what_it_lacked_and_came_before_it_was_refused_brings_it_again_too() {
     for max_plan_schema in SCHEMAS {
         let control = Control::start().await;
-        let mut node = control.connect(Hello { max_plan_schema, ..control.hello("node_1") }).await;
+        let mut node = control
+            .connect(Hello {
+                max_plan_schema,
+                ..control.hello("node_1")
+            })
+            .await;
         node.take_snapshot().await;
         control.put("flow/1", "needs ci_1").await;
         let delta = node.delta().await;
-        control.read(control.put("connector_instance/ci_1", "{}").await).await;
-        node.refuse_of(&delta, "flow/1", "connector instance \"ci_1\" is not in the set").await;
-        assert_eq!(ids(&node.take_delta().await.upserts), ["connector_instance/ci_1", "flow/1"]);
+        control
+            .read(control.put("connector_instance/ci_1", "{}").await)
+            .await;
+        node.refuse_of(
+            &delta,
+            "flow/1",
+            "connector instance \"ci_1\" is not in the set",
+        )
+        .await;
+        assert_eq!(
+            ids(&node.take_delta().await.upserts),
+            ["connector_instance/ci_1", "flow/1"]
+        );
     }
 }

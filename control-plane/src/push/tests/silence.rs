@@ -16,8 +16,8 @@ use crate::push::nodes::Status;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The clock stands still until the test moves it, for as long as this lives: by itself, it would also go on while something is
-/// on its way between the two ends.
+/// The clock stands still until the test moves it, for as long as this lives: by itself, it would
+/// also go on while something is on its way between the two ends.
 struct Stopped {
     _ends_it: std::sync::mpsc::Sender<()>,
 }
@@ -40,7 +40,10 @@ async fn a_node_is_gone_after_three_missed_heartbeats_and_not_before() {
     for in_flight in 1..=6 {
         advance(HEARTBEAT).await;
         node.say(Out::Heartbeat(Heartbeat {
-            load: Some(Load { in_flight, ..Load::default() }),
+            load: Some(Load {
+                in_flight,
+                ..Load::default()
+            }),
             ..Heartbeat::default()
         }))
         .await;
@@ -54,10 +57,13 @@ async fn a_node_is_gone_after_three_missed_heartbeats_and_not_before() {
     }
     advance(2 * SECOND).await;
     let ended = ended.await.unwrap_err();
-    assert_eq!((ended.code(), ended.message()), (Code::DeadlineExceeded, "three heartbeats of the node are missing"));
+    assert_eq!(ended.code(), Code::DeadlineExceeded);
+    assert_eq!(ended.message(), "three heartbeats of the node are missing");
     tokio::time::resume();
     drop(stopped);
-    control.known(|nodes| nodes[0].status == Status::Disconnected).await;
+    control
+        .known(|nodes| nodes[0].status == Status::Disconnected)
+        .await;
 }
 
 #[tokio::test]
@@ -66,7 +72,8 @@ async fn heartbeats_say_what_the_node_should_run() {
     let mut node = control.up_to_date().await;
     tokio::time::pause();
     let states = node.beat().await;
-    assert_eq!((states.len(), &states[0].set_hash), (1, &node.set_hash().to_vec()));
+    assert_eq!(states.len(), 1);
+    assert_eq!(&states[0].set_hash, &node.set_hash().to_vec());
     tokio::time::resume();
     // What it was sent and has not answered counts.
     control.put("flow/1", "a").await;

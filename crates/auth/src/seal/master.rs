@@ -22,10 +22,13 @@ pub struct KeyFile {
 impl KeyFile {
     /// Returns the key file of a data folder, whether it exists or not.
     pub fn of(data_dir: &Path) -> Self {
-        Self { path: data_dir.join(MASTER_KEY) }
+        Self {
+            path: data_dir.join(MASTER_KEY),
+        }
     }
 
-    /// Returns a ring of the file's keys. A file that is missing is made first, with one random key.
+    /// Returns a ring of the file's keys. A file that is missing is made first, with one random
+    /// key.
     ///
     /// # Errors
     ///
@@ -38,7 +41,8 @@ impl KeyFile {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written, or has other keys than the ring. The ring stays as it was.
+    /// The file cannot be read or written, or has other keys than the ring. The ring stays as it
+    /// was.
     pub fn put_new_key_in_front(&self, sealer: &Sealer) -> Result<(), Error> {
         let former = self.read_same(sealer)?;
         let text = Secret::new(format!("{}{}", new_key().expose(), former.expose()));
@@ -51,10 +55,13 @@ impl KeyFile {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or written, or has other keys than the ring. The ring stays as it was.
+    /// The file cannot be read or written, or has other keys than the ring. The ring stays as it
+    /// was.
     pub fn drop_former_keys(&self, sealer: &Sealer) -> Result<(), Error> {
         let all = self.read_same(sealer)?;
-        let first = parts(all.expose()).next().ok_or(Error::MalformedMasterKey)?;
+        let first = parts(all.expose())
+            .next()
+            .ok_or(Error::MalformedMasterKey)?;
         let text = Secret::new(format!("{first}\n"));
         let ring = self.ring(text.expose())?;
         self.write(&text)?;
@@ -63,14 +70,19 @@ impl KeyFile {
     }
 
     fn ring(&self, text: &str) -> Result<Sealer, Error> {
-        let broken = |error: Error| Error::BrokenMasterKeyFile { path: self.path.clone(), reason: error.to_string() };
+        let broken = |error: Error| Error::BrokenMasterKeyFile {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        };
         Sealer::from_text(text).map_err(broken)
     }
 
-    /// Returns the text of the file, whose keys are those of the ring: what a key that was put there meanwhile would be for is
-    /// not known.
+    /// Returns the text of the file, whose keys are those of the ring: what a key that was put
+    /// there meanwhile would be for is not known.
     fn read_same(&self, sealer: &Sealer) -> Result<Secret<String>, Error> {
-        let text = fs::read_to_string(&self.path).map(Secret::new).map_err(|source| self.failed(source))?;
+        let text = fs::read_to_string(&self.path)
+            .map(Secret::new)
+            .map_err(|source| self.failed(source))?;
         if self.ring(text.expose())?.key_ids() == sealer.key_ids() {
             Ok(text)
         } else {
@@ -81,7 +93,8 @@ impl KeyFile {
     /// Replaces the file: a crash leaves the former text or the new one.
     fn write(&self, text: &Secret<String>) -> Result<(), Error> {
         let beside = beside(&self.path);
-        let written = write_private(&beside, text.expose()).and_then(|()| fs::rename(&beside, &self.path));
+        let written =
+            write_private(&beside, text.expose()).and_then(|()| fs::rename(&beside, &self.path));
         let written = written.and_then(|()| sync_folder_of(&self.path));
         written.map_err(|source| {
             // It may not be there.
@@ -91,7 +104,10 @@ impl KeyFile {
     }
 
     fn failed(&self, source: io::Error) -> Error {
-        Error::MasterKeyFile { path: self.path.clone(), source }
+        Error::MasterKeyFile {
+            path: self.path.clone(),
+            source,
+        }
     }
 }
 
@@ -110,17 +126,24 @@ pub(super) fn parse(text: &str) -> Result<Zeroizing<Vec<[u8; 32]>>, Error> {
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| c == ',' || c.is_whitespace()).filter(|part| !part.is_empty())
+    text.split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|part| !part.is_empty())
 }
 
 /// Returns the text of the file. A file that is missing is made first, with one random key.
 fn read_or_make(path: &Path) -> Result<Secret<String>, Error> {
-    let failed = |source| Error::MasterKeyFile { path: path.to_owned(), source };
+    let failed = |source| Error::MasterKeyFile {
+        path: path.to_owned(),
+        source,
+    };
     match fs::read_to_string(path) {
         Ok(text) => Ok(Secret::new(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(failed),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(Error::BrokenMasterKeyFile { path: path.to_owned(), reason: "it is no text".to_owned() })
+            Err(Error::BrokenMasterKeyFile {
+                path: path.to_owned(),
+                reason: "it is no text".to_owned(),
+            })
         }
         Err(error) => Err(failed(error)),
     }
@@ -151,7 +174,10 @@ fn decode(text: &str) -> Option<Zeroizing<[u8; 32]>> {
 /// Returns the line of a new random key.
 fn new_key() -> Secret<String> {
     let bytes = Zeroizing::new(random_bytes::<32>());
-    Secret::new(format!("{}\n", Zeroizing::new(STANDARD.encode(bytes.as_slice())).as_str()))
+    Secret::new(format!(
+        "{}\n",
+        Zeroizing::new(STANDARD.encode(bytes.as_slice())).as_str()
+    ))
 }
 
 fn beside(path: &Path) -> PathBuf {
@@ -160,11 +186,12 @@ fn beside(path: &Path) -> PathBuf {
 
 /// A rename is durable once its folder is synced.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Written beside, synced, then linked: a crash leaves no half a key, and of two processes that start at once both end
-/// with the same key.
+/// Written beside, synced, then linked: a crash leaves no half a key, and of two processes that
+/// start at once both end with the same key.
 fn make(path: &Path) -> io::Result<Secret<String>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -176,7 +203,9 @@ fn make(path: &Path) -> io::Result<Secret<String>> {
     let removed = fs::remove_file(&beside);
     match linked {
         Ok(()) => removed.map(|()| text),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(path).map(Secret::new),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::read_to_string(path).map(Secret::new)
+        }
         Err(error) => Err(error),
     }
 }
@@ -202,8 +231,16 @@ mod tests {
         let key = std::array::from_fn(|n| n as u8);
         let both = format!("{}, {}", STANDARD.encode(key), hex::encode(key));
         assert_eq!(parse(&both).unwrap().as_slice(), [key, key]);
-        for wrong in ["short", "zz", &hex::encode([1; 31]), &STANDARD.encode([1; 33])] {
-            assert!(matches!(parse(wrong), Err(Error::MalformedMasterKey)), "{wrong}");
+        for wrong in [
+            "short",
+            "zz",
+            &hex::encode([1; 31]),
+            &STANDARD.encode([1; 33]),
+        ] {
+            assert!(
+                matches!(parse(wrong), Err(Error::MalformedMasterKey)),
+                "{wrong}"
+            );
         }
     }
 
@@ -212,9 +249,15 @@ mod tests {
         let good = hex::encode(random_bytes::<32>());
         for byte in [0, b'A', 0xff] {
             for repeated in [STANDARD.encode([byte; 32]), hex::encode([byte; 32])] {
-                assert!(matches!(parse(&repeated), Err(Error::RepeatedMasterKey)), "{repeated}");
+                assert!(
+                    matches!(parse(&repeated), Err(Error::RepeatedMasterKey)),
+                    "{repeated}"
+                );
                 let former = format!("{good},{repeated}");
-                assert!(matches!(parse(&former), Err(Error::RepeatedMasterKey)), "{former}");
+                assert!(
+                    matches!(parse(&former), Err(Error::RepeatedMasterKey)),
+                    "{former}"
+                );
             }
         }
     }
@@ -228,10 +271,17 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = fs::metadata(folder.path().join("master.key")).unwrap().permissions().mode();
+            let mode = fs::metadata(folder.path().join("master.key"))
+                .unwrap()
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -239,8 +289,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for bytes in [&b""[..], b"\xff\xfe", b"short"] {
             fs::write(folder.path().join("master.key"), bytes).unwrap();
-            let error = Sealer::from_env_or_file(None, folder.path()).err().unwrap().to_string();
-            assert!(error.contains("master.key holds no master key") && error.contains("backup"), "{error}");
+            let error = Sealer::from_env_or_file(None, folder.path())
+                .err()
+                .unwrap()
+                .to_string();
+            assert!(
+                error.contains("master.key holds no master key") && error.contains("backup"),
+                "{error}"
+            );
         }
     }
 
@@ -262,13 +318,23 @@ mod tests {
         file.put_new_key_in_front(&ring).unwrap();
         assert_eq!(ring.key_ids()[1..], former[..]);
         assert_ne!(ring.key_ids()[0], former[0]);
-        assert_eq!(file.sealer().unwrap().key_ids(), ring.key_ids(), "a crash leaves both");
+        assert_eq!(
+            file.sealer().unwrap().key_ids(),
+            ring.key_ids(),
+            "a crash leaves both"
+        );
         assert_eq!(ring.open(&sealed, "").unwrap(), b"x");
         let path = folder.path().join(MASTER_KEY);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{}{text}", new_key().expose())).unwrap();
-        assert!(matches!(file.drop_former_keys(&ring), Err(Error::ChangedMasterKeyFile(_))));
-        assert!(matches!(file.put_new_key_in_front(&ring), Err(Error::ChangedMasterKeyFile(_))));
+        assert!(matches!(
+            file.drop_former_keys(&ring),
+            Err(Error::ChangedMasterKeyFile(_))
+        ));
+        assert!(matches!(
+            file.put_new_key_in_front(&ring),
+            Err(Error::ChangedMasterKeyFile(_))
+        ));
         fs::write(&path, text).unwrap();
         file.drop_former_keys(&ring).unwrap();
         assert_eq!(file.sealer().unwrap().key_ids(), ring.key_ids());
@@ -277,9 +343,16 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = fs::metadata(folder.path().join(MASTER_KEY)).unwrap().permissions().mode();
+            let mode = fs::metadata(folder.path().join(MASTER_KEY))
+                .unwrap()
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
     }
 }

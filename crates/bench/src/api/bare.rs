@@ -1,5 +1,6 @@
-//! The yardsticks on hyper: one that reads a request and gives a fixed answer, and one that does all that a published API
-//! does by libraries: the key's hash, a tree of the body, the crate `jsonschema`, an answer made of the tree.
+//! The yardsticks on hyper: one that reads a request and gives a fixed answer, and one that does
+//! all that a published API does by libraries: the key's hash, a tree of the body, the crate
+//! `jsonschema`, an answer made of the tree.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -48,12 +49,22 @@ pub async fn start(folder: &Path, work: Work) -> Result<Server> {
 pub async fn serve(whole: bool) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
-    let whole = if whole { Some(Arc::new(Whole::new()?)) } else { None };
+    let whole = if whole {
+        Some(Arc::new(Whole::new()?))
+    } else {
+        None
+    };
     let service = tower::service_fn(move |request: Request<Inbound>| {
         let whole = whole.clone();
         async move { Ok::<_, Infallible>(answer(whole.as_deref(), request).await) }
     });
-    server::serve(listener, service, Options::default(), CancellationToken::new()).await;
+    server::serve(
+        listener,
+        service,
+        Options::default(),
+        CancellationToken::new(),
+    )
+    .await;
     Ok(())
 }
 
@@ -62,7 +73,9 @@ async fn answer(whole: Option<&Whole>, request: Request<Inbound>) -> Response<ka
     let answered = match (whole, body.collect().await) {
         (_, Err(_)) => Err(StatusCode::BAD_REQUEST),
         (None, Ok(_)) => Ok(ANSWER.as_bytes().to_vec()),
-        (Some(whole), Ok(body)) => whole.answer(parts.headers.get(header::AUTHORIZATION), &body.to_bytes()),
+        (Some(whole), Ok(body)) => {
+            whole.answer(parts.headers.get(header::AUTHORIZATION), &body.to_bytes())
+        }
     };
     let (status, body) = match answered {
         Ok(body) => (StatusCode::OK, body),
@@ -70,7 +83,10 @@ async fn answer(whole: Option<&Whole>, request: Request<Inbound>) -> Response<ka
     };
     let mut response = Response::new(kanat_net::body::full(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -83,11 +99,21 @@ impl Whole {
     fn new() -> Result<Self> {
         let schema = serde_json::from_str(order::SCHEMA)?;
         let options = jsonschema::options().should_validate_formats(true);
-        let schema = options.build(&schema).map_err(|error| anyhow::anyhow!("{error}")).context("the schema")?;
-        Ok(Self { keys: HashSet::from([Sha256::digest(KEY).into()]), schema })
+        let schema = options
+            .build(&schema)
+            .map_err(|error| anyhow::anyhow!("{error}"))
+            .context("the schema")?;
+        Ok(Self {
+            keys: HashSet::from([Sha256::digest(KEY).into()]),
+            schema,
+        })
     }
 
-    fn answer(&self, authorization: Option<&http::HeaderValue>, body: &[u8]) -> Result<Vec<u8>, StatusCode> {
+    fn answer(
+        &self,
+        authorization: Option<&http::HeaderValue>,
+        body: &[u8],
+    ) -> Result<Vec<u8>, StatusCode> {
         let key = authorization.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let hash: [u8; 32] = Sha256::digest(key.unwrap_or_default()).into();
         if !self.keys.contains(&hash) {

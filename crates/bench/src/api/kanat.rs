@@ -1,5 +1,5 @@
-//! Kanat, set up through its API like any user's: a flow that only answers, a published API with a strict schema, and a
-//! consumer key with both limits, wide enough not to be reached.
+//! Kanat, set up through its API like any user's: a flow that only answers, a published API with a
+//! strict schema, and a consumer key with both limits, wide enough not to be reached.
 
 use std::path::Path;
 
@@ -12,7 +12,13 @@ use crate::process::Server;
 
 /// Starts it, and gives the consumer's key.
 pub async fn start(binary: &Path, folder: &Path) -> Result<(Server, String)> {
-    let kanat = Start { binary, folder, database: None }.run().await?;
+    let kanat = Start {
+        binary,
+        folder,
+        database: None,
+    }
+    .run()
+    .await?;
     let key = set_up(&kanat).await?;
     Ok((kanat.server, key))
 }
@@ -35,9 +41,16 @@ pub async fn set_up(kanat: &Kanat) -> Result<String> {
     });
     let api = post(base, "/api/v1/published-apis", &api).await?;
     let id = api["id"].as_str().context("the API has no id")?;
-    let limits = json!({ "consumer": "bench", "rateLimitPerSecond": 1_000_000, "dailyLimit": 1_000_000_000 });
+    let limits = json!({
+        "consumer": "bench",
+        "rateLimitPerSecond": 1_000_000,
+        "dailyLimit": 1_000_000_000,
+    });
     let key = post(base, &format!("/api/v1/published-apis/{id}/keys"), &limits).await?;
-    let key = key["key"].as_str().context("the consumer key does not show its secret")?.to_owned();
+    let key = key["key"]
+        .as_str()
+        .context("the consumer key does not show its secret")?
+        .to_owned();
     wait_until_live(&kanat.server, &key).await?;
     Ok(key)
 }
@@ -48,7 +61,8 @@ async fn wait_until_live(server: &Server, key: &str) -> Result<()> {
     let mut last = Ok(());
     for _ in 0..200 {
         let brief = std::time::Duration::from_millis(20);
-        let outcome = crate::load::closed(server.address, &call, 1, brief, std::time::Instant::now()).await;
+        let outcome =
+            crate::load::closed(server.address, &call, 1, brief, std::time::Instant::now()).await;
         match outcome {
             Ok(_) => return Ok(()),
             Err(error) => last = Err(error),

@@ -1,4 +1,5 @@
-//! nginx with a fixed answer: what a well-known server takes for no work at all. One process, one thread.
+//! nginx with a fixed answer: what a well-known server takes for no work at all. One process, one
+//! thread.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -33,13 +34,26 @@ http {
 pub async fn start(folder: &Path) -> Result<Option<Server>> {
     // Debian puts it where only root's path leads.
     let places = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&places).chain(["/usr/sbin".into()]).map(|folder| folder.join("nginx"));
-    let Some(program) = places.into_iter().find(|program| program.exists()) else { return Ok(None) };
+    let places = std::env::split_paths(&places)
+        .chain(["/usr/sbin".into()])
+        .map(|folder| folder.join("nginx"));
+    let Some(program) = places.into_iter().find(|program| program.exists()) else {
+        return Ok(None);
+    };
     let address: SocketAddr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let place = folder.to_str().context("the folder has no plain name")?;
     let file = folder.join("nginx.conf");
-    std::fs::write(&file, CONFIGURATION.replace("PLACE", place).replace("ADDRESS", &address.to_string()))?;
+    std::fs::write(
+        &file,
+        CONFIGURATION
+            .replace("PLACE", place)
+            .replace("ADDRESS", &address.to_string()),
+    )?;
     let mut command = Command::new(program);
     command.arg("-p").arg(folder).arg("-c").arg(&file);
-    Ok(Some(Server::start_at(&mut command, address).await.context("nginx does not start")?))
+    Ok(Some(
+        Server::start_at(&mut command, address)
+            .await
+            .context("nginx does not start")?,
+    ))
 }

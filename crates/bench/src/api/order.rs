@@ -9,7 +9,8 @@ pub const PATH: &str = "/v1/bench/orders";
 pub const SCHEMA: &str = include_str!("../../../../benches/order.schema.json");
 
 /// The flow: it only answers.
-pub const FLOW: &str = "flow: bench-api\nversion: 1\nsource:\n  trigger: api\nmapping:\n  order_id: source.id\n";
+pub const FLOW: &str =
+    "flow: bench-api\nversion: 1\nsource:\n  trigger: api\nmapping:\n  order_id: source.id\n";
 
 /// What the answer is made of.
 pub const MAPPING: &str = r#"{
@@ -30,7 +31,13 @@ fn order(number: u64, sent_at: u64) -> String {
 }
 
 pub fn call(bearer: Option<String>) -> Call {
-    Call { method: http::Method::POST, path: PATH.to_owned(), bearer, body: order, status: 200 }
+    Call {
+        method: http::Method::POST,
+        path: PATH.to_owned(),
+        bearer,
+        body: order,
+        status: 200,
+    }
 }
 
 #[cfg(test)]
@@ -41,8 +48,17 @@ mod tests {
     fn an_order_fits_its_schema_of_twenty_members() {
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
         let order: serde_json::Value = serde_json::from_str(&order(7, 123)).unwrap();
-        assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(20));
-        assert!(jsonschema::options().should_validate_formats(true).build(&schema).unwrap().is_valid(&order));
+        assert_eq!(
+            schema["properties"].as_object().map(serde_json::Map::len),
+            Some(20)
+        );
+        assert!(
+            jsonschema::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .unwrap()
+                .is_valid(&order)
+        );
         assert!(serde_json::from_str::<serde_json::Value>(MAPPING).is_ok());
     }
 }

@@ -19,7 +19,13 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn new(server: &'static str, connections: usize, outcome: &Outcome, before: Usage, after: Usage) -> Self {
+    pub fn new(
+        server: &'static str,
+        connections: usize,
+        outcome: &Outcome,
+        before: Usage,
+        after: Usage,
+    ) -> Self {
         let cpu = after.cpu.saturating_sub(before.cpu).as_secs_f64();
         Self {
             server,
@@ -50,7 +56,12 @@ impl Table {
     }
 
     pub fn median(&self, server: &str, connections: usize, figure: impl Fn(&Row) -> f64) -> f64 {
-        median(self.rows.iter().filter(|row| row.server == server && row.connections == connections).map(figure))
+        median(
+            self.rows
+                .iter()
+                .filter(|row| row.server == server && row.connections == connections)
+                .map(figure),
+        )
     }
 
     fn connections(&self) -> Vec<usize> {
@@ -84,7 +95,8 @@ impl fmt::Display for Table {
                 let cpu = |of: &str| self.median(of, connections, |row| row.cpu_us);
                 writeln!(
                     f,
-                    "{server:<26} {connections:>5} {:>10.0} {:>8.2} {:>8.2} {:>9.1} {:>8.0}   {:>12.2} {:>12.2}   {:>12.2} {:>12.2}",
+                    "{server:<26} {connections:>5} {:>10.0} {:>8.2} {:>8.2} {:>9.1} {:>8.0}   \
+                     {:>12.2} {:>12.2}   {:>12.2} {:>12.2}",
                     rate(server),
                     self.median(server, connections, |row| row.p50_ms),
                     self.median(server, connections, |row| row.p99_ms),

@@ -1,5 +1,5 @@
-//! The yardstick on PostgreSQL: each order is a row inserted by itself before the answer, and updated by itself when it is
-//! delivered, as most services do.
+//! The yardstick on PostgreSQL: each order is a row inserted by itself before the answer, and
+//! updated by itself when it is delivered, as most services do.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,19 +26,31 @@ use crate::process::Server;
 
 const CONNECTIONS: u32 = 16;
 
-const TABLE: &str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, body BYTEA NOT NULL, status TEXT NOT NULL)";
+const TABLE: &str =
+    "CREATE TABLE orders (id BIGINT PRIMARY KEY, body BYTEA NOT NULL, status TEXT NOT NULL)";
 const INSERT: &str = "INSERT INTO orders (id, body, status) VALUES ($1, $2, 'received')";
 const UPDATE: &str = "UPDATE orders SET status = 'delivered' WHERE id = $1";
 
 pub async fn start(folder: &Path, url: &str, target: SocketAddr) -> Result<Server> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--kanat", "-", "bare-rows", "--url", url, "--target", &target.to_string()]);
+    command.args([
+        "--kanat",
+        "-",
+        "bare-rows",
+        "--url",
+        url,
+        "--target",
+        &target.to_string(),
+    ]);
     Server::start(&mut command, &folder.join("rows.err")).await
 }
 
 /// Serves on a free port until killed.
 pub async fn serve(url: &str, target: SocketAddr) -> Result<()> {
-    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .connect(url)
+        .await?;
     sqlx::query(TABLE).execute(&pool).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("rows listening on http://{}", listener.local_addr()?);
@@ -54,7 +66,13 @@ pub async fn serve(url: &str, target: SocketAddr) -> Result<()> {
         let rows = Arc::clone(&rows);
         async move { Ok::<_, Infallible>(answer(rows, request).await) }
     });
-    server::serve(listener, service, Options::default(), CancellationToken::new()).await;
+    server::serve(
+        listener,
+        service,
+        Options::default(),
+        CancellationToken::new(),
+    )
+    .await;
     Ok(())
 }
 
@@ -70,11 +88,20 @@ struct Rows {
 async fn answer(rows: Arc<Rows>, request: Request<Inbound>) -> Response<kanat_net::Body> {
     let mut response = Response::new(kanat_net::body::full(r#"{"status":"accepted"}"#));
     *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
-    let Ok(body) = request.into_body().collect().await else { return response };
+    let Ok(body) = request.into_body().collect().await else {
+        return response;
+    };
     let order = body.to_bytes();
-    let Ok(room) = Arc::clone(&rows.room).acquire_owned().await else { return response };
+    let Ok(room) = Arc::clone(&rows.room).acquire_owned().await else {
+        return response;
+    };
     let id = rows.next.fetch_add(1, Ordering::Relaxed);
-    if let Err(error) = sqlx::query(INSERT).bind(id).bind(order.as_ref()).execute(&rows.pool).await {
+    if let Err(error) = sqlx::query(INSERT)
+        .bind(id)
+        .bind(order.as_ref())
+        .execute(&rows.pool)
+        .await
+    {
         eprintln!("not stored: {error}");
         return response;
     }

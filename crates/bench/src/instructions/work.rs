@@ -1,4 +1,5 @@
-//! What is counted: done so many times, one after another, on one thread, after some times that are not counted.
+//! What is counted: done so many times, one after another, on one thread, after some times that are
+//! not counted.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -96,14 +97,18 @@ impl Work {
 
 /// Does the work as often as is told, after the first times.
 pub fn run(task: &Task) -> Result<()> {
-    let (first, then) = (0..FIRST, FIRST..FIRST + task.times);
+    let first = 0..FIRST;
+    let then = FIRST..FIRST + task.times;
     if task.work == Work::Mapping {
         let mapping = mapping()?;
-        let map = move |mut numbers: Range<u64>| numbers.try_for_each(|number| map(&mapping, number));
+        let map =
+            move |mut numbers: Range<u64>| numbers.try_for_each(|number| map(&mapping, number));
         map(first)?;
         return counted(Box::new(move || map(then)));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let node = runtime.block_on(async {
         let node = Node::start(task).await?;
         serve(&node, task, first).await?;
@@ -140,28 +145,48 @@ async fn request(node: &Node, task: &Task, number: u64) -> Result<()> {
     let (request, status) = match task.work {
         Work::Call => {
             let call = api::call(Some(task.key.clone()));
-            let request = Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
+            let request =
+                Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
             (request.body((call.body)(number, 0)), call.status)
         }
-        Work::Webhook | Work::Mapping => (Request::post(&task.webhook).body(order::order(number, 0)), 202),
+        Work::Webhook | Work::Mapping => (
+            Request::post(&task.webhook).body(order::order(number, 0)),
+            202,
+        ),
     };
     let mut request = request?.map(|body| Full::new(Bytes::from(body)));
     let headers = request.headers_mut();
     headers.insert("host", http::HeaderValue::from_static("bench"));
-    headers.insert("content-type", http::HeaderValue::from_static("application/json"));
+    headers.insert(
+        "content-type",
+        http::HeaderValue::from_static("application/json"),
+    );
     let answer = node.answer(request).await?;
     let answered = answer.status();
-    let text = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
-    ensure!(answered == status, "the node answered {answered}: {}", String::from_utf8_lossy(&text));
+    let text = answer
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| anyhow::anyhow!("{error}"))?
+        .to_bytes();
+    ensure!(
+        answered == status,
+        "the node answered {answered}: {}",
+        String::from_utf8_lossy(&text)
+    );
     Ok(())
 }
 
 /// That of the flow under measurement.
 fn mapping() -> Result<Mapping> {
-    let lines = order::FLOW.lines().skip_while(|line| *line != "mapping:").skip(1);
+    let lines = order::FLOW
+        .lines()
+        .skip_while(|line| *line != "mapping:")
+        .skip(1);
     let fields = lines.map_while(|line| line.strip_prefix("  ")?.split_once(": "));
     let fields = fields.map(|(name, text)| {
-        let parsed = Expression::parse(text).map_err(|faults| anyhow::anyhow!("{name}: {faults:?}"));
+        let parsed =
+            Expression::parse(text).map_err(|faults| anyhow::anyhow!("{name}: {faults:?}"));
         Ok((name.to_owned(), FieldValue::Expression(parsed?)))
     });
     let mapping = Mapping::new(fields.collect::<Result<_>>()?);
@@ -170,10 +195,17 @@ fn mapping() -> Result<Mapping> {
 
 fn map(mapping: &Mapping, number: u64) -> Result<()> {
     let order = order::order(number, 0);
-    kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH).context("the order")?;
+    kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH)
+        .context("the order")?;
     let mut out = Vec::with_capacity(512);
-    mapping.write(&Scope::new(order.as_bytes(), Timestamp::from_millis(0)), &mut out)?;
-    ensure!(order::number(&out) == Some(number), "the mapping lost the order's id");
+    mapping.write(
+        &Scope::new(order.as_bytes(), Timestamp::from_millis(0)),
+        &mut out,
+    )?;
+    ensure!(
+        order::number(&out) == Some(number),
+        "the mapping lost the order's id"
+    );
     Ok(())
 }
 
@@ -185,20 +217,33 @@ struct Node {
 
 impl Node {
     async fn start(task: &Task) -> Result<Self> {
-        let id = std::fs::read_to_string(task.data.join("node-id")).context("the folder has no node id")?;
-        let log = Arc::new(SqliteLog::open(task.data.join("messages.db"), sqlite::Options::default()).await?);
+        let id = std::fs::read_to_string(task.data.join("node-id"))
+            .context("the folder has no node id")?;
+        let log = Arc::new(
+            SqliteLog::open(task.data.join("messages.db"), sqlite::Options::default()).await?,
+        );
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
         let outbound = outbound::Client::new(policy, &outbound::Options::default())?;
         let sealer = Arc::new(Sealer::from_env_or_file(None, &task.data)?);
         let control = kanat_data_plane::plans::PlanClient::new(PlanServiceServer::new(Silent));
         let options = Options::new(NodeId::new(id.trim()), task.data.clone());
-        let plane = DataPlane::start(options, Arc::clone(&log) as Arc<dyn MessageLog>, control, outbound, sealer).await;
+        let plane = DataPlane::start(
+            options,
+            Arc::clone(&log) as Arc<dyn MessageLog>,
+            control,
+            outbound,
+            sealer,
+        )
+        .await;
         plane.ready_within(Duration::from_secs(60)).await;
         ensure!(plane.ready(), "the node has nothing on its disk");
         Ok(Self { plane, log })
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<Response<kanat_net::Body>, Infallible> {
+    async fn answer(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<kanat_net::Body>, Infallible> {
         self.plane.service().oneshot(request).await
     }
 

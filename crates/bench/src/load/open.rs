@@ -18,7 +18,8 @@ pub struct Pace {
     pub connections: usize,
 }
 
-/// Calls at fixed instants. One that finds no free connection is sent late, and its latency says so.
+/// Calls at fixed instants. One that finds no free connection is sent late, and its latency says
+/// so.
 pub async fn open(address: SocketAddr, call: &Call, pace: Pace, start: Instant) -> Result<Outcome> {
     let (due, dues) = mpsc::unbounded_channel();
     let dues = Arc::new(Mutex::new(dues));
@@ -29,7 +30,9 @@ pub async fn open(address: SocketAddr, call: &Call, pace: Pace, start: Instant) 
         tasks.spawn(async move {
             let mut acked = Vec::new();
             loop {
-                let Some(due) = dues.lock().await.recv().await else { return anyhow::Ok(acked) };
+                let Some(due) = dues.lock().await.recv().await else {
+                    return anyhow::Ok(acked);
+                };
                 acked.push(caller.send(due).await?);
             }
         });
@@ -42,7 +45,9 @@ pub async fn open(address: SocketAddr, call: &Call, pace: Pace, start: Instant) 
         acked.extend(done.context("a connection's task failed")??);
     }
     let elapsed = begun.elapsed();
-    pacer.join().map_err(|_| anyhow::anyhow!("the pacer failed"))?;
+    pacer
+        .join()
+        .map_err(|_| anyhow::anyhow!("the pacer failed"))?;
     Ok(Outcome::new(acked, elapsed))
 }
 

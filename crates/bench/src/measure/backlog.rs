@@ -1,5 +1,5 @@
-//! A message log that holds very many messages: whether orders come through as fast, whether what is asked of it is still
-//! found by an index, and whether the file shrinks when they are old.
+//! A message log that holds very many messages: whether orders come through as fast, whether what
+//! is asked of it is still found by an index, and whether the file shrinks when they are old.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use kanat_message_log::sqlite::{Durability, Options, SqliteLog};
 use kanat_message_log::{
-    Appended, Claim, Filter, MessageLog, NewMessage, Outcome, Place, Position, Room, Settled, Settlement, Tenant,
+    Appended, Claim, Filter, MessageLog, NewMessage, Outcome, Place, Position, Room, Settled,
+    Settlement, Tenant,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
@@ -39,7 +40,11 @@ struct Reads {
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let folder = plan.scratch()?;
-    let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
+    let start = Start {
+        binary: &plan.kanat,
+        folder: folder.path(),
+        database: None,
+    };
     let target = Target::start().await?;
     let kanat = start.run().await?;
     let path = kanat.set_up(target.address.port()).await?.path;
@@ -49,7 +54,10 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     eprintln!("the log, nearly empty");
     let empty_reads = reads(&file).await?;
     let (empty, target) = rate(plan, &start, target, &path).await?;
-    eprintln!("the log is filled with {} messages", plain(plan.sizes.messages as f64));
+    eprintln!(
+        "the log is filled with {} messages",
+        plain(plan.sizes.messages as f64)
+    );
     let begun = Instant::now();
     fill(&file, plan.sizes.messages).await?;
     let filled_in = begun.elapsed();
@@ -58,7 +66,8 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
 
     eprintln!("the log drops them");
     let log = open(&file, Durability::Full).await?;
-    let (peak, begun) = (size(&file)?, Instant::now());
+    let peak = size(&file)?;
+    let begun = Instant::now();
     let dropped = log.retain(Timestamp::now()).await?;
     let took = begun.elapsed();
     log.close().await;
@@ -69,16 +78,27 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     Ok(vec![
         Finding::new(
             "P11",
-            format!("orders delivered a second with {count} messages in the log, of those with an empty one"),
+            format!(
+                "orders delivered a second with {count} messages in the log, of those with an \
+                 empty one"
+            ),
             Goal::AtLeast(0.8),
             full / empty,
-            format!("delivered: {} /s and {} /s; filled in {} s", plain(full), plain(empty), filled_in.as_secs()),
+            format!(
+                "delivered: {} /s and {} /s; filled in {} s",
+                plain(full),
+                plain(empty),
+                filled_in.as_secs()
+            ),
         ),
         Finding::new(
             "P11",
             format!("the slowest of a list of one of {FLOWS} flows, a look at what waits, a claim"),
             Goal::AtMost(100.0),
-            full_reads.list.max(full_reads.waiting).max(full_reads.claim),
+            full_reads
+                .list
+                .max(full_reads.waiting)
+                .max(full_reads.claim),
             format!("{}; empty: {}", full_reads.tell(), empty_reads.tell()),
         )
         .in_units("ms"),
@@ -100,7 +120,12 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
 
 impl Reads {
     fn tell(&self) -> String {
-        format!("list {} ms, waiting {} ms, claim {} ms", plain(self.list), plain(self.waiting), plain(self.claim))
+        format!(
+            "list {} ms, waiting {} ms, claim {} ms",
+            plain(self.list),
+            plain(self.waiting),
+            plain(self.claim)
+        )
     }
 }
 
@@ -110,27 +135,44 @@ async fn rate(plan: &Plan, start: &Start<'_>, target: Target, path: &str) -> Res
     let subject = Subject::of_kanat(kanat, target, path.to_owned(), None);
     let mut rates = Vec::new();
     for _ in 0..plan.rounds {
-        rates.push(subject.closed(plan.sizes.connections, plan.length).await?.delivered_per_second);
+        rates.push(
+            subject
+                .closed(plan.sizes.connections, plan.length)
+                .await?
+                .delivered_per_second,
+        );
     }
     Ok((median(rates), subject.stop().await?))
 }
 
 async fn open(file: &Path, durability: Durability) -> Result<SqliteLog> {
-    SqliteLog::open(file, Options { durability, ..Options::default() }).await.context("cannot open the log")
+    SqliteLog::open(
+        file,
+        Options {
+            durability,
+            ..Options::default()
+        },
+    )
+    .await
+    .context("cannot open the log")
 }
 
 /// Messages that were taken in and delivered, a few hundred bytes each.
 async fn fill(file: &Path, count: usize) -> Result<()> {
     let log = open(file, Durability::RelaxedMayLoseAckedMessages).await?;
     let owner = BootId::generate();
-    log.open_lease(&owner, &NodeId::new("bench"), Duration::from_secs(3_600)).await?;
+    log.open_lease(&owner, &NodeId::new("bench"), Duration::from_secs(3_600))
+        .await?;
     let span = APART * u32::try_from(count)?;
     let oldest = Timestamp::now().before(span);
     let messages = stream::iter((0..count).map(|n| {
         let at = oldest.after(APART * u32::try_from(n).unwrap_or(u32::MAX));
         deliver(&log, message(n, at, Place::Leased(owner.clone())))
     }));
-    messages.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    messages
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await?;
     log.hand_back(&owner).await?;
     log.close().await;
     Ok(())
@@ -138,17 +180,31 @@ async fn fill(file: &Path, count: usize) -> Result<()> {
 
 async fn deliver(log: &SqliteLog, message: NewMessage) -> Result<()> {
     let at = message.received_at;
-    let Appended::Leased(lease) = log.append(message).await? else { anyhow::bail!("a message was not leased") };
+    let Appended::Leased(lease) = log.append(message).await? else {
+        anyhow::bail!("a message was not leased")
+    };
     let output = Some(Bytes::from_static(br#"{"order_id":"SO-10241"}"#));
     let outcome = Outcome::Delivered;
-    let settled =
-        log.settle(&Settlement { lease, at, attempt: 1, outcome, output, failure: None, trace: Vec::new() }).await?;
+    let settled = log
+        .settle(&Settlement {
+            lease,
+            at,
+            attempt: 1,
+            outcome,
+            output,
+            failure: None,
+            trace: Vec::new(),
+        })
+        .await?;
     ensure!(settled == Settled::Done, "a message was taken away");
     Ok(())
 }
 
 fn message(n: usize, received_at: Timestamp, place: Place) -> NewMessage {
-    let Tenant { account_id, environment_id } = tenant();
+    let Tenant {
+        account_id,
+        environment_id,
+    } = tenant();
     NewMessage {
         id: MessageId::generate(),
         account_id,
@@ -174,7 +230,10 @@ fn message(n: usize, received_at: Timestamp, place: Place) -> NewMessage {
 }
 
 fn tenant() -> Tenant {
-    Tenant { account_id: AccountId::new("acc_bench"), environment_id: EnvironmentId::new("env_bench") }
+    Tenant {
+        account_id: AccountId::new("acc_bench"),
+        environment_id: EnvironmentId::new("env_bench"),
+    }
 }
 
 fn flow(n: usize) -> FlowId {
@@ -185,12 +244,19 @@ fn flow(n: usize) -> FlowId {
 async fn reads(file: &Path) -> Result<Reads> {
     let log = open(file, Durability::Full).await?;
     let owner = BootId::generate();
-    log.open_lease(&owner, &NodeId::new("bench"), Duration::from_secs(60)).await?;
+    log.open_lease(&owner, &NodeId::new("bench"), Duration::from_secs(60))
+        .await?;
     // One to be found and claimed.
-    log.append(message(0, Timestamp::now(), Place::Queued)).await?;
+    log.append(message(0, Timestamp::now(), Place::Queued))
+        .await?;
     let begun = Instant::now();
-    let page = Page { limit: 50, offset: 0 };
-    let listed = log.list(&Filter::flow(tenant(), flow(0)), Position::Page(page)).await?;
+    let page = Page {
+        limit: 50,
+        offset: 0,
+    };
+    let listed = log
+        .list(&Filter::flow(tenant(), flow(0)), Position::Page(page))
+        .await?;
     let list = millis(begun);
     ensure!(!listed.messages.is_empty(), "the list is empty");
     let begun = Instant::now();
@@ -198,10 +264,24 @@ async fn reads(file: &Path) -> Result<Reads> {
     let looked = millis(begun);
     ensure!(waiting.iter().any(|flow| flow.due > 0), "nothing waits");
     let begun = Instant::now();
-    let rooms = vec![Room { flow_id: flow(0), messages: 10, without_versions: Vec::new() }];
-    let claimed = log.claim(Claim { owner: owner.clone(), rooms, awaited: Vec::new() }).await?;
+    let rooms = vec![Room {
+        flow_id: flow(0),
+        messages: 10,
+        without_versions: Vec::new(),
+    }];
+    let claimed = log
+        .claim(Claim {
+            owner: owner.clone(),
+            rooms,
+            awaited: Vec::new(),
+        })
+        .await?;
     let claim = millis(begun);
-    ensure!(claimed.len() == 1, "{} messages were claimed", claimed.len());
+    ensure!(
+        claimed.len() == 1,
+        "{} messages were claimed",
+        claimed.len()
+    );
     let at = Timestamp::now();
     for claimed in claimed {
         let outcome = Outcome::Filtered;
@@ -214,11 +294,18 @@ async fn reads(file: &Path) -> Result<Reads> {
             failure: None,
             trace: Vec::new(),
         };
-        ensure!(log.settle(&end).await? == Settled::Done, "a message was taken away");
+        ensure!(
+            log.settle(&end).await? == Settled::Done,
+            "a message was taken away"
+        );
     }
     log.hand_back(&owner).await?;
     log.close().await;
-    Ok(Reads { list, waiting: looked, claim })
+    Ok(Reads {
+        list,
+        waiting: looked,
+        claim,
+    })
 }
 
 fn millis(since: Instant) -> f64 {

@@ -23,7 +23,13 @@ const CALLERS: usize = 16;
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let folder = plan.scratch()?;
     let target = Target::start().await?;
-    let kanat = Start { binary: &plan.kanat, folder: folder.path(), database: None }.run().await?;
+    let kanat = Start {
+        binary: &plan.kanat,
+        folder: folder.path(),
+        database: None,
+    }
+    .run()
+    .await?;
     let flow = kanat.set_up(target.address.port()).await?.id;
     let call = Call {
         method: Method::GET,
@@ -32,17 +38,28 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         body: |_, _| String::new(),
         status: 200,
     };
-    let (mut json, mut grpc) = (Vec::new(), Vec::new());
+    let mut json = Vec::new();
+    let mut grpc = Vec::new();
     for round in 1..=plan.rounds {
         eprintln!("the gateway, round {round} of {}", plan.rounds);
         let before = kanat.server.usage()?.cpu;
-        let outcome = load::closed(kanat.server.address, &call, CALLERS, plan.length, Instant::now()).await?;
+        let outcome = load::closed(
+            kanat.server.address,
+            &call,
+            CALLERS,
+            plan.length,
+            Instant::now(),
+        )
+        .await?;
         let cpu = cpu_us(&kanat.server, before, outcome.acked.len())?;
         json.push((outcome.per_second(), cpu));
         let before = kanat.server.usage()?.cpu;
         let begun = Instant::now();
         let calls = call_grpc(&kanat.base, &flow, plan.length).await?;
-        grpc.push((calls as f64 / begun.elapsed().as_secs_f64(), cpu_us(&kanat.server, before, calls)?));
+        grpc.push((
+            calls as f64 / begun.elapsed().as_secs_f64(),
+            cpu_us(&kanat.server, before, calls)?,
+        ));
     }
     kanat.server.stop().await?;
     let rate = |calls: &[(f64, f64)]| median(calls.iter().map(|(rate, _)| *rate));
@@ -78,7 +95,9 @@ async fn call_grpc(base: &str, flow: &str, length: Duration) -> Result<usize> {
             let mut calls = 0;
             while Instant::now() < until {
                 let mut request = tonic::Request::new(GetFlowRequest { id: flow.clone() });
-                request.metadata_mut().insert("authorization", format!("Bearer {KEY}").parse()?);
+                request
+                    .metadata_mut()
+                    .insert("authorization", format!("Bearer {KEY}").parse()?);
                 client.get_flow(request).await?;
                 calls += 1;
             }

@@ -14,7 +14,11 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     eprintln!("an idle service");
     let folder = plan.scratch()?;
     let target = Target::start().await?;
-    let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
+    let start = Start {
+        binary: &plan.kanat,
+        folder: folder.path(),
+        database: None,
+    };
     let kanat = start.run().await?;
     let deployed = kanat.set_up(target.address.port()).await?;
     kanat.server.stop().await?;
@@ -25,11 +29,14 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     kanat.takes(&deployed.path).await?;
     // What the start left to do is not idleness.
     tokio::time::sleep(length).await;
-    let (mut usage, mut shares) = (kanat.server.usage()?, Vec::new());
+    let mut usage = kanat.server.usage()?;
+    let mut shares = Vec::new();
     for _ in 0..plan.rounds {
         tokio::time::sleep(length).await;
         let before = std::mem::replace(&mut usage, kanat.server.usage()?);
-        shares.push(usage.cpu.saturating_sub(before.cpu).as_secs_f64() * 100.0 / length.as_secs_f64());
+        shares.push(
+            usage.cpu.saturating_sub(before.cpu).as_secs_f64() * 100.0 / length.as_secs_f64(),
+        );
     }
     kanat.server.stop().await?;
     Ok(vec![

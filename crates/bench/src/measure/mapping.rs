@@ -1,4 +1,5 @@
-//! The mapping alone, beside other crates that do the same work: a divan program of its own, whose table is read here.
+//! The mapping alone, beside other crates that do the same work: a divan program of its own, whose
+//! table is read here.
 
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
@@ -9,7 +10,8 @@ use crate::plan::Plan;
 
 const OURS: &str = "kanat";
 
-/// Of each crate: a tenth of a second or more, in which what else the machine does is the exception.
+/// Of each crate: a tenth of a second or more, in which what else the machine does is the
+/// exception.
 const SAMPLES: &str = "1000";
 /// Mappings of one sample, as one after the other comes to a node that is at work.
 const IN_A_ROW: &str = "100";
@@ -30,16 +32,36 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     };
     eprintln!("the mapping beside other crates");
     let output = Command::new(program)
-        .args(["--bench", "--color", "never", "--sample-count", SAMPLES, "--sample-size", IN_A_ROW])
+        .args([
+            "--bench",
+            "--color",
+            "never",
+            "--sample-count",
+            SAMPLES,
+            "--sample-size",
+            IN_A_ROW,
+        ])
         .output()
         .await;
     let output = output.with_context(|| format!("cannot run {}", program.display()))?;
     if !output.status.success() {
-        bail!("{} failed: {}", program.display(), String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "{} failed: {}",
+            program.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let peers = read(&String::from_utf8_lossy(&output.stdout));
-    let ours = peers.iter().find(|peer| peer.name == OURS).context("the table of divan has no line of ours")?;
-    let others = peers.iter().filter(|peer| peer.name != OURS).map(tell).collect::<Vec<_>>().join(", ");
+    let ours = peers
+        .iter()
+        .find(|peer| peer.name == OURS)
+        .context("the table of divan has no line of ours")?;
+    let others = peers
+        .iter()
+        .filter(|peer| peer.name != OURS)
+        .map(tell)
+        .collect::<Vec<_>>()
+        .join(", ");
     Ok(vec![
         Finding::new(
             "P9",
@@ -53,7 +75,9 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
 }
 
 fn tell(peer: &Peer) -> String {
-    let allocations = peer.allocations.map_or_else(String::new, |count| format!(" and {} allocations", plain(count)));
+    let allocations = peer.allocations.map_or_else(String::new, |count| {
+        format!(" and {} allocations", plain(count))
+    });
     format!("{} {} us{allocations}", peer.name, plain(peer.median))
 }
 
@@ -66,11 +90,19 @@ fn read(table: &str) -> Vec<Peer> {
         let text = line.trim_start_matches(['├', '╰', '─', '│', ' ']);
         let name = text.split_whitespace().next().unwrap_or_default();
         // A line of a benchmark: name and fastest, slowest, median, mean, ...
-        let figures: Vec<&str> = columns.iter().copied().filter(|column| !column.is_empty()).collect();
+        let figures: Vec<&str> = columns
+            .iter()
+            .copied()
+            .filter(|column| !column.is_empty())
+            .collect();
         if (line.starts_with('├') || line.starts_with('╰'))
             && let Some(median) = figures.get(2).and_then(|text| micros(text))
         {
-            peers.push(Peer { name: name.to_owned(), median, allocations: None });
+            peers.push(Peer {
+                name: name.to_owned(),
+                median,
+                allocations: None,
+            });
         }
         if allocates && let Some(peer) = peers.last_mut() {
             peer.allocations = figures.get(2).and_then(|text| text.parse().ok());
@@ -113,7 +145,10 @@ order          fastest       │ slowest       │ median        │ mean       
         let peers = read(TABLE);
         assert_eq!(
             peers.iter().map(tell).collect::<Vec<_>>(),
-            ["kanat 1.23 us and 3.00 allocations", "vrl 12.5 us and 81.0 allocations"]
+            [
+                "kanat 1.23 us and 3.00 allocations",
+                "vrl 12.5 us and 81.0 allocations"
+            ]
         );
     }
 }

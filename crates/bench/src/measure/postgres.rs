@@ -1,4 +1,5 @@
-//! Webhooks on PostgreSQL, beside a service that writes each message by itself, on the same server in the same run.
+//! Webhooks on PostgreSQL, beside a service that writes each message by itself, on the same server
+//! in the same run.
 
 use std::sync::Arc;
 
@@ -13,10 +14,14 @@ use crate::subject::{Run, Subject};
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let cluster = tokio::task::spawn_blocking(|| {
-        anyhow::Ok(Arc::new(Cluster::start(Programs::find_or_install()?, Durability::OnDisk)?))
+        anyhow::Ok(Arc::new(Cluster::start(
+            Programs::find_or_install()?,
+            Durability::OnDisk,
+        )?))
     });
     let cluster = cluster.await??;
-    let (mut rows, mut ours) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut ours = Vec::new();
     for round in 1..=plan.rounds {
         eprintln!("PostgreSQL, round {round} of {}", plan.rounds);
         let folder = plan.scratch()?;
@@ -30,7 +35,11 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         let name = format!("kanat_{round}");
         cluster.create_database(&name)?;
         let url = cluster.url(&name);
-        let start = Start { binary: &plan.kanat, folder: folder.path(), database: Some(&url) };
+        let start = Start {
+            binary: &plan.kanat,
+            folder: folder.path(),
+            database: Some(&url),
+        };
         let kanat = Subject::kanat(&start, Some(Arc::clone(&cluster))).await?;
         ours.push(kanat.closed(plan.sizes.connections, plan.length).await?);
         kanat.stop().await?;
@@ -47,10 +56,17 @@ fn findings(plan: &Plan, ours: &[Run], rows: &[Run]) -> Vec<Finding> {
     vec![
         Finding::new(
             "P7",
-            format!("orders delivered a second on PostgreSQL, {} connections", plan.sizes.connections),
+            format!(
+                "orders delivered a second on PostgreSQL, {} connections",
+                plan.sizes.connections
+            ),
             Goal::AtLeast(8_000.0),
             rate(ours),
-            format!("a row at a time: {} /s; {} times that (10 times are enough)", plain(rate(rows)), plain(times)),
+            format!(
+                "a row at a time: {} /s; {} times that (10 times are enough)",
+                plain(rate(rows)),
+                plain(times)
+            ),
         )
         .in_units("/s")
         .or(times >= 10.0),

@@ -36,7 +36,8 @@ struct Seed {
 }
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
-    let (mut target, sizes) = (Target::start().await?, &plan.sizes);
+    let mut target = Target::start().await?;
+    let sizes = &plan.sizes;
     let seed = Seed::make(plan, &target).await?;
     let mut plan_bytes = 0;
     let (small, returned) = seed.sized("one flow", plan, target, |_| Ok(false)).await?;
@@ -59,7 +60,13 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     Ok(findings(plan, plan_bytes, &small, &flows, &all))
 }
 
-fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &Sized) -> Vec<Finding> {
+fn findings(
+    plan: &Plan,
+    plan_bytes: usize,
+    small: &Sized,
+    flows: &Sized,
+    all: &Sized,
+) -> Vec<Finding> {
     let sizes = &plan.sizes;
     let count = plain(sizes.flows as f64);
     let slowest = flows.changes.iter().max().copied().unwrap_or_default();
@@ -67,14 +74,22 @@ fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &
     let grown = flows.memory_kib.saturating_sub(small.memory_kib) as f64 / sizes.flows as f64;
     let text = order::FLOW.len() as f64 / 1024.0;
     let mib = |kib: u64| plain(kib as f64 / 1024.0);
-    let held = format!("{count} flows, {} entries, {} keys", plain(sizes.entries as f64), plain(sizes.keys as f64));
+    let held = format!(
+        "{count} flows, {} entries, {} keys",
+        plain(sizes.entries as f64),
+        plain(sizes.keys as f64)
+    );
     vec![
         Finding::new(
             "P10",
             format!("orders delivered a second with {count} flows, of those with one"),
             Goal::AtLeast(0.9),
             flows.rate / small.rate,
-            format!("delivered: {} /s and {} /s", plain(flows.rate), plain(small.rate)),
+            format!(
+                "delivered: {} /s and {} /s",
+                plain(flows.rate),
+                plain(small.rate)
+            ),
         ),
         Finding::new(
             "P10",
@@ -104,7 +119,10 @@ fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &
         .in_units("KiB"),
         Finding::new(
             "P10",
-            format!("one changed flow of {count} live, the slowest of {}", flows.changes.len()),
+            format!(
+                "one changed flow of {count} live, the slowest of {}",
+                flows.changes.len()
+            ),
             Goal::AtMost(250.0),
             millis(slowest),
             format!("median {} ms", plain(usual)),
@@ -116,7 +134,8 @@ fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &
             Goal::AtMost(5.0),
             flows.start.as_secs_f64(),
             format!(
-                "with one flow {} s, with {held} {} s; when the node does not have them yet: {} s and {} s",
+                "with one flow {} s, with {held} {} s; when the node does not have them yet: {} s \
+                 and {} s",
                 plain(small.start.as_secs_f64()),
                 plain(all.start.as_secs_f64()),
                 plain(flows.taken_over.as_secs_f64()),
@@ -130,7 +149,13 @@ fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &
 impl Seed {
     async fn make(plan: &Plan, target: &Target) -> Result<Self> {
         let folder = plan.scratch()?;
-        let kanat = Start { binary: &plan.kanat, folder: folder.path(), database: None }.run().await?;
+        let kanat = Start {
+            binary: &plan.kanat,
+            folder: folder.path(),
+            database: None,
+        }
+        .run()
+        .await?;
         let flow = kanat.set_up(target.address.port()).await?;
         api::set_up(&kanat).await?;
         kanat.server.stop().await?;
@@ -148,14 +173,22 @@ impl Seed {
     ) -> Result<(Sized, Target)> {
         eprintln!("scale: {what}");
         let folder = plan.scratch()?;
-        let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
+        let start = Start {
+            binary: &plan.kanat,
+            folder: folder.path(),
+            database: None,
+        };
         copy(&self.data(plan), &start.data())?;
         let mut fill = Fill::begin(&start.data())?;
         let filled = grow(&mut fill)?;
         fill.finish()?;
         eprintln!("scale: {what}: it is filled, and starts");
         // Of the flows that were filled in, the last, where there is one.
-        let last = fill::webhook_of(if filled { plan.sizes.flows.checked_sub(1) } else { None });
+        let last = fill::webhook_of(if filled {
+            plan.sizes.flows.checked_sub(1)
+        } else {
+            None
+        });
         let last = last.as_ref().unwrap_or(&self.flow.path);
         let begun = Instant::now();
         let kanat = start.run().await?;
@@ -178,14 +211,33 @@ impl Seed {
         let subject = Subject::of_kanat(kanat, target, self.flow.path.clone(), None);
         let mut rates = Vec::new();
         for _ in 0..plan.rounds {
-            rates.push(subject.closed(plan.sizes.connections, plan.length).await?.delivered_per_second);
+            rates.push(
+                subject
+                    .closed(plan.sizes.connections, plan.length)
+                    .await?
+                    .delivered_per_second,
+            );
         }
         let target = subject.stop().await?;
-        Ok((Sized { rate: median(rates), memory_kib, taken_over, start: took, changes }, target))
+        Ok((
+            Sized {
+                rate: median(rates),
+                memory_kib,
+                taken_over,
+                start: took,
+                changes,
+            },
+            target,
+        ))
     }
 
     fn data(&self, plan: &Plan) -> PathBuf {
-        Start { binary: &plan.kanat, folder: self.folder.path(), database: None }.data()
+        Start {
+            binary: &plan.kanat,
+            folder: self.folder.path(),
+            database: None,
+        }
+        .data()
     }
 
     /// How long each of some changes of one flow takes to be live.
@@ -199,9 +251,13 @@ impl Seed {
         Ok(took)
     }
 
-    /// Changes the flow and deploys it: how long until the deploy has answered and an order runs it.
+    /// Changes the flow and deploys it: how long until the deploy has answered and an order runs
+    /// it.
     async fn live(&self, kanat: &Kanat, change: usize) -> Result<Duration> {
-        let yaml = order::FLOW.replace("  order_id:", &format!("  revision: \"{change}\"\n  order_id:"));
+        let yaml = order::FLOW.replace(
+            "  order_id:",
+            &format!("  revision: \"{change}\"\n  order_id:"),
+        );
         let path = format!("/api/v1/flows/{}", self.flow.id);
         kanat::put(&kanat.base, &path, &json!({ "yamlConfig": yaml })).await?;
         let begun = Instant::now();
@@ -217,11 +273,16 @@ impl Seed {
     /// The version that an order runs under.
     async fn version(&self, kanat: &Kanat) -> Result<u64> {
         let url = format!("{}{}", kanat.base, self.flow.path);
-        let accepted: Value = serde_json::from_str(&kanat::post_text(&url, order::order(0, 0)).await?)?;
-        let id = accepted["messageId"].as_str().context("the webhook gives no id")?;
+        let accepted: Value =
+            serde_json::from_str(&kanat::post_text(&url, order::order(0, 0)).await?)?;
+        let id = accepted["messageId"]
+            .as_str()
+            .context("the webhook gives no id")?;
         let message = kanat::get(&format!("{}/api/v1/messages/{id}", kanat.base)).await?;
         let message: Value = serde_json::from_str(&message)?;
-        message["flowVersion"].as_u64().context("the message has no version")
+        message["flowVersion"]
+            .as_u64()
+            .context("the message has no version")
     }
 }
 

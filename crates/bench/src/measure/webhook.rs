@@ -28,14 +28,23 @@ pub async fn measure(plan: &Plan) -> Result<Found> {
         eprintln!("webhooks, round {round} of {}", plan.rounds);
         runs.round(plan).await?;
     }
-    Ok(Found { findings: runs.findings(plan), runs: runs.rows(plan) })
+    Ok(Found {
+        findings: runs.findings(plan),
+        runs: runs.rows(plan),
+    })
 }
 
 impl Runs {
     async fn round(&mut self, plan: &Plan) -> Result<()> {
-        let (many, length, pace) = (plan.sizes.connections, plan.length, plan.sizes.pace);
+        let many = plan.sizes.connections;
+        let length = plan.length;
+        let pace = plan.sizes.pace;
         let folder = plan.scratch()?;
-        let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
+        let start = Start {
+            binary: &plan.kanat,
+            folder: folder.path(),
+            database: None,
+        };
 
         let answer = Subject::bare(Work::Answer, folder.path()).await?;
         self.bare_answer.push(answer.closed(many, length).await?);
@@ -59,7 +68,8 @@ impl Runs {
 
     fn rows(&self, plan: &Plan) -> Vec<Row> {
         let many = format!("{} connections", plan.sizes.connections);
-        let (one, paced) = ("1 connection".to_owned(), format!("{}/s", plan.sizes.pace.per_second));
+        let one = "1 connection".to_owned();
+        let paced = format!("{}/s", plan.sizes.pace.per_second);
         let rows = [
             ("bare hyper", many.clone(), &self.bare_answer),
             ("bare append", many.clone(), &self.bare_append),
@@ -70,20 +80,30 @@ impl Runs {
             ("bare loop", paced.clone(), &self.bare_paced),
             ("kanat", paced, &self.ours_paced),
         ];
-        rows.map(|(server, load, runs)| row(server, load, runs)).into()
+        rows.map(|(server, load, runs)| row(server, load, runs))
+            .into()
     }
 
     fn findings(&self, plan: &Plan) -> Vec<Finding> {
         let many = plan.sizes.connections;
         let per_second = plan.sizes.pace.per_second;
-        let doubles: u64 =
-            self.ours.iter().chain(&self.ours_alone).chain(&self.ours_paced).map(|run| run.doubles).sum();
+        let doubles: u64 = self
+            .ours
+            .iter()
+            .chain(&self.ours_alone)
+            .chain(&self.ours_paced)
+            .map(|run| run.doubles)
+            .sum();
         let rate = |runs: &[Run]| of(runs, |run| run.delivered_per_second);
         let cpu = |runs: &[Run]| of(runs, |run| run.cpu_us);
-        let (ack, p99) =
-            (|runs: &[Run]| of(runs, |run| run.ack_p50_ms), |runs: &[Run]| of(runs, |run| run.end_to_end_p99_ms));
+        let ack = |runs: &[Run]| of(runs, |run| run.ack_p50_ms);
+        let p99 = |runs: &[Run]| of(runs, |run| run.end_to_end_p99_ms);
         let beside = |what: &str, ours: f64, bare: f64, unit: &str| {
-            format!("{what}: kanat {} {unit}, bare {} {unit}", plain(ours), plain(bare))
+            format!(
+                "{what}: kanat {} {unit}, bare {} {unit}",
+                plain(ours),
+                plain(bare)
+            )
         };
         let doubled = match doubles {
             0 => "each arrived once".to_owned(),
@@ -95,7 +115,10 @@ impl Runs {
                 format!("orders delivered a second, {many} connections, of the bare loop's"),
                 Goal::AtLeast(0.5),
                 rate(&self.ours) / rate(&self.bare),
-                format!("{}; {doubled}", beside("delivered", rate(&self.ours), rate(&self.bare), "/s")),
+                format!(
+                    "{}; {doubled}",
+                    beside("delivered", rate(&self.ours), rate(&self.bare), "/s")
+                ),
             ),
             Finding::new(
                 "P2",
@@ -116,19 +139,26 @@ impl Runs {
                 format!("{per_second}/s open loop, end to end, 99 %, of the bare loop's"),
                 Goal::AtMost(2.0),
                 p99(&self.ours_paced) / p99(&self.bare_paced),
-                beside("end to end, 99 %", p99(&self.ours_paced), p99(&self.bare_paced), "ms")
-                    + &format!(
-                        "; median {} and {} ms",
-                        plain(of(&self.ours_paced, |run| run.end_to_end_p50_ms)),
-                        plain(of(&self.bare_paced, |run| run.end_to_end_p50_ms))
-                    ),
+                beside(
+                    "end to end, 99 %",
+                    p99(&self.ours_paced),
+                    p99(&self.bare_paced),
+                    "ms",
+                ) + &format!(
+                    "; median {} and {} ms",
+                    plain(of(&self.ours_paced, |run| run.end_to_end_p50_ms)),
+                    plain(of(&self.bare_paced, |run| run.end_to_end_p50_ms))
+                ),
             ),
             Finding::new(
                 "P6",
                 format!("memory under {many} connections, at its peak"),
                 Goal::AtMost(60.0),
                 of(&self.ours, |run| run.peak_memory_mib),
-                format!("bare {} MiB", plain(of(&self.bare, |run| run.peak_memory_mib))),
+                format!(
+                    "bare {} MiB",
+                    plain(of(&self.bare, |run| run.peak_memory_mib))
+                ),
             )
             .in_units("MiB"),
             Finding::new(
@@ -136,7 +166,10 @@ impl Runs {
                 format!("commits of the log an acked order, {many} connections, each synced once"),
                 Goal::AtMost(0.1),
                 of(&self.ours, |run| run.commits_per_message),
-                format!("{} orders a commit", plain(1.0 / of(&self.ours, |run| run.commits_per_message))),
+                format!(
+                    "{} orders a commit",
+                    plain(1.0 / of(&self.ours, |run| run.commits_per_message))
+                ),
             ),
         ]
     }
@@ -148,8 +181,14 @@ fn row(server: &'static str, load: String, runs: &[Run]) -> Row {
         load,
         acked_per_second: of(runs, |run| run.acked_per_second),
         delivered_per_second: of(runs, |run| run.delivered_per_second),
-        ack_ms: [of(runs, |run| run.ack_p50_ms), of(runs, |run| run.ack_p99_ms)],
-        delivery_ms: [of(runs, |run| run.end_to_end_p50_ms), of(runs, |run| run.end_to_end_p99_ms)],
+        ack_ms: [
+            of(runs, |run| run.ack_p50_ms),
+            of(runs, |run| run.ack_p99_ms),
+        ],
+        delivery_ms: [
+            of(runs, |run| run.end_to_end_p50_ms),
+            of(runs, |run| run.end_to_end_p99_ms),
+        ],
         cpu_seconds_per_10_000: of(runs, |run| run.cpu_us) / 100.0,
         peak_memory_mib: of(runs, |run| run.peak_memory_mib),
         messages_per_commit: 1.0 / of(runs, |run| run.commits_per_message),

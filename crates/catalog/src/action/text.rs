@@ -6,39 +6,57 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::{ParamError, wrong};
 
 /// What stands for itself in every part of a URL.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// A value as one segment of a path, which it must not change into another path.
 pub(super) fn segment(name: &str, value: Option<&str>) -> Result<String, ParamError> {
-    let text = value.and_then(text).ok_or_else(|| wrong(name, "must be a text or a number: it is part of the path"))?;
+    let text = value
+        .and_then(text)
+        .ok_or_else(|| wrong(name, "must be a text or a number: it is part of the path"))?;
     one_segment(name, &text)
 }
 
-/// A value as several segments: its slashes stay. One in front is not needed, one at the end may matter.
+/// A value as several segments: its slashes stay. One in front is not needed, one at the end may
+/// matter.
 pub(super) fn path(name: &str, value: Option<&str>) -> Result<String, ParamError> {
-    let text = value.and_then(text).ok_or_else(|| wrong(name, "must be a text or a number: it is part of the path"))?;
+    let text = value
+        .and_then(text)
+        .ok_or_else(|| wrong(name, "must be a text or a number: it is part of the path"))?;
     let (text, end) = match text.strip_prefix('/').unwrap_or(&text) {
         text if text.len() > 1 && text.ends_with('/') => (&text[..text.len() - 1], "/"),
         text => (text, ""),
     };
-    let segments: Result<Vec<_>, _> = text.split('/').map(|segment| one_segment(name, segment)).collect();
+    let segments: Result<Vec<_>, _> = text
+        .split('/')
+        .map(|segment| one_segment(name, segment))
+        .collect();
     Ok(segments?.join("/") + end)
 }
 
 fn one_segment(name: &str, text: &str) -> Result<String, ParamError> {
     match text {
         "" => Err(wrong(name, "must not be empty: it is part of the path")),
-        "." | ".." => Err(wrong(name, "must not be a segment of dots: it would be another path")),
+        "." | ".." => Err(wrong(
+            name,
+            "must not be a segment of dots: it would be another path",
+        )),
         text => Ok(utf8_percent_encode(text, RESERVED).to_string()),
     }
 }
 
 /// A value as text that stands for itself.
 pub(super) fn plain(name: &str, value: Option<&str>) -> Result<String, ParamError> {
-    value.and_then(text).ok_or_else(|| wrong(name, "must be a text or a number: it is part of a header"))
+    value
+        .and_then(text)
+        .ok_or_else(|| wrong(name, "must be a text or a number: it is part of a header"))
 }
 
-/// Adds to an endpoint. Null is left out, a list of texts repeats its name, what is nested is written in brackets.
+/// Adds to an endpoint. Null is left out, a list of texts repeats its name, what is nested is
+/// written in brackets.
 pub(super) fn write_query(params: &[(String, &str)], endpoint: &mut String) {
     let mut separator = if endpoint.contains('?') { '&' } else { '?' };
     for (name, value) in fields(params) {
@@ -101,9 +119,14 @@ fn flatten(name: &str, value: &str, fields: &mut Vec<(String, String)>) {
         }
         Some(b'[') => {
             for (index, item) in items(value).enumerate() {
-                // What has members of its own needs an index to keep them together; texts do without.
+                // What has members of its own needs an index to keep them together; texts do
+                // without.
                 let is_nested = item.starts_with(['{', '[']);
-                let name = if is_nested { format!("{name}[{index}]") } else { name.to_owned() };
+                let name = if is_nested {
+                    format!("{name}[{index}]")
+                } else {
+                    name.to_owned()
+                };
                 flatten(&name, item, fields);
             }
         }

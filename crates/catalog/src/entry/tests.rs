@@ -19,10 +19,19 @@ fn every_file_of_the_folder_is_in_the_list() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/entries");
     let mut found: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
-        .map(|file| file.unwrap().file_name().into_string().unwrap().replace(".yaml", ""))
+        .map(|file| {
+            file.unwrap()
+                .file_name()
+                .into_string()
+                .unwrap()
+                .replace(".yaml", "")
+        })
         .collect();
     found.sort();
-    assert_eq!(found, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    assert_eq!(
+        found,
+        FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -35,16 +44,27 @@ fn entries_are_in_order_of_their_names() {
 fn has_the_entries_and_fields_of_the_spec() {
     let fields = |id: &str| -> Vec<(String, bool)> {
         let fields = &entry(id).unwrap().fields;
-        fields.iter().filter(|field| field.required).map(|field| (field.name.clone(), field.secret)).collect()
+        fields
+            .iter()
+            .filter(|field| field.required)
+            .map(|field| (field.name.clone(), field.secret))
+            .collect()
     };
     let text = |name: &str| name.to_owned();
     assert_eq!(
         fields("support-ticketing"),
-        [(text("subdomain"), false), (text("email"), false), (text("api_token"), true)]
+        [
+            (text("subdomain"), false),
+            (text("email"), false),
+            (text("api_token"), true)
+        ]
     );
     assert_eq!(fields("email-delivery"), [(text("api_key"), true)]);
     assert_eq!(entry("support-ticketing").unwrap().category, "CRM & Sales");
-    assert_eq!(entry("support-ticketing").unwrap().authentication, "api_key");
+    assert_eq!(
+        entry("support-ticketing").unwrap().authentication,
+        "api_key"
+    );
     assert_eq!(entry("email-delivery").unwrap().category, "Communication");
     assert_eq!(entry("email-delivery").unwrap().authentication, "bearer");
     assert!(entry("unknown").is_none());
@@ -54,7 +74,10 @@ fn has_the_entries_and_fields_of_the_spec() {
 fn has_the_actions_of_the_spec() {
     let actions = |id: &str| -> Vec<String> {
         let actions = &entry(id).unwrap().actions;
-        actions.iter().map(|a| format!("{} {} {}", a.slug, a.method, a.path)).collect()
+        actions
+            .iter()
+            .map(|a| format!("{} {} {}", a.slug, a.method, a.path))
+            .collect()
     };
     assert_eq!(
         actions("support-ticketing"),
@@ -85,9 +108,14 @@ fn has_the_actions_of_the_spec() {
 #[test]
 fn every_entry_takes_a_base_url_and_bounds() {
     for entry in entries() {
-        for field in
-            ["base_url", "webhook_secret", "requests_per_second", "concurrency", "breaker_failures", "breaker_seconds"]
-        {
+        for field in [
+            "base_url",
+            "webhook_secret",
+            "requests_per_second",
+            "concurrency",
+            "breaker_failures",
+            "breaker_seconds",
+        ] {
             assert!(entry.field(field).is_some(), "{} lacks {field}", entry.id);
         }
     }
@@ -150,11 +178,17 @@ actions:
 fn an_entry_that_can_do_nothing_is_told() {
     let (_, text) = FILES.iter().find(|(name, _)| *name == "notion").unwrap();
     let (head, _) = text.split_once("\nactions:").unwrap();
-    assert_eq!(Entry::read(head).unwrap_err(), ["actions: there must be one at least"]);
+    assert_eq!(
+        Entry::read(head).unwrap_err(),
+        ["actions: there must be one at least"]
+    );
 }
 
 #[test]
 fn a_file_that_is_no_entry_is_told_where() {
     let wrong = Entry::read("id: x\nname: X\ncolour: red\n").unwrap_err();
-    assert!(wrong[0].contains("colour") && wrong[0].contains("line 3"), "{wrong:?}");
+    assert!(
+        wrong[0].contains("colour") && wrong[0].contains("line 3"),
+        "{wrong:?}"
+    );
 }

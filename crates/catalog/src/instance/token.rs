@@ -16,7 +16,11 @@ pub struct AccessToken {
 impl AccessToken {
     /// One that is good until its provider says otherwise.
     pub fn lasting(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ends_at: None, renewable: false }
+        Self {
+            text: text.into(),
+            ends_at: None,
+            renewable: false,
+        }
     }
 
     /// Whether its end has come: it is of no use then.

@@ -35,8 +35,8 @@ pub enum Change {
 /// As many are told.
 const MAX_CHANGES: usize = 500;
 
-/// What `after` has otherwise than `before`, in order of the paths. A member that was not always there before may be
-/// missing since; a number may be a whole one.
+/// What `after` has otherwise than `before`, in order of the paths. A member that was not always
+/// there before may be missing since; a number may be a whole one.
 pub fn compare(before: &Shape, after: &Shape) -> Vec<Change> {
     let mut changes = Vec::new();
     walk(before, after, "", &mut changes);
@@ -48,10 +48,16 @@ fn walk(before: &Shape, after: &Shape, path: &str, changes: &mut Vec<Change>) {
     if changes.len() >= MAX_CHANGES || before.is_empty() || after.is_empty() {
         return;
     }
-    let fits =
-        |kind: &Type| before.types.contains(kind) || *kind == Type::Integer && before.types.contains(&Type::Number);
+    let fits = |kind: &Type| {
+        before.types.contains(kind)
+            || *kind == Type::Integer && before.types.contains(&Type::Number)
+    };
     if !after.types.iter().all(fits) {
-        changes.push(Change::TypeChanged { path: path.to_owned(), from: types(before), to: types(after) });
+        changes.push(Change::TypeChanged {
+            path: path.to_owned(),
+            from: types(before),
+            to: types(after),
+        });
     }
     if before.objects > 0 && after.objects > 0 {
         members(before, after, path, changes);
@@ -73,9 +79,15 @@ fn members(before: &Shape, after: &Shape, path: &str, changes: &mut Vec<Change>)
         let path = member(path, name);
         match (before.members.get(name), after.members.get(name)) {
             (Some(before), Some(after)) => walk(before, after, &path, changes),
-            (None, Some(after)) => changes.push(Change::Added { path, to: types(after) }),
+            (None, Some(after)) => changes.push(Change::Added {
+                path,
+                to: types(after),
+            }),
             (Some(gone), None) if gone.seen >= before.objects => {
-                changes.push(Change::Removed { path, from: types(gone) });
+                changes.push(Change::Removed {
+                    path,
+                    from: types(gone),
+                });
             }
             (Some(_), None) | (None, None) => {}
         }
@@ -83,12 +95,19 @@ fn members(before: &Shape, after: &Shape, path: &str, changes: &mut Vec<Change>)
 }
 
 fn types(shape: &Shape) -> String {
-    shape.shown_types().map(Type::as_str).collect::<Vec<_>>().join("|")
+    shape
+        .shown_types()
+        .map(Type::as_str)
+        .collect::<Vec<_>>()
+        .join("|")
 }
 
 /// As paths are written in flows.
 fn member(path: &str, name: &str) -> String {
-    let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    let plain = !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     match (plain, path.is_empty()) {
         (true, true) => name.to_owned(),
         (true, false) => format!("{path}.{name}"),

@@ -14,7 +14,8 @@ const MAX_VALUES: usize = 5_000;
 const MAX_NAME: usize = 200;
 
 impl Shape {
-    /// The shape of a sample, which is JSON that has been checked. What is beyond the bounds is not looked at.
+    /// The shape of a sample, which is JSON that has been checked. What is beyond the bounds is not
+    /// looked at.
     pub fn of(sample: &str) -> Self {
         let mut budget = MAX_VALUES;
         infer(sample.trim(), MAX_DEPTH, &mut budget)
@@ -22,9 +23,14 @@ impl Shape {
 }
 
 fn infer(value: &str, depth: usize, budget: &mut usize) -> Shape {
-    let mut shape = Shape { seen: 1, ..Shape::default() };
+    let mut shape = Shape {
+        seen: 1,
+        ..Shape::default()
+    };
     *budget = budget.saturating_sub(1);
-    let Some(kind) = kind(value) else { return Shape::default() };
+    let Some(kind) = kind(value) else {
+        return Shape::default();
+    };
     shape.types.insert(kind);
     match kind {
         Type::Object => {
@@ -46,7 +52,10 @@ fn infer(value: &str, depth: usize, budget: &mut usize) -> Shape {
                 if *budget == 0 {
                     break;
                 }
-                shape.items.get_or_insert_default().merge(infer(item, depth - 1, budget));
+                shape
+                    .items
+                    .get_or_insert_default()
+                    .merge(infer(item, depth - 1, budget));
             }
         }
         Type::Boolean | Type::Integer | Type::Null | Type::Number | Type::String => {}

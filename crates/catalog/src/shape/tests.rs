@@ -19,7 +19,10 @@ fn changes(before: &[Value], after: &[Value]) -> Vec<String> {
         Change::Removed { path, from } => format!("- {path} {from}"),
         Change::TypeChanged { path, from, to } => format!("~ {path} {from} -> {to}"),
     };
-    compare(&shape(before), &shape(after)).into_iter().map(shown).collect()
+    compare(&shape(before), &shape(after))
+        .into_iter()
+        .map(shown)
+        .collect()
 }
 
 #[test]
@@ -46,13 +49,22 @@ fn tells_types_and_what_is_always_there() {
         })
     );
     assert_eq!(Shape::default().to_schema(), json!({}));
-    assert_eq!(shape(&[json!([1, "a", null])]).to_schema()["items"]["type"], json!(["integer", "null", "string"]));
+    assert_eq!(
+        shape(&[json!([1, "a", null])]).to_schema()["items"]["type"],
+        json!(["integer", "null", "string"])
+    );
 }
 
 #[test]
 fn names_additions_removals_and_changes_of_type_by_path() {
-    let before = [json!({"orders": [{"id": 1, "total": "9.50", "by": {"name": "Ada"}, "é x": 1}], "next": null})];
-    let after = [json!({"orders": [{"id": "1", "by": {"name": "Ada", "mail": "a"}, "é x": true}], "next": null})];
+    let before = [json!({
+        "orders": [{"id": 1, "total": "9.50", "by": {"name": "Ada"}, "é x": 1}],
+        "next": null,
+    })];
+    let after = [json!({
+        "orders": [{"id": "1", "by": {"name": "Ada", "mail": "a"}, "é x": true}],
+        "next": null,
+    })];
     assert_eq!(
         changes(&before, &after),
         [
@@ -62,7 +74,10 @@ fn names_additions_removals_and_changes_of_type_by_path() {
             "~ orders[*][\"é x\"] integer -> boolean",
         ]
     );
-    assert_eq!(changes(&[json!([1])], &[json!({"a": 1})]), ["~  array -> object"]);
+    assert_eq!(
+        changes(&[json!([1])], &[json!({"a": 1})]),
+        ["~  array -> object"]
+    );
 }
 
 #[test]
@@ -71,18 +86,28 @@ fn what_varies_anyway_is_no_change() {
     assert_eq!(changes(&varied, &[json!({"a": 2, "b": 7})]), [""; 0]);
     assert_eq!(changes(&varied, &varied), [""; 0]);
     assert_eq!(changes(&varied, &[]), [""; 0]);
-    assert_eq!(changes(&[json!({"list": []})], &[json!({"list": [1]})]), [""; 0]);
+    assert_eq!(
+        changes(&[json!({"list": []})], &[json!({"list": [1]})]),
+        [""; 0]
+    );
 }
 
 #[test]
 fn objects_with_any_names_are_maps() {
     let by_id = |from: usize, value: Value| -> Value {
-        (from..from + 300).map(|id| (format!("id-{id}"), value.clone())).collect::<Map<_, _>>().into()
+        (from..from + 300)
+            .map(|id| (format!("id-{id}"), value.clone()))
+            .collect::<Map<_, _>>()
+            .into()
     };
     let map = shape(&[by_id(0, json!({"n": 1}))]);
-    assert_eq!(map.to_schema()["additionalProperties"]["properties"]["n"]["type"], "integer");
+    assert_eq!(
+        map.to_schema()["additionalProperties"]["properties"]["n"]["type"],
+        "integer"
+    );
     assert_eq!(map.to_schema().get("properties"), None);
-    let (before, after) = (by_id(0, json!({"n": 1})), by_id(1000, json!({"n": "x"})));
+    let before = by_id(0, json!({"n": 1}));
+    let after = by_id(1000, json!({"n": "x"}));
     assert_eq!(changes(&[before], &[after]), ["~ [*].n integer -> string"]);
 }
 
@@ -91,12 +116,25 @@ fn a_sample_of_any_size_and_depth_makes_a_bounded_shape() {
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     assert!(serde_json::to_string(&Shape::of(&deep)).unwrap().len() < 2_000);
     let wide: Value = (0..50)
-        .map(|row| (0..190).map(|n| (format!("{row}-{n}"), n.into())).collect::<Map<_, _>>().into())
+        .map(|row| {
+            (0..190)
+                .map(|n| (format!("{row}-{n}"), n.into()))
+                .collect::<Map<_, _>>()
+                .into()
+        })
         .collect::<Vec<Value>>()
         .into();
-    assert!(serde_json::to_string(&Shape::of(&wide.to_string())).unwrap().len() < 1_000);
+    assert!(
+        serde_json::to_string(&Shape::of(&wide.to_string()))
+            .unwrap()
+            .len()
+            < 1_000
+    );
     let long = json!({"x".repeat(1_000): 1});
-    assert_eq!(Shape::of(&long.to_string()).to_schema(), json!({"type": "object"}));
+    assert_eq!(
+        Shape::of(&long.to_string()).to_schema(),
+        json!({"type": "object"})
+    );
     assert!(Shape::of("").is_empty());
 }
 

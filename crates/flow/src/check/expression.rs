@@ -66,30 +66,43 @@ impl Place {
         let (seen, why) = match root {
             Root::Source | Root::Trigger => (self.source, "there is no payload yet"),
             Root::Steps => (self.steps > 0, "no step has run before"),
-            Root::Target => (self.target, "the target's answer comes after delivery, in a response mapping"),
+            Root::Target => (
+                self.target,
+                "the target's answer comes after delivery, in a response mapping",
+            ),
             Root::Instance => (self.instance.is_some(), "no connector is named for it"),
             Root::Item => (self.item, "it is known only inside the map of an each"),
             Root::State => (self.state, "it is known only in source.poll"),
         };
-        (!seen).then(|| format!("found {} in {}, where it is not known: {why}", root.as_str(), self.name))
+        (!seen).then(|| {
+            format!(
+                "found {} in {}, where it is not known: {why}",
+                root.as_str(),
+                self.name
+            )
+        })
     }
 }
 
 impl Place {
     /// Why a value of the instance may be no secret here.
     fn exposure(self, value: &InstanceValue) -> Option<Exposure> {
-        let is_before_query = matches!(self.secrets, Secrets::WholeAfter(query) if value.offset < query);
+        let is_before_query =
+            matches!(self.secrets, Secrets::WholeAfter(query) if value.offset < query);
         match (self.secrets, value.form) {
             (Secrets::Anywhere, _) => None,
             (Secrets::Nowhere, _) => Some(Exposure::Place(self.name)),
             (Secrets::WholeAfter(_), _) if is_before_query => Some(Exposure::Path(self.name)),
             (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Whole) => None,
-            (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Computed) => Some(Exposure::Computed),
+            (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Computed) => {
+                Some(Exposure::Computed)
+            }
         }
     }
 }
 
-/// Returns the byte at which the query of a URL begins, outside of its expressions; the end when there is none.
+/// Returns the byte at which the query of a URL begins, outside of its expressions; the end when
+/// there is none.
 fn query_offset(url: &str) -> usize {
     let mut in_expression = false;
     for (at, letter) in url.char_indices() {
@@ -109,7 +122,10 @@ impl Checker {
         let text = self.expression_text(spot)?;
         let (inner, skipped) = unwrapped(text);
         if inner.contains("{{") {
-            let message = format!("found {}, expected an expression without {{{{ }}}}", quoted(text));
+            let message = format!(
+                "found {}, expected an expression without {{{{ }}}}",
+                quoted(text)
+            );
             self.error(spot, message);
             return None;
         }
@@ -125,8 +141,8 @@ impl Checker {
         }
     }
 
-    /// An expression whose value may well be meant to be the text itself. The error of a plain text ends with how that
-    /// is written.
+    /// An expression whose value may well be meant to be the text itself. The error of a plain text
+    /// ends with how that is written.
     pub(super) fn field_expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
         let before = self.diagnostics.len();
         let expression = self.expression(spot, place);
@@ -135,25 +151,50 @@ impl Checker {
             && let Some(literal) = literal_of_plain_text(spot)
             && !diagnostic.message.contains("did you mean")
         {
-            diagnostic.message.push_str(&format!("; for the text itself write {literal}"));
+            diagnostic
+                .message
+                .push_str(&format!("; for the text itself write {literal}"));
         }
         expression
     }
 
     /// A text that may have `{{ }}` in it.
-    pub(super) fn template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
+    pub(super) fn template(
+        &mut self,
+        spot: &Spot,
+        expected: &str,
+        place: Place,
+    ) -> Option<Template> {
         let text = self.text(spot, expected)?;
         self.template_of(spot, text, place)
     }
 
-    /// The template of a URL: in its query, secrets of the instance go to the instance's own origin.
-    pub(super) fn url_template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
+    /// The template of a URL: in its query, secrets of the instance go to the instance's own
+    /// origin.
+    pub(super) fn url_template(
+        &mut self,
+        spot: &Spot,
+        expected: &str,
+        place: Place,
+    ) -> Option<Template> {
         let text = self.text(spot, expected)?;
-        self.template_of(spot, text, Place { secrets: Secrets::WholeAfter(query_offset(text)), ..place })
+        self.template_of(
+            spot,
+            text,
+            Place {
+                secrets: Secrets::WholeAfter(query_offset(text)),
+                ..place
+            },
+        )
     }
 
     /// The same, for a text that may be empty.
-    pub(super) fn template_of(&mut self, spot: &Spot, text: &str, place: Place) -> Option<Template> {
+    pub(super) fn template_of(
+        &mut self,
+        spot: &Spot,
+        text: &str,
+        place: Place,
+    ) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => {
                 self.references(spot, template.references(), 0, place);
@@ -182,14 +223,22 @@ impl Checker {
 
     fn parse_errors(&mut self, spot: &Spot, errors: &[ParseError], skipped: usize) {
         for error in errors {
-            self.report(spot.at_offset(skipped + error.offset), &spot.path, error.message.clone());
+            self.report(
+                spot.at_offset(skipped + error.offset),
+                &spot.path,
+                error.message.clone(),
+            );
         }
     }
 
     fn references(&mut self, spot: &Spot, references: &References, skipped: usize, place: Place) {
         for root in &references.roots {
             if let Some(message) = place.hides(*root) {
-                self.report(spot.at_offset(root_offset(spot, *root)), &spot.path, message);
+                self.report(
+                    spot.at_offset(root_offset(spot, *root)),
+                    &spot.path,
+                    message,
+                );
             }
         }
         if !self.stored {
@@ -202,8 +251,14 @@ impl Checker {
                 }
             }
         }
-        let tables = references.tables.iter().map(|table| (Referenced::Table, table));
-        let adapters = references.adapters.iter().map(|adapter| (Referenced::Adapter, adapter));
+        let tables = references
+            .tables
+            .iter()
+            .map(|table| (Referenced::Table, table));
+        let adapters = references
+            .adapters
+            .iter()
+            .map(|adapter| (Referenced::Adapter, adapter));
         for (kind, reference) in tables.chain(adapters) {
             let at = spot.at_offset(skipped + reference.offset);
             if !place.calls {
@@ -212,20 +267,36 @@ impl Checker {
                     Referenced::Adapter => "adapter",
                 };
                 let message = format!(
-                    "found the transform {transform} in {}, expected none: lookup tables and adapters are known only \
-                     where a message runs",
+                    "found the transform {transform} in {}, expected none: lookup tables and \
+                     adapters are known only where a message runs",
                     place.name
                 );
                 self.report(at, &spot.path, message);
                 continue;
             }
-            self.references.push((kind, Named { name: reference.name.clone(), path: spot.path.clone(), at }));
+            self.references.push((
+                kind,
+                Named {
+                    name: reference.name.clone(),
+                    path: spot.path.clone(),
+                    at,
+                },
+            ));
         }
         if let Some(of) = place.instance {
             let used = references.instance_values.iter().map(|value| {
                 let at = spot.at_offset(skipped + value.offset);
-                let named = Named { name: value.names.join("."), path: spot.path.clone(), at };
-                FieldUse { names: value.names.clone(), place: named, of, exposure: place.exposure(value) }
+                let named = Named {
+                    name: value.names.join("."),
+                    path: spot.path.clone(),
+                    at,
+                };
+                FieldUse {
+                    names: value.names.clone(),
+                    place: named,
+                    of,
+                    exposure: place.exposure(value),
+                }
             });
             self.fields.extend(used);
         }
@@ -237,7 +308,11 @@ impl Checker {
             return None;
         }
         if self.step_names.iter().any(|step| step == name) {
-            return Some(format!("found the step {}, which has not run yet at {}", quoted(name), place.name));
+            return Some(format!(
+                "found the step {}, which has not run yet at {}",
+                quoted(name),
+                place.name
+            ));
         }
         let near = nearest::suggestion(name, earlier.iter().map(String::as_str));
         // Two steps of one name are a fault of their own.
@@ -247,14 +322,20 @@ impl Checker {
                 known.push(step);
             }
         }
-        Some(format!("found the unknown step {}, expected one of {}{near}", quoted(name), known.join(", ")))
+        Some(format!(
+            "found the unknown step {}, expected one of {}{near}",
+            quoted(name),
+            known.join(", ")
+        ))
     }
 }
 
 /// The expression in a text that is one `{{ }}` as a whole, and how many bytes stand before it.
 pub(super) fn unwrapped(text: &str) -> (&str, usize) {
     let trimmed = text.trim();
-    let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    let inner = trimmed
+        .strip_prefix("{{")
+        .and_then(|rest| rest.strip_suffix("}}"));
     match inner {
         Some(inner) if !inner.contains("{{") && !inner.contains("}}") => {
             let before = text.len() - text.trim_start().len() + 2;
@@ -264,29 +345,42 @@ pub(super) fn unwrapped(text: &str) -> (&str, usize) {
     }
 }
 
-/// Returns the text in quotes twice, as an expression in YAML and JSON alike, when it is words that nothing marks as an
-/// expression.
+/// Returns the text in quotes twice, as an expression in YAML and JSON alike, when it is words that
+/// nothing marks as an expression.
 fn literal_of_plain_text(spot: &Spot) -> Option<String> {
     const MAX_LENGTH: usize = 100;
-    const SIGNS_OF_EXPRESSIONS: [char; 12] = ['|', '(', ')', '[', ']', '{', '}', '<', '>', '=', '!', '&'];
-    let Value::Text(Text { text, .. }) = &spot.node.value else { return None };
+    const SIGNS_OF_EXPRESSIONS: [char; 12] =
+        ['|', '(', ')', '[', ']', '{', '}', '<', '>', '=', '!', '&'];
+    let Value::Text(Text { text, .. }) = &spot.node.value else {
+        return None;
+    };
     let text = text.trim();
     let begins_with_a_word = text.starts_with(char::is_alphanumeric);
     let has_signs = text.contains(SIGNS_OF_EXPRESSIONS) || text.contains(char::is_control);
     // As in `customer.id`; a sentence has its stops before a space or at its end.
-    let is_path = text.split('.').skip(1).any(|part| part.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
-    let first = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let is_path = text
+        .split('.')
+        .skip(1)
+        .any(|part| part.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+    let first = text
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+        .unwrap_or_default();
     let begins_with_a_root = Root::ALL.iter().any(|root| root.as_str() == first);
-    if text.len() > MAX_LENGTH || !begins_with_a_word || has_signs || is_path || begins_with_a_root {
+    if text.len() > MAX_LENGTH || !begins_with_a_word || has_signs || is_path || begins_with_a_root
+    {
         return None;
     }
     let expression = format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
     serde_json::to_string(&expression).ok()
 }
 
-/// Where the word that names `root` first stands in the text, as well as can be told without parsing it again.
+/// Where the word that names `root` first stands in the text, as well as can be told without
+/// parsing it again.
 fn root_offset(spot: &Spot, root: Root) -> usize {
-    let Value::Text(Text { text, .. }) = &spot.node.value else { return 0 };
+    let Value::Text(Text { text, .. }) = &spot.node.value else {
+        return 0;
+    };
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');
     let mut found = text.match_indices(root.as_str()).map(|(offset, _)| offset);
     found

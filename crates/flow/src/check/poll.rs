@@ -13,7 +13,16 @@ use crate::definition::{Pagination, Poll, PollTiming, Schedule, Strategy};
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
 
-const KEYS: &[&str] = &["url", "method", "headers", "params", "records_path", "pagination", "record_id", "interval"];
+const KEYS: &[&str] = &[
+    "url",
+    "method",
+    "headers",
+    "params",
+    "records_path",
+    "pagination",
+    "record_id",
+    "interval",
+];
 
 /// The strategies, and the keys that each has beside `strategy` and `max_pages`.
 const STRATEGIES: &[(&str, &[&str])] = &[
@@ -45,13 +54,20 @@ pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> O
         ..Place::new("source.poll")
     };
     let members = checker.members(spot, KEYS)?;
-    let url = checker.required(&members, "url").and_then(|spot| url(checker, &spot, place));
+    let url = checker
+        .required(&members, "url")
+        .and_then(|spot| url(checker, &spot, place));
     let method = match members.get("method") {
         Some(spot) => target::method(checker, &spot),
         None => Some("GET".to_owned()),
     };
-    let sent = Place { secrets: Secrets::Whole, ..place };
-    let headers = optional(members.get("headers"), |spot| target::headers(checker, spot, sent));
+    let sent = Place {
+        secrets: Secrets::Whole,
+        ..place
+    };
+    let headers = optional(members.get("headers"), |spot| {
+        target::headers(checker, spot, sent)
+    });
     let params = optional(members.get("params"), |spot| params(checker, spot, sent));
     let records_path = optional(members.get("records_path"), |spot| path(checker, spot));
     let pagination = optional(members.get("pagination"), |spot| pagination(checker, spot));
@@ -73,22 +89,42 @@ pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> O
 }
 
 /// The poll, at the times of `source.schedule` where there is one.
-pub(super) fn timed(checker: &mut Checker, source: &Members, poll: Poll, schedule: Option<Schedule>) -> Poll {
-    let Some(schedule) = schedule else { return poll };
-    let members = source.get("poll").and_then(|spot| checker.any_members(&spot, "a map"));
+pub(super) fn timed(
+    checker: &mut Checker,
+    source: &Members,
+    poll: Poll,
+    schedule: Option<Schedule>,
+) -> Poll {
+    let Some(schedule) = schedule else {
+        return poll;
+    };
+    let members = source
+        .get("poll")
+        .and_then(|spot| checker.any_members(&spot, "a map"));
     if let Some(members) = members.filter(|members| members.has("interval")) {
         let (at, path) = members.key("interval");
-        checker.report(at, &path, "found \"interval\" beside source.schedule, expected only one of them");
+        checker.report(
+            at,
+            &path,
+            "found \"interval\" beside source.schedule, expected only one of them",
+        );
     }
-    Poll { timing: PollTiming::Schedule(schedule), ..poll }
+    Poll {
+        timing: PollTiming::Schedule(schedule),
+        ..poll
+    }
 }
 
 fn url(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
     const EXPECTED: &str = "an absolute URL that begins with http:// or https://";
     let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
     let fits = match template.is_literal() {
-        Some(text) => url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")),
-        None => ["http://", "https://", "{{"].iter().any(|start| template.text().trim_start().starts_with(start)),
+        Some(text) => {
+            url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        }
+        None => ["http://", "https://", "{{"]
+            .iter()
+            .any(|start| template.text().trim_start().starts_with(start)),
     };
     if !fits {
         checker.wrong(spot, EXPECTED);
@@ -112,12 +148,18 @@ fn params(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<(Strin
 fn path(checker: &mut Checker, spot: &Spot) -> Option<String> {
     checker.read(spot, "a text, a dotted path such as data.items", |text| {
         let good = text.split('.').all(|name| {
-            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@'))
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@'))
         });
         if good {
             Ok(text.to_owned())
         } else {
-            Err(format!("found {}, expected a dotted path such as data.items", quoted(text)))
+            Err(format!(
+                "found {}, expected a dotted path such as data.items",
+                quoted(text)
+            ))
         }
     })
 }
@@ -125,37 +167,69 @@ fn path(checker: &mut Checker, spot: &Spot) -> Option<String> {
 fn pagination(checker: &mut Checker, spot: &Spot) -> Option<Pagination> {
     let members = checker.members(spot, PAGINATION_KEYS)?;
     let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
-    let strategy = checker.required(&members, "strategy").and_then(|spot| checker.word(&spot, &names));
-    let max_pages = optional(members.get("max_pages"), |spot| checker.whole(spot, 1, 1_000_000));
+    let strategy = checker
+        .required(&members, "strategy")
+        .and_then(|spot| checker.word(&spot, &names));
+    let max_pages = optional(members.get("max_pages"), |spot| {
+        checker.whole(spot, 1, 1_000_000)
+    });
     let mut at = |name: &str| optional(members.get(name), |spot| path(checker, spot));
-    let (cursor_path, total_path, token_path) = (at("cursor_path"), at("total_path"), at("token_path"));
+    let cursor_path = at("cursor_path");
+    let total_path = at("total_path");
+    let token_path = at("token_path");
     let mut param = |name: &str| {
-        optional(members.get(name), |spot| checker.text(spot, "a text, the name of a parameter").map(str::to_owned))
+        optional(members.get(name), |spot| {
+            checker
+                .text(spot, "a text, the name of a parameter")
+                .map(str::to_owned)
+        })
     };
-    let (cursor_param, offset_param, token_param) =
-        (param("cursor_param"), param("offset_param"), param("token_param"));
-    let page_size = optional(members.get("page_size"), |spot| checker.whole(spot, 1, 1_000_000));
+    let cursor_param = param("cursor_param");
+    let offset_param = param("offset_param");
+    let token_param = param("token_param");
+    let page_size = optional(members.get("page_size"), |spot| {
+        checker.whole(spot, 1, 1_000_000)
+    });
     let strategy = strategy?;
     fit(checker, &members, strategy);
     let strategy = match strategy {
-        "cursor" => Strategy::Cursor { path: cursor_path??, param: cursor_param?? },
+        "cursor" => Strategy::Cursor {
+            path: cursor_path??,
+            param: cursor_param??,
+        },
         "offset" => Strategy::Offset {
             param: offset_param??,
             page_size: page_size??,
             total_path: total_path?.unwrap_or_default(),
         },
-        "next_token" => Strategy::NextToken { path: token_path??, param: token_param?? },
+        "next_token" => Strategy::NextToken {
+            path: token_path??,
+            param: token_param??,
+        },
         _ => Strategy::LinkHeader,
     };
-    Some(Pagination { strategy, max_pages: max_pages? })
+    Some(Pagination {
+        strategy,
+        max_pages: max_pages?,
+    })
 }
 
 /// Whether the keys are those of the strategy.
 fn fit(checker: &mut Checker, members: &Members, strategy: &str) {
-    let keys = STRATEGIES.iter().find(|(name, _)| *name == strategy).map_or(&[][..], |(_, keys)| keys);
-    for key in PAGINATION_KEYS[2..].iter().filter(|key| !keys.contains(key) && members.has(key)) {
+    let keys = STRATEGIES
+        .iter()
+        .find(|(name, _)| *name == strategy)
+        .map_or(&[][..], |(_, keys)| keys);
+    for key in PAGINATION_KEYS[2..]
+        .iter()
+        .filter(|key| !keys.contains(key) && members.has(key))
+    {
         let (at, path) = members.key(key);
-        checker.report(at, &path, format!("found {key:?} with the strategy {strategy}, which does not have it"));
+        checker.report(
+            at,
+            &path,
+            format!("found {key:?} with the strategy {strategy}, which does not have it"),
+        );
     }
     for key in keys.iter().filter(|key| **key != "total_path") {
         checker.required(members, key);

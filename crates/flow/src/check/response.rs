@@ -1,5 +1,6 @@
-//! The answer of a published API, read from JSON by the same rules as a definition. Its diagnostics have paths that begin
-//! with `responseMapping`, `responseStatus` or `responseHeaders`; lines and columns are not known.
+//! The answer of a published API, read from JSON by the same rules as a definition. Its diagnostics
+//! have paths that begin with `responseMapping`, `responseStatus` or `responseHeaders`; lines and
+//! columns are not known.
 
 use kanat_mapping::Expression;
 use kanat_proto::plan::v1::{self as plan, response_mapping};
@@ -20,36 +21,76 @@ const HEADERS: &str = "responseHeaders";
 /// The statuses that an answer may have.
 const STATUSES: std::ops::RangeInclusive<u32> = 200..=599;
 
-/// Reads the answer of an API whose flow has these steps; `None` when they are not to be compared. Errors are all that is
-/// wrong with it by itself.
-pub fn parse_response(texts: &ResponseTexts, steps: Option<Vec<String>>) -> Result<Response, Vec<Diagnostic>> {
+/// Reads the answer of an API whose flow has these steps; `None` when they are not to be compared.
+/// Errors are all that is wrong with it by itself.
+pub fn parse_response(
+    texts: &ResponseTexts,
+    steps: Option<Vec<String>>,
+) -> Result<Response, Vec<Diagnostic>> {
     // An answer whose steps are not to be compared is one that is stored.
     let stored = steps.is_none();
     let step_names = steps.unwrap_or_default();
-    let mut checker = Checker { step_names, any_step: stored, stored, ..Checker::default() };
+    let mut checker = Checker {
+        step_names,
+        any_step: stored,
+        stored,
+        ..Checker::default()
+    };
     let mut made = plan::ResponseMapping::default();
     if let Some(node) = read(&mut checker, MAPPING, texts.mapping) {
-        made.body = body(&mut checker, &Spot { node: &node, path: MAPPING.to_owned() });
+        made.body = body(
+            &mut checker,
+            &Spot {
+                node: &node,
+                path: MAPPING.to_owned(),
+            },
+        );
     }
     if let Some(node) = read(&mut checker, STATUS, texts.status) {
-        made.status = status(&mut checker, &Spot { node: &node, path: STATUS.to_owned() }).unwrap_or_default();
+        made.status = status(
+            &mut checker,
+            &Spot {
+                node: &node,
+                path: STATUS.to_owned(),
+            },
+        )
+        .unwrap_or_default();
     }
     if let Some(node) = read(&mut checker, HEADERS, texts.headers) {
         let place = place(&checker, HEADERS);
-        let read = target::headers(&mut checker, &Spot { node: &node, path: HEADERS.to_owned() }, place);
+        let read = target::headers(
+            &mut checker,
+            &Spot {
+                node: &node,
+                path: HEADERS.to_owned(),
+            },
+            place,
+        );
         made.headers = named_texts(&read.unwrap_or_default());
     }
     let mut diagnostics = checker.diagnostics;
     if diagnostics.is_empty() {
-        return Ok(Response { plan: made, references: checker.references });
+        return Ok(Response {
+            plan: made,
+            references: checker.references,
+        });
     }
     diagnostics.truncate(MAX_DIAGNOSTICS);
     Err(diagnostics)
 }
 
 fn place(checker: &Checker, name: &'static str) -> Place {
-    let steps = if checker.any_step { usize::MAX } else { checker.step_names.len() };
-    Place { source: true, steps, target: true, ..Place::new(name) }
+    let steps = if checker.any_step {
+        usize::MAX
+    } else {
+        checker.step_names.len()
+    };
+    Place {
+        source: true,
+        steps,
+        target: true,
+        ..Place::new(name)
+    }
 }
 
 fn read(checker: &mut Checker, name: &str, text: Option<&str>) -> Option<Node> {
@@ -75,7 +116,9 @@ fn body(checker: &mut Checker, spot: &Spot) -> Option<response_mapping::Body> {
         }
         _ => {
             let expression = checker.field_expression(spot, place)?;
-            Some(response_mapping::Body::Expression(expression.text().trim().to_owned()))
+            Some(response_mapping::Body::Expression(
+                expression.text().trim().to_owned(),
+            ))
         }
     }
 }
@@ -88,7 +131,10 @@ fn status(checker: &mut Checker, spot: &Spot) -> Option<String> {
     let number: Option<f64> = text.parse().ok();
     let whole: Option<u32> = text.parse().ok();
     if number.is_some() && !whole.is_some_and(|status| STATUSES.contains(&status)) {
-        checker.wrong(spot, "a status from 200 to 599, or an expression that gives one");
+        checker.wrong(
+            spot,
+            "a status from 200 to 599, or an expression that gives one",
+        );
     }
     Some(text)
 }
@@ -98,28 +144,48 @@ mod tests {
     use super::*;
 
     fn parse(mapping: &str) -> Result<Response, Vec<String>> {
-        let texts = ResponseTexts { mapping: Some(mapping), ..ResponseTexts::default() };
-        parse_response(&texts, Some(vec!["find".to_owned()]))
-            .map_err(|faults| faults.into_iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect())
+        let texts = ResponseTexts {
+            mapping: Some(mapping),
+            ..ResponseTexts::default()
+        };
+        parse_response(&texts, Some(vec!["find".to_owned()])).map_err(|faults| {
+            faults
+                .into_iter()
+                .map(|fault| format!("{}: {}", fault.path, fault.message))
+                .collect()
+        })
     }
 
     #[test]
     fn a_body_is_a_block_an_expression_or_a_template() {
         let body = |text: &str| parse(text).unwrap().to_plan().unwrap().body.unwrap();
         let expression = |text: &str| response_mapping::Body::Expression(text.to_owned());
-        assert_eq!(body(r#""steps.find.output""#), expression("steps.find.output"));
-        assert_eq!(body(r#""{{ target.response.body }}""#), expression("target.response.body"));
+        assert_eq!(
+            body(r#""steps.find.output""#),
+            expression("steps.find.output")
+        );
+        assert_eq!(
+            body(r#""{{ target.response.body }}""#),
+            expression("target.response.body")
+        );
         assert_eq!(body("true"), expression("true"));
         assert_eq!(
             body(r#""order {{ source.id }}""#),
             response_mapping::Body::Template("order {{ source.id }}".to_owned())
         );
-        let response_mapping::Body::Mapping(block) =
-            body(r#"{"id": "source.id", "lines": {"each": "source.items", "map": {"sku": "item.sku"}}}"#)
-        else {
+        let response_mapping::Body::Mapping(block) = body(
+            r#"{"id": "source.id", "lines": {"each": "source.items", "map": {"sku": "item.sku"}}}"#,
+        ) else {
             panic!("a block is a mapping")
         };
-        assert_eq!(block.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["id", "lines"]);
+        assert_eq!(
+            block
+                .fields
+                .iter()
+                .map(|field| field.name.as_str())
+                .collect::<Vec<_>>(),
+            ["id", "lines"]
+        );
     }
 
     #[test]
@@ -128,13 +194,25 @@ mod tests {
             (r#"{"id": "source.id |"}"#, "responseMapping.id: "),
             (r#"{"id": "steps.fnid.output"}"#, "did you mean \"find\""),
             (r#""target.respnse.body""#, "did you mean `response`"),
-            (r#"{"id": "instance.key"}"#, "responseMapping.id: found instance in responseMapping"),
-            (r#"{"a": {"b": "source.c"}}"#, "responseMapping.a: found a map"),
+            (
+                r#"{"id": "instance.key"}"#,
+                "responseMapping.id: found instance in responseMapping",
+            ),
+            (
+                r#"{"a": {"b": "source.c"}}"#,
+                "responseMapping.a: found a map",
+            ),
             ("{}", "responseMapping: found a map"),
             ("[1]", "responseMapping: found a list"),
             (r#""""#, "responseMapping: found"),
-            (r#"{"kind": "parcel"}"#, r#"; for the text itself write "'parcel'""#),
-            (r#""hello world""#, r#"; for the text itself write "'hello world'""#),
+            (
+                r#"{"kind": "parcel"}"#,
+                r#"; for the text itself write "'parcel'""#,
+            ),
+            (
+                r#""hello world""#,
+                r#"; for the text itself write "'hello world'""#,
+            ),
         ] {
             let said = parse(text).unwrap_err().join("\n");
             assert!(said.contains(expect), "{text}: {said}");
@@ -145,14 +223,26 @@ mod tests {
     fn status_and_headers_are_expressions_and_templates() {
         let read = |status: &str, headers: &str| {
             parse_response(
-                &ResponseTexts { mapping: None, status: Some(status), headers: Some(headers) },
+                &ResponseTexts {
+                    mapping: None,
+                    status: Some(status),
+                    headers: Some(headers),
+                },
                 Some(Vec::new()),
             )
         };
-        let made = read("201", r#"{"Location": "/orders/{{ source.id }}"}"#).unwrap().to_plan().unwrap();
-        assert_eq!((made.status.as_str(), made.headers[0].name.as_str()), ("201", "Location"));
+        let made = read("201", r#"{"Location": "/orders/{{ source.id }}"}"#)
+            .unwrap()
+            .to_plan()
+            .unwrap();
+        assert_eq!(made.status.as_str(), "201");
+        assert_eq!(made.headers[0].name.as_str(), "Location");
         assert_eq!(
-            read(r#""target.response.status""#, "{}").unwrap().to_plan().unwrap().status,
+            read(r#""target.response.status""#, "{}")
+                .unwrap()
+                .to_plan()
+                .unwrap()
+                .status,
             "target.response.status"
         );
         assert!(read("\"{{ 202 }}\"", "{}").is_ok());
@@ -161,23 +251,50 @@ mod tests {
             ("600", "{}", "responseStatus"),
             ("200.5", "{}", "responseStatus"),
             ("null", "{}", "responseStatus"),
-            ("200", r#"{"Content-Length": "1"}"#, "responseHeaders.Content-Length"),
+            (
+                "200",
+                r#"{"Content-Length": "1"}"#,
+                "responseHeaders.Content-Length",
+            ),
             ("200", r#"{"X-A": 1}"#, "responseHeaders.X-A"),
             ("200", "[]", "responseHeaders"),
         ] {
-            assert_eq!(read(status, headers).unwrap_err()[0].path, path, "{status} {headers}");
+            assert_eq!(
+                read(status, headers).unwrap_err()[0].path,
+                path,
+                "{status} {headers}"
+            );
         }
     }
 
     #[test]
     fn names_are_told() {
-        let made = parse(r#"{"c": "source.c | lookup(countries)", "d": "source.d | adapter(tidy)"}"#).unwrap();
+        let made =
+            parse(r#"{"c": "source.c | lookup(countries)", "d": "source.d | adapter(tidy)"}"#)
+                .unwrap();
         assert_eq!(made.tables().collect::<Vec<_>>(), ["countries"]);
         assert_eq!(made.adapters().collect::<Vec<_>>(), ["tidy"]);
-        assert_eq!(parse_response(&ResponseTexts::default(), None).unwrap().to_plan(), None);
-        let steps = ResponseTexts { mapping: Some(r#""steps.gone.output""#), ..ResponseTexts::default() };
-        assert!(parse_response(&steps, None).is_ok() && parse_response(&steps, Some(Vec::new())).is_err());
-        let slip = ResponseTexts { mapping: Some(r#""target.respnse.body""#), ..ResponseTexts::default() };
-        assert!(parse_response(&slip, None).is_ok(), "a stored answer goes on");
+        assert_eq!(
+            parse_response(&ResponseTexts::default(), None)
+                .unwrap()
+                .to_plan(),
+            None
+        );
+        let steps = ResponseTexts {
+            mapping: Some(r#""steps.gone.output""#),
+            ..ResponseTexts::default()
+        };
+        assert!(
+            parse_response(&steps, None).is_ok()
+                && parse_response(&steps, Some(Vec::new())).is_err()
+        );
+        let slip = ResponseTexts {
+            mapping: Some(r#""target.respnse.body""#),
+            ..ResponseTexts::default()
+        };
+        assert!(
+            parse_response(&slip, None).is_ok(),
+            "a stored answer goes on"
+        );
     }
 }

@@ -7,19 +7,33 @@ use super::{poll, verify};
 use crate::definition::{Schedule, Source, Trigger};
 use crate::schedule::{self, CronExpression};
 
-const KEYS: &[&str] = &["connector", "trigger", "verify", "schedule", "timezone", "poll"];
+const KEYS: &[&str] = &[
+    "connector",
+    "trigger",
+    "verify",
+    "schedule",
+    "timezone",
+    "poll",
+];
 const TRIGGERS: &[&str] = &["webhook", "schedule", "poll", "manual", "api"];
 
 pub(super) fn source(checker: &mut Checker, spot: &Spot) -> Option<Source> {
     let members = checker.members(spot, KEYS)?;
-    let connector =
-        optional(members.get("connector"), |spot| checker.named(spot, "a text, the name of a connector instance"));
-    let trigger = checker.required(&members, "trigger").and_then(|spot| checker.word(&spot, TRIGGERS));
+    let connector = optional(members.get("connector"), |spot| {
+        checker.named(spot, "a text, the name of a connector instance")
+    });
+    let trigger = checker
+        .required(&members, "trigger")
+        .and_then(|spot| checker.word(&spot, TRIGGERS));
     let has_connector = members.has("connector");
     // Each key is read even when it has no place here, so that what is wrong inside it shows too.
-    let verify = optional(members.get("verify"), |spot| verify::verify(checker, spot, has_connector));
+    let verify = optional(members.get("verify"), |spot| {
+        verify::verify(checker, spot, has_connector)
+    });
     let schedule = timing(checker, &members);
-    let poll = optional(members.get("poll"), |spot| poll::poll(checker, spot, has_connector));
+    let poll = optional(members.get("poll"), |spot| {
+        poll::poll(checker, spot, has_connector)
+    });
     let trigger = trigger?;
     misplaced(checker, &members, trigger);
     if trigger == "poll" {
@@ -38,7 +52,10 @@ pub(super) fn source(checker: &mut Checker, spot: &Spot) -> Option<Source> {
         "api" => Trigger::Api,
         _ => Trigger::Manual,
     };
-    Some(Source { connector: connector?, trigger })
+    Some(Source {
+        connector: connector?,
+        trigger,
+    })
 }
 
 /// Keys that belong to other triggers.
@@ -53,7 +70,11 @@ fn misplaced(checker: &mut Checker, members: &Members, trigger: &str) {
         if members.has(key) && !triggers.contains(&trigger) {
             let (at, path) = members.key(key);
             let triggers = triggers.join(" or ");
-            checker.report(at, &path, format!("found {key:?} with the trigger {trigger}, expected it with {triggers}"));
+            checker.report(
+                at,
+                &path,
+                format!("found {key:?} with the trigger {trigger}, expected it with {triggers}"),
+            );
         }
     }
 }
@@ -61,7 +82,11 @@ fn misplaced(checker: &mut Checker, members: &Members, trigger: &str) {
 /// `schedule` and `timezone`.
 fn timing(checker: &mut Checker, members: &Members) -> Option<Option<Schedule>> {
     let cron = optional(members.get("schedule"), |spot| {
-        checker.read(spot, "a text with five fields, as in \"0 6 * * 1-5\"", CronExpression::parse)
+        checker.read(
+            spot,
+            "a text with five fields, as in \"0 6 * * 1-5\"",
+            CronExpression::parse,
+        )
     });
     let zone = optional(members.get("timezone"), |spot| {
         checker.read(spot, "a text, the IANA name of a time zone", |name| {
@@ -71,9 +96,19 @@ fn timing(checker: &mut Checker, members: &Members) -> Option<Option<Schedule>> 
     let has_time = members.has("schedule") || !members.has("timezone");
     if !has_time && members.has("poll") {
         let (at, path) = members.key("timezone");
-        checker.report(at, &path, "found \"timezone\" without \"schedule\", expected both");
+        checker.report(
+            at,
+            &path,
+            "found \"timezone\" without \"schedule\", expected both",
+        );
     }
-    let (cron, zone) = (cron?, zone?);
-    let (timezone, timezone_name) = zone.unwrap_or_else(|| (jiff::tz::TimeZone::UTC, "UTC".to_owned()));
-    Some(cron.map(|cron| Schedule { cron, timezone, timezone_name }))
+    let cron = cron?;
+    let zone = zone?;
+    let (timezone, timezone_name) =
+        zone.unwrap_or_else(|| (jiff::tz::TimeZone::UTC, "UTC".to_owned()));
+    Some(cron.map(|cron| Schedule {
+        cron,
+        timezone,
+        timezone_name,
+    }))
 }

@@ -1,4 +1,5 @@
-//! Places in the tree, and what can be asked of one: a text, a map, a word. What is not there is reported.
+//! Places in the tree, and what can be asked of one: a text, a map, a word. What is not there is
+//! reported.
 
 use std::time::Duration;
 
@@ -25,15 +26,27 @@ pub(super) struct Members<'n> {
 
 impl<'n> Spot<'n> {
     pub(super) fn item(&self, index: usize, node: &'n Node) -> Spot<'n> {
-        Spot { node, path: format!("{}[{index}]", self.path) }
+        Spot {
+            node,
+            path: format!("{}[{index}]", self.path),
+        }
     }
 
     /// Where byte `offset` of its text stands, or else where it stands itself.
     pub(super) fn at_offset(&self, offset: usize) -> Position {
         match &self.node.value {
-            Value::Text(Text { text, start: Some(start), .. }) => {
-                let characters = text.get(..offset).map_or(0, |before| before.chars().count());
-                Position { line: start.line, column: start.column + u32::try_from(characters).unwrap_or(0) }
+            Value::Text(Text {
+                text,
+                start: Some(start),
+                ..
+            }) => {
+                let characters = text
+                    .get(..offset)
+                    .map_or(0, |before| before.chars().count());
+                Position {
+                    line: start.line,
+                    column: start.column + u32::try_from(characters).unwrap_or(0),
+                }
             }
             _ => self.node.at,
         }
@@ -51,7 +64,9 @@ impl<'n> Members<'n> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'n Member, Spot<'n>)> {
-        self.members.iter().map(|member| (member, self.spot(member)))
+        self.members
+            .iter()
+            .map(|member| (member, self.spot(member)))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -60,12 +75,19 @@ impl<'n> Members<'n> {
 
     /// Where the key stands, and its path.
     pub(super) fn key(&self, name: &str) -> (Position, String) {
-        let at = self.members.iter().find(|member| member.name == name).map_or(self.at, |member| member.at);
+        let at = self
+            .members
+            .iter()
+            .find(|member| member.name == name)
+            .map_or(self.at, |member| member.at);
         (at, member_path(&self.path, name))
     }
 
     fn spot(&self, member: &'n Member) -> Spot<'n> {
-        Spot { node: &member.value, path: member_path(&self.path, &member.name) }
+        Spot {
+            node: &member.value,
+            path: member_path(&self.path, &member.name),
+        }
     }
 }
 
@@ -78,29 +100,52 @@ impl Checker {
     pub(super) fn wrong(&mut self, spot: &Spot, expected: &str) {
         let hint = match &spot.node.value {
             Value::Invalid => return,
-            Value::Number(_) | Value::Bool(_) if expected.starts_with("a text") => "; put it in quotes",
-            Value::Number(_) | Value::Bool(_) | Value::Null | Value::Text(_) | Value::List(_) | Value::Map(_) => "",
+            Value::Number(_) | Value::Bool(_) if expected.starts_with("a text") => {
+                "; put it in quotes"
+            }
+            Value::Number(_)
+            | Value::Bool(_)
+            | Value::Null
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => "",
         };
-        self.error(spot, format!("found {}, expected {expected}{hint}", spot.node.described()));
+        self.error(
+            spot,
+            format!("found {}, expected {expected}{hint}", spot.node.described()),
+        );
     }
 
     /// A map whose keys are all among `known`.
     pub(super) fn members<'n>(&mut self, spot: &Spot<'n>, known: &[&str]) -> Option<Members<'n>> {
         let members = self.any_members(spot, &format!("a map with {}", known.join(", ")))?;
-        let unknown = members.iter().filter(|(member, _)| !known.contains(&member.name.as_str()));
+        let unknown = members
+            .iter()
+            .filter(|(member, _)| !known.contains(&member.name.as_str()));
         for (member, inner) in unknown.take(MAX_DIAGNOSTICS) {
             let near = nearest::suggestion(&member.name, known.iter().copied());
             let name = duration::quoted(&member.name);
-            let message = format!("found the unknown key {name}, expected {}{near}", known.join(", "));
+            let message = format!(
+                "found the unknown key {name}, expected {}{near}",
+                known.join(", ")
+            );
             self.report(member.at, &inner.path, message);
         }
         Some(members)
     }
 
     /// A map with keys of the user's own.
-    pub(super) fn any_members<'n>(&mut self, spot: &Spot<'n>, expected: &str) -> Option<Members<'n>> {
+    pub(super) fn any_members<'n>(
+        &mut self,
+        spot: &Spot<'n>,
+        expected: &str,
+    ) -> Option<Members<'n>> {
         match &spot.node.value {
-            Value::Map(members) => Some(Members { members, path: spot.path.clone(), at: spot.node.at }),
+            Value::Map(members) => Some(Members {
+                members,
+                path: spot.path.clone(),
+                at: spot.node.at,
+            }),
             _ => {
                 self.wrong(spot, expected);
                 None
@@ -141,7 +186,11 @@ impl Checker {
     /// A name of something outside the definition.
     pub(super) fn named(&mut self, spot: &Spot, expected: &str) -> Option<Named> {
         let name = self.text(spot, expected)?.to_owned();
-        Some(Named { name, path: spot.path.clone(), at: spot.at_offset(0) })
+        Some(Named {
+            name,
+            path: spot.path.clone(),
+            at: spot.at_offset(0),
+        })
     }
 
     /// One of the words that are known.
@@ -179,7 +228,12 @@ impl Checker {
     }
 
     /// A duration within bounds.
-    pub(super) fn duration(&mut self, spot: &Spot, least: Duration, most: Duration) -> Option<Duration> {
+    pub(super) fn duration(
+        &mut self,
+        spot: &Spot,
+        least: Duration,
+        most: Duration,
+    ) -> Option<Duration> {
         let text = self.text(spot, "a duration such as 30s or 1m30s")?;
         match duration::parse(text) {
             Ok(duration) if (least..=most).contains(&duration) => Some(duration),

@@ -11,13 +11,22 @@ use crate::duration::quoted;
 use crate::fields::InstanceOf;
 use crate::yaml::{Member, Node, Value, member_path};
 
-const KEYS: &[&str] = &["name", "action", "connector", "params", "on_failure", "when"];
+const KEYS: &[&str] = &[
+    "name",
+    "action",
+    "connector",
+    "params",
+    "on_failure",
+    "when",
+];
 
 /// The most steps of a flow.
 const MAX_STEPS: usize = 100;
 
 pub(super) fn steps(checker: &mut Checker, flow: &Members) -> Option<Vec<Step>> {
-    let Some(spot) = flow.get("steps") else { return Some(Vec::new()) };
+    let Some(spot) = flow.get("steps") else {
+        return Some(Vec::new());
+    };
     let items = match &spot.node.value {
         Value::List(items) if !items.is_empty() && items.len() <= MAX_STEPS => items,
         _ => {
@@ -26,8 +35,13 @@ pub(super) fn steps(checker: &mut Checker, flow: &Members) -> Option<Vec<Step>> 
         }
     };
     checker.step_names = items.iter().map(name_of).collect();
-    let spots = items.iter().enumerate().map(|(index, item)| (index, spot.item(index, item)));
-    let steps: Vec<Option<Step>> = spots.map(|(index, spot)| step(checker, &spot, index)).collect();
+    let spots = items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| (index, spot.item(index, item)));
+    let steps: Vec<Option<Step>> = spots
+        .map(|(index, spot)| step(checker, &spot, index))
+        .collect();
     steps.into_iter().collect()
 }
 
@@ -37,7 +51,10 @@ fn name_of(node: &Node) -> String {
         Value::Map(members) => members,
         _ => &[],
     };
-    let name = members.iter().find(|member| member.name == "name").map(|member| &member.value.value);
+    let name = members
+        .iter()
+        .find(|member| member.name == "name")
+        .map(|member| &member.value.value);
     match name {
         Some(Value::Text(text)) => text.text.clone(),
         _ => String::new(),
@@ -45,20 +62,40 @@ fn name_of(node: &Node) -> String {
 }
 
 fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
-    let place =
-        |name| Place { source: true, steps: index, instance: Some(InstanceOf::Step(index)), ..Place::new(name) };
+    let place = |name| Place {
+        source: true,
+        steps: index,
+        instance: Some(InstanceOf::Step(index)),
+        ..Place::new(name)
+    };
     let members = checker.members(spot, KEYS)?;
-    let name = checker.required(&members, "name").and_then(|spot| name(checker, &spot, index));
-    let action = checker.required(&members, "action").and_then(|spot| action(checker, &spot));
-    let connector =
-        optional(members.get("connector"), |spot| checker.named(spot, "a text, the name of a connector instance"));
+    let name = checker
+        .required(&members, "name")
+        .and_then(|spot| name(checker, &spot, index));
+    let action = checker
+        .required(&members, "action")
+        .and_then(|spot| action(checker, &spot));
+    let connector = optional(members.get("connector"), |spot| {
+        checker.named(spot, "a text, the name of a connector instance")
+    });
     let params = members.get("params");
     let template = match &params {
-        Some(spot) => params_template(checker, spot, Place { secrets: Secrets::Whole, ..place("a step's params") }),
+        Some(spot) => params_template(
+            checker,
+            spot,
+            Place {
+                secrets: Secrets::Whole,
+                ..place("a step's params")
+            },
+        ),
         None => JsonTemplate::parse("{}").ok(),
     };
-    let on_failure = optional(members.get("on_failure"), |spot| checker.word(spot, &["reject"]));
-    let when = optional(members.get("when"), |spot| checker.expression(spot, place("a step's when")));
+    let on_failure = optional(members.get("on_failure"), |spot| {
+        checker.word(spot, &["reject"])
+    });
+    let when = optional(members.get("when"), |spot| {
+        checker.expression(spot, place("a step's when"))
+    });
     let (action, entry, slug) = action?;
     Some(Step {
         name: name?,
@@ -66,21 +103,39 @@ fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
         entry,
         slug,
         connector: connector?,
-        params: params.as_ref().map_or_else(|| "{}".to_owned(), |spot| spot.node.to_json()),
+        params: params
+            .as_ref()
+            .map_or_else(|| "{}".to_owned(), |spot| spot.node.to_json()),
         params_node: params.map(|spot| spot.node.clone()),
         params_template: template?,
-        on_failure: if on_failure?.is_some() { OnFailure::Reject } else { OnFailure::Retry },
+        on_failure: if on_failure?.is_some() {
+            OnFailure::Reject
+        } else {
+            OnFailure::Retry
+        },
         when: when?,
     })
 }
 
 fn name(checker: &mut Checker, spot: &Spot, index: usize) -> Option<String> {
     let name = checker.text(spot, "a text, the step's name")?;
-    if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+    if !name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    {
         checker.wrong(spot, "a name of letters, digits, _ and -");
     }
-    if checker.step_names[..index].iter().any(|other| other == name) {
-        checker.error(spot, format!("found a second step named {}, expected a name of its own", quoted(name)));
+    if checker.step_names[..index]
+        .iter()
+        .any(|other| other == name)
+    {
+        checker.error(
+            spot,
+            format!(
+                "found a second step named {}, expected a name of its own",
+                quoted(name)
+            ),
+        );
     }
     Some(name.to_owned())
 }
@@ -90,7 +145,8 @@ fn action(checker: &mut Checker, spot: &Spot) -> Option<(Named, String, String)>
     let named = checker.named(spot, &format!("a text, {EXPECTED}"))?;
     match named.name.split_once('.') {
         Some((entry, slug)) if !entry.is_empty() && !slug.is_empty() && !slug.contains('.') => {
-            let (entry, slug) = (entry.to_owned(), slug.to_owned());
+            let entry = entry.to_owned();
+            let slug = slug.to_owned();
             Some((named, entry, slug))
         }
         Some(_) | None => {
@@ -128,12 +184,21 @@ fn params_parts(checker: &mut Checker, spot: &Spot, place: Place) -> bool {
         Value::Invalid => false,
         // Counted to the end, so that every fault is reported.
         Value::List(items) => {
-            let spots = items.iter().enumerate().map(|(index, item)| spot.item(index, item));
-            spots.filter(|spot| !params_parts(checker, spot, place)).count() == 0
+            let spots = items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| spot.item(index, item));
+            spots
+                .filter(|spot| !params_parts(checker, spot, place))
+                .count()
+                == 0
         }
         Value::Map(members) => {
             let wrong = members.iter().filter(|member| {
-                let inner = Spot { node: &member.value, path: member_path(&spot.path, &member.name) };
+                let inner = Spot {
+                    node: &member.value,
+                    path: member_path(&spot.path, &member.name),
+                };
                 !params_parts(checker, &inner, place)
             });
             wrong.count() == 0

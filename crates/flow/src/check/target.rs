@@ -25,19 +25,32 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
     let steps = checker.step_names.len();
-    let place = |name| Place { source: true, steps, instance: Some(InstanceOf::Target), ..Place::new(name) };
+    let place = |name| Place {
+        source: true,
+        steps,
+        instance: Some(InstanceOf::Target),
+        ..Place::new(name)
+    };
     let members = checker.members(spot, KEYS)?;
     let connector = checker
         .required(&members, "connector")
         .and_then(|spot| checker.named(&spot, "a text, the name of a connector instance"));
-    let endpoint =
-        checker.required(&members, "endpoint").and_then(|spot| endpoint(checker, &spot, place("target.endpoint")));
+    let endpoint = checker
+        .required(&members, "endpoint")
+        .and_then(|spot| endpoint(checker, &spot, place("target.endpoint")));
     let method = match members.get("method") {
         Some(spot) => method(checker, &spot),
         None => Some("POST".to_owned()),
     };
     let headers = optional(members.get("headers"), |spot| {
-        headers(checker, spot, Place { secrets: Secrets::Whole, ..place("target.headers") })
+        headers(
+            checker,
+            spot,
+            Place {
+                secrets: Secrets::Whole,
+                ..place("target.headers")
+            },
+        )
     });
     let timeout = match members.get("timeout") {
         Some(spot) => checker.duration(&spot, MIN_TIMEOUT, MAX_TIMEOUT),
@@ -64,20 +77,35 @@ pub(super) fn method(checker: &mut Checker, spot: &Spot) -> Option<String> {
 }
 
 /// A map from header names to texts that may be templates.
-pub(super) fn headers(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<(String, Template)>> {
+pub(super) fn headers(
+    checker: &mut Checker,
+    spot: &Spot,
+    place: Place,
+) -> Option<Vec<(String, Template)>> {
     let members = checker.any_members(spot, "a map of headers")?;
     let mut headers: Vec<Option<(String, Template)>> = Vec::new();
     let mut seen = HashSet::new();
     for (member, spot) in members.iter() {
         if let Some(fault) = header_name_fault(&member.name) {
-            checker.report(member.at, &spot.path, format!("found {}, which {fault}", quoted(&member.name)));
+            checker.report(
+                member.at,
+                &spot.path,
+                format!("found {}, which {fault}", quoted(&member.name)),
+            );
         }
         if !seen.insert(member.name.to_ascii_lowercase()) {
-            let message = format!("found the header {} twice; headers do not tell case apart", quoted(&member.name));
+            let message = format!(
+                "found the header {} twice; headers do not tell case apart",
+                quoted(&member.name)
+            );
             checker.report(member.at, &spot.path, message);
         }
         let template = any_text(checker, &spot, place);
-        if let Some(fault) = template.as_ref().and_then(Template::is_literal).and_then(header_value_fault) {
+        if let Some(fault) = template
+            .as_ref()
+            .and_then(Template::is_literal)
+            .and_then(header_value_fault)
+        {
             checker.error(&spot, format!("the value {fault}"));
         }
         headers.push(template.map(|template| (member.name.clone(), template)));
@@ -105,22 +133,33 @@ fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
         plain.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
     }
     let path = plain.split('?').next().unwrap_or_default();
-    path.split('/').map(str::to_owned).collect::<Vec<_>>().into_iter()
+    path.split('/')
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
     const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
     let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
     let text = template.text();
-    let has_scheme = ["http://", "https://"]
-        .iter()
-        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let has_scheme = ["http://", "https://"].iter().any(|scheme| {
+        text.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
     let literal = template.is_literal().unwrap_or_default();
-    let has_stray = literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
+    let has_stray =
+        literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
     if has_scheme || has_stray {
         checker.wrong(spot, EXPECTED);
     } else if path_segments(text).any(|segment| is_dot_segment(&segment)) {
-        checker.error(spot, format!("found a segment of dots alone in {}, which leads elsewhere", quoted(text)));
+        checker.error(
+            spot,
+            format!(
+                "found a segment of dots alone in {}, which leads elsewhere",
+                quoted(text)
+            ),
+        );
     }
     Some(template)
 }

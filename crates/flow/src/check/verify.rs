@@ -29,8 +29,18 @@ const SCHEMES: &[(&str, &[&str])] = &[
     ("basic", &["username", "password"]),
 ];
 
-const KEYS: &[&str] =
-    &["scheme", "secret", "header", "query", "prefix", "encoding", "verify_token", "username", "password", "tolerance"];
+const KEYS: &[&str] = &[
+    "scheme",
+    "secret",
+    "header",
+    "query",
+    "prefix",
+    "encoding",
+    "verify_token",
+    "username",
+    "password",
+    "tolerance",
+];
 
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
@@ -43,28 +53,57 @@ pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) ->
     };
     let members = checker.members(spot, KEYS)?;
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
-    let scheme = checker.required(&members, "scheme").and_then(|spot| checker.word(&spot, &names));
-    let keys = scheme.and_then(|scheme| SCHEMES.iter().find(|(name, _)| *name == scheme)).map(|(_, keys)| *keys);
+    let scheme = checker
+        .required(&members, "scheme")
+        .and_then(|spot| checker.word(&spot, &names));
+    let keys = scheme
+        .and_then(|scheme| SCHEMES.iter().find(|(name, _)| *name == scheme))
+        .map(|(_, keys)| *keys);
     if let (Some(scheme), Some(keys)) = (scheme, keys) {
         fit(checker, &members, scheme, keys);
     }
-    let secrets = optional(members.get("secret"), |spot| secrets(checker, spot, scheme, place));
-    let header = optional(members.get("header"), |spot| checker.read(spot, "a text, the name of a header", header));
-    let query = optional(members.get("query"), |spot| checker.text(spot, "a text, the name of a query parameter"));
-    let prefix = optional(members.get("prefix"), |spot| checker.any_text(spot, "a text such as sha256="));
-    let encoding = optional(members.get("encoding"), |spot| checker.word(spot, &["hex", "base64"]));
-    let mut template = |name: &str| optional(members.get(name), |spot| checker.template(spot, "a text", place));
-    let (verify_token, username, password) = (template("verify_token"), template("username"), template("password"));
+    let secrets = optional(members.get("secret"), |spot| {
+        secrets(checker, spot, scheme, place)
+    });
+    let header = optional(members.get("header"), |spot| {
+        checker.read(spot, "a text, the name of a header", header)
+    });
+    let query = optional(members.get("query"), |spot| {
+        checker.text(spot, "a text, the name of a query parameter")
+    });
+    let prefix = optional(members.get("prefix"), |spot| {
+        checker.any_text(spot, "a text such as sha256=")
+    });
+    let encoding = optional(members.get("encoding"), |spot| {
+        checker.word(spot, &["hex", "base64"])
+    });
+    let mut template = |name: &str| {
+        optional(members.get(name), |spot| {
+            checker.template(spot, "a text", place)
+        })
+    };
+    let verify_token = template("verify_token");
+    let username = template("username");
+    let password = template("password");
     let tolerance = optional(members.get("tolerance"), |spot| tolerance(checker, spot));
-    let (header, query, encoding) = (header?, query?, encoding?);
-    let (scheme, keys) = (scheme?, keys?);
+    let header = header?;
+    let query = query?;
+    let encoding = encoding?;
+    let scheme = scheme?;
+    let keys = keys?;
     Some(Verify {
         scheme: scheme.to_owned(),
         secrets: secrets?.unwrap_or_default(),
         header: header.unwrap_or_else(|| default_header(scheme, query.is_some()).to_owned()),
         query: query.unwrap_or_default().to_owned(),
         prefix: prefix?.unwrap_or_default().to_owned(),
-        encoding: encoding.unwrap_or(if keys.contains(&"encoding") { "hex" } else { "" }).to_owned(),
+        encoding: encoding
+            .unwrap_or(if keys.contains(&"encoding") {
+                "hex"
+            } else {
+                ""
+            })
+            .to_owned(),
         verify_token: verify_token?,
         username: username?,
         password: password?,
@@ -74,17 +113,30 @@ pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) ->
 
 /// Whether the keys are those of the scheme.
 fn fit(checker: &mut Checker, members: &Members, scheme: &str, keys: &[&str]) {
-    for key in KEYS.iter().filter(|key| **key != "scheme" && !keys.contains(key) && members.has(key)) {
+    for key in KEYS
+        .iter()
+        .filter(|key| **key != "scheme" && !keys.contains(key) && members.has(key))
+    {
         let (at, path) = members.key(key);
-        let message = format!("found {key:?} with the scheme {scheme}, which has {}", keys.join(", "));
+        let message = format!(
+            "found {key:?} with the scheme {scheme}, which has {}",
+            keys.join(", ")
+        );
         checker.report(at, &path, message);
     }
-    for key in ["secret", "verify_token", "username", "password"].iter().filter(|key| keys.contains(key)) {
+    for key in ["secret", "verify_token", "username", "password"]
+        .iter()
+        .filter(|key| keys.contains(key))
+    {
         checker.required(members, key);
     }
     if members.has("header") && members.has("query") && scheme == "token" {
         let (at, path) = members.key("query");
-        checker.report(at, &path, "found \"query\" beside \"header\", expected only one of them");
+        checker.report(
+            at,
+            &path,
+            "found \"query\" beside \"header\", expected only one of them",
+        );
     }
 }
 
@@ -97,12 +149,22 @@ fn default_header(scheme: &str, has_query: bool) -> &'static str {
 }
 
 /// One secret, or several while they are rotated.
-fn secrets(checker: &mut Checker, spot: &Spot, scheme: Option<&str>, place: Place) -> Option<Vec<Template>> {
+fn secrets(
+    checker: &mut Checker,
+    spot: &Spot,
+    scheme: Option<&str>,
+    place: Place,
+) -> Option<Vec<Template>> {
     const EXPECTED: &str = "a text, or a list of texts of which any is accepted";
     match &spot.node.value {
         Value::List(items) if !items.is_empty() => {
-            let spots = items.iter().enumerate().map(|(index, item)| spot.item(index, item));
-            let secrets: Vec<_> = spots.map(|spot| secret(checker, &spot, "a text", scheme, place)).collect();
+            let spots = items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| spot.item(index, item));
+            let secrets: Vec<_> = spots
+                .map(|spot| secret(checker, &spot, "a text", scheme, place))
+                .collect();
             secrets.into_iter().collect()
         }
         _ => Some(vec![secret(checker, spot, EXPECTED, scheme, place)?]),
@@ -110,23 +172,38 @@ fn secrets(checker: &mut Checker, spot: &Spot, scheme: Option<&str>, place: Plac
 }
 
 /// No message shows what is there: it may be a secret all the same.
-fn secret(checker: &mut Checker, spot: &Spot, expected: &str, scheme: Option<&str>, place: Place) -> Option<Template> {
+fn secret(
+    checker: &mut Checker,
+    spot: &Spot,
+    expected: &str,
+    scheme: Option<&str>,
+    place: Place,
+) -> Option<Template> {
     let template = checker.template(spot, expected, place)?;
     let is_key = match template.is_literal() {
         Some(text) => webhook_key(text).is_some(),
         None => !template.text().starts_with("whpk_"),
     };
     if template.is_literal() == Some(PREFIX) {
-        checker.error(spot, format!("found {PREFIX} alone, expected the secret behind it, too"));
+        checker.error(
+            spot,
+            format!("found {PREFIX} alone, expected the secret behind it, too"),
+        );
     } else if scheme == Some("standard-webhooks") && !is_key {
-        checker.error(spot, format!("the scheme standard-webhooks takes {PREFIX} and base64, and nothing else"));
+        checker.error(
+            spot,
+            format!("the scheme standard-webhooks takes {PREFIX} and base64, and nothing else"),
+        );
     }
     Some(template)
 }
 
 fn header(name: &str) -> Result<String, String> {
     match header_name_fault(name) {
-        Some(_) => Err(format!("found {}, expected the name of a header", crate::duration::quoted(name))),
+        Some(_) => Err(format!(
+            "found {}, expected the name of a header",
+            crate::duration::quoted(name)
+        )),
         None => Ok(name.to_owned()),
     }
 }
@@ -135,7 +212,13 @@ fn header(name: &str) -> Result<String, String> {
 fn tolerance(checker: &mut Checker, spot: &Spot) -> Option<Duration> {
     const DAY_SECONDS: u32 = 24 * 60 * 60;
     match &spot.node.value {
-        Value::Number(_) => checker.whole(spot, 1, DAY_SECONDS).map(|seconds| Duration::from_secs(u64::from(seconds))),
-        _ => checker.duration(spot, Duration::from_secs(1), Duration::from_secs(u64::from(DAY_SECONDS))),
+        Value::Number(_) => checker
+            .whole(spot, 1, DAY_SECONDS)
+            .map(|seconds| Duration::from_secs(u64::from(seconds))),
+        _ => checker.duration(
+            spot,
+            Duration::from_secs(1),
+            Duration::from_secs(u64::from(DAY_SECONDS)),
+        ),
     }
 }

@@ -20,11 +20,17 @@ impl Names for Environment {
             "desk" => "support-ticketing",
             _ => return None,
         };
-        Some(InstanceRef { id: format!("ci_{name}"), entry: entry.to_owned() })
+        Some(InstanceRef {
+            id: format!("ci_{name}"),
+            entry: entry.to_owned(),
+        })
     }
 
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
-        let all = self.instance_names().into_iter().filter_map(|name| self.instance(&name));
+        let all = self
+            .instance_names()
+            .into_iter()
+            .filter_map(|name| self.instance(&name));
         all.filter(|instance| instance.entry == entry).collect()
     }
 
@@ -37,7 +43,9 @@ impl Names for Environment {
     }
 
     fn instance_names(&self) -> Vec<String> {
-        ["shop", "erp", "newsletter", "desk"].map(str::to_owned).to_vec()
+        ["shop", "erp", "newsletter", "desk"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn table_names(&self) -> Vec<String> {
@@ -54,12 +62,22 @@ struct Everything;
 
 impl Names for Everything {
     fn instance(&self, name: &str) -> Option<InstanceRef> {
-        let entry = if name == "newsletter" { "email-delivery" } else { "http" };
-        Some(InstanceRef { id: name.to_owned(), entry: entry.to_owned() })
+        let entry = if name == "newsletter" {
+            "email-delivery"
+        } else {
+            "http"
+        };
+        Some(InstanceRef {
+            id: name.to_owned(),
+            entry: entry.to_owned(),
+        })
     }
 
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
-        vec![InstanceRef { id: "only".to_owned(), entry: entry.to_owned() }]
+        vec![InstanceRef {
+            id: "only".to_owned(),
+            entry: entry.to_owned(),
+        }]
     }
 
     fn table(&self, _: &str) -> bool {
@@ -90,37 +108,62 @@ fn identity() -> Identity {
         account_id: "acc_1".to_owned(),
         environment_id: "env_1".to_owned(),
         version: 7,
-        webhook_tokens: vec![WebhookToken { sha256: [7; 32], expires_at: None }],
+        webhook_tokens: vec![WebhookToken {
+            sha256: [7; 32],
+            expires_at: None,
+        }],
         paused: false,
     }
 }
 
-/// Whether each text of the plan compiles again, as nodes will. A definition that names unknown actions has no plan.
+/// Whether each text of the plan compiles again, as nodes will. A definition that names unknown
+/// actions has no plan.
 pub(crate) fn compiles(definition: &Definition) -> bool {
     let Ok(plan) = compile(definition, &Everything, identity()) else {
         return !check_names(definition, &Everything).is_empty();
     };
     let expressions = [&plan.when, &plan.ordering_key, &plan.idempotency_key];
     let step_conditions = plan.steps.iter().map(|step| &step.when);
-    let good_expressions =
-        expressions.into_iter().chain(step_conditions).all(|text| text.is_empty() || Expression::parse(text).is_ok());
-    let good_steps = plan.steps.iter().all(|step| JsonTemplate::parse(&step.params).is_ok());
+    let good_expressions = expressions
+        .into_iter()
+        .chain(step_conditions)
+        .all(|text| text.is_empty() || Expression::parse(text).is_ok());
+    let good_steps = plan
+        .steps
+        .iter()
+        .all(|step| JsonTemplate::parse(&step.params).is_ok());
     let good_target = plan.target.iter().all(|target| {
-        Template::parse(&target.endpoint).is_ok() && target.headers.iter().all(|h| Template::parse(&h.text).is_ok())
+        Template::parse(&target.endpoint).is_ok()
+            && target
+                .headers
+                .iter()
+                .all(|h| Template::parse(&h.text).is_ok())
     });
-    good_expressions && good_steps && good_target && plan.mapping.iter().all(|m| mapping(m).is_some())
+    good_expressions
+        && good_steps
+        && good_target
+        && plan.mapping.iter().all(|m| mapping(m).is_some())
 }
 
 fn mapping(fields: &plan::Mapping) -> Option<Mapping> {
     let value = |field: &plan::Field| match field.value.as_ref()? {
-        plan::field::Value::Expression(text) => Expression::parse(text).ok().map(FieldValue::Expression),
+        plan::field::Value::Expression(text) => {
+            Expression::parse(text).ok().map(FieldValue::Expression)
+        }
         plan::field::Value::Template(text) => Template::parse(text).ok().map(FieldValue::Template),
         plan::field::Value::Each(each) => {
             let list = Expression::parse(&each.list).ok()?;
-            Some(FieldValue::Each { list, map: Box::new(mapping(each.map.as_ref()?)?) })
+            Some(FieldValue::Each {
+                list,
+                map: Box::new(mapping(each.map.as_ref()?)?),
+            })
         }
     };
-    let fields: Option<Vec<_>> = fields.fields.iter().map(|field| Some((field.name.clone(), value(field)?))).collect();
+    let fields: Option<Vec<_>> = fields
+        .fields
+        .iter()
+        .map(|field| Some((field.name.clone(), value(field)?)))
+        .collect();
     Mapping::new(fields?).ok()
 }
 
@@ -129,7 +172,10 @@ fn flow(rest: &str) -> Definition {
 }
 
 fn warnings(rest: &str) -> Vec<String> {
-    check_names(&flow(rest), &Environment).iter().map(ToString::to_string).collect()
+    check_names(&flow(rest), &Environment)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]
@@ -138,23 +184,36 @@ fn compiles_a_definition_with_nearly_every_key() {
     assert!(compiles(&definition));
     let plan = compile(&definition, &Environment, identity()).unwrap();
     insta::assert_snapshot!("plan", format!("{plan:#?}"));
-    assert_eq!(plan::FlowPlan::decode(plan.encode_to_vec().as_slice()).as_ref(), Ok(&plan));
+    assert_eq!(
+        plan::FlowPlan::decode(plan.encode_to_vec().as_slice()).as_ref(),
+        Ok(&plan)
+    );
 }
 
 #[test]
 fn shows_a_plan_without_hashes_and_secrets() {
     let plan = compile(&parse(FULL).unwrap(), &Environment, identity()).unwrap();
     let text = plan_json(&plan);
-    assert!(text.contains(r#""total":1.10,"count":9007199254740993"#), "{text}");
+    assert!(
+        text.contains(r#""total":1.10,"count":9007199254740993"#),
+        "{text}"
+    );
     let shown: serde_json::Value = serde_json::from_str(&text).unwrap();
     insta::assert_snapshot!("plan_json", format!("{shown:#}"));
     let secret = parse(
-        "flow: f\nsource: {trigger: webhook, verify: {scheme: token, secret: [hush-hush, \"{{ source.x }}\"]}}\ntarget: {connector: erp, endpoint: /x, headers: {Authorization: hush-hush}}\n",
+        "flow: f\nsource: {trigger: webhook, verify: {scheme: token, secret: [hush-hush, \"{{ \
+         source.x }}\"]}}\ntarget: {connector: erp, endpoint: /x, headers: {Authorization: \
+         hush-hush}}\n",
     );
     assert!(secret.is_err(), "a secret cannot come from the payload");
-    let yaml = "flow: f\nsource: {trigger: webhook, verify: {scheme: token, secret: hush-hush}}\ntarget: {connector: erp, endpoint: /x, headers: {Authorization: hush-hush}}\n";
+    let yaml = "flow: f\nsource: {trigger: webhook, verify: {scheme: token, secret: \
+                hush-hush}}\ntarget: {connector: erp, endpoint: /x, headers: {Authorization: \
+                hush-hush}}\n";
     let shown = plan_json(&compile(&parse(yaml).unwrap(), &Environment, identity()).unwrap());
-    assert!(!shown.contains("hush-hush") && !shown.contains("0707"), "{shown}");
+    assert!(
+        !shown.contains("hush-hush") && !shown.contains("0707"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -162,10 +221,17 @@ fn every_other_trigger_has_its_plan() {
     for (source, expect) in [
         ("{trigger: manual}", "Manual"),
         ("{trigger: api}", "Api"),
-        ("{trigger: schedule, connector: shop, schedule: \"0  6 * * *\"}", "cron: \"0 6 * * *\""),
-        ("{trigger: poll, connector: shop, poll: {url: \"https://a.example\"}}", "interval_ms: 300000"),
         (
-            "{trigger: poll, connector: shop, schedule: \"* * * * *\", timezone: Europe/Berlin, poll: {url: \"https://a.example\"}}",
+            "{trigger: schedule, connector: shop, schedule: \"0  6 * * *\"}",
+            "cron: \"0 6 * * *\"",
+        ),
+        (
+            "{trigger: poll, connector: shop, poll: {url: \"https://a.example\"}}",
+            "interval_ms: 300000",
+        ),
+        (
+            "{trigger: poll, connector: shop, schedule: \"* * * * *\", timezone: Europe/Berlin, \
+             poll: {url: \"https://a.example\"}}",
             "timezone: \"Europe/Berlin\"",
         ),
     ] {
@@ -177,17 +243,25 @@ fn every_other_trigger_has_its_plan() {
 
 #[test]
 fn warns_of_names_that_do_not_exist() {
-    let rest = "adapter: normalize-order\ntarget: {connector: erb, endpoint: /x}\nmapping:\n  a: source.a | lookup(country_code)\n  b: source.b | adapter(x)\n";
+    let rest = "adapter: normalize-order\ntarget: {connector: erb, endpoint: /x}\nmapping:\n  a: \
+                source.a | lookup(country_code)\n  b: source.b | adapter(x)\n";
     assert_eq!(
         warnings(rest),
         [
-            "line 3, column 10, adapter: found the adapter \"normalize-order\", which does not exist; did you mean \"normalise-order\"",
-            "line 4, column 21, target.connector: found the connector instance \"erb\", which does not exist; did you mean \"erp\"",
-            "line 6, column 24, mapping.a: found the lookup table \"country_code\", which does not exist; did you mean \"country_codes\"",
+            "line 3, column 10, adapter: found the adapter \"normalize-order\", which does not \
+             exist; did you mean \"normalise-order\"",
+            "line 4, column 21, target.connector: found the connector instance \"erb\", which \
+             does not exist; did you mean \"erp\"",
+            "line 6, column 24, mapping.a: found the lookup table \"country_code\", which does \
+             not exist; did you mean \"country_codes\"",
             "line 7, column 25, mapping.b: found the adapter \"x\", which does not exist",
         ]
     );
-    assert!(check_names(&flow(rest), &Environment).iter().all(|d| d.severity == Severity::Warning));
+    assert!(
+        check_names(&flow(rest), &Environment)
+            .iter()
+            .all(|d| d.severity == Severity::Warning)
+    );
     let errors = compile(&flow(rest), &Environment, identity()).unwrap_err();
     assert!(errors.len() == 4 && errors.iter().all(|d| d.severity == Severity::Error));
 }
@@ -196,30 +270,50 @@ fn warns_of_names_that_do_not_exist() {
 fn warns_of_fields_that_no_instance_of_the_entry_has() {
     let yaml = |secret: &str, path: &str| {
         format!(
-            "flow: f\nsource: {{connector: shop, trigger: webhook, verify: {{scheme: token, secret: \"{secret}\"}}}}\n\
-             steps:\n  - {{name: n, connector: newsletter, action: email-delivery.list-contacts, when: instance.api_kye}}\n\
-             target: {{connector: erp, endpoint: \"{path}\", headers: {{X: \"{{{{ instance.headers.X }}}}\"}}}}\nmapping: {{a: instance.nmae}}\n"
+            "flow: f\nsource: {{connector: shop, trigger: webhook, verify: {{scheme: token, \
+             secret: \"{secret}\"}}}}\nsteps:\n  - {{name: n, connector: newsletter, action: \
+             email-delivery.list-contacts, when: instance.api_kye}}\ntarget: {{connector: erp, \
+             endpoint: \"{path}\", headers: {{X: \"{{{{ instance.headers.X }}}}\"}}}}\nmapping: \
+             {{a: instance.nmae}}\n"
         )
     };
-    let wrong = parse(&yaml("{{ instance.webhok_secret }}", "/{{ instance.tenant }}")).unwrap();
-    let warnings: Vec<String> = check_names(&wrong, &Environment).iter().map(ToString::to_string).collect();
+    let wrong = parse(&yaml(
+        "{{ instance.webhok_secret }}",
+        "/{{ instance.tenant }}",
+    ))
+    .unwrap();
+    let warnings: Vec<String> = check_names(&wrong, &Environment)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         warnings,
         [
-            "line 2, column 90, source.verify.secret: found the field \"webhok_secret\", which connector instances of http do not have; did you mean \"webhook_secret\"",
-            "line 4, column 91, steps[0].when: found the field \"api_kye\", which connector instances of email-delivery do not have; did you mean \"api_key\"",
-            "line 5, column 50, target.endpoint: found the field \"tenant\", which connector instances of http do not have",
-            "line 6, column 23, mapping.a: found the field \"nmae\", which connector instances of http do not have",
+            "line 2, column 90, source.verify.secret: found the field \"webhok_secret\", which \
+             connector instances of http do not have; did you mean \"webhook_secret\"",
+            "line 4, column 91, steps[0].when: found the field \"api_kye\", which connector \
+             instances of email-delivery do not have; did you mean \"api_key\"",
+            "line 5, column 50, target.endpoint: found the field \"tenant\", which connector \
+             instances of http do not have",
+            "line 6, column 23, mapping.a: found the field \"nmae\", which connector instances of \
+             http do not have",
         ]
     );
-    let right = parse(&yaml("{{ instance.webhook_secret }}", "/{{ instance.base_url }}")).unwrap();
+    let right = parse(&yaml(
+        "{{ instance.webhook_secret }}",
+        "/{{ instance.base_url }}",
+    ))
+    .unwrap();
     let unset: Vec<_> = unset_fields(&right, &Environment, &|_, field| field == "base_url")
         .into_iter()
         .map(|fault| (fault.severity, fault.path))
         .collect();
     assert_eq!(
         unset,
-        [(Severity::Error, "source.verify.secret".to_owned()), (Severity::Warning, "target.headers.X".to_owned()),]
+        [
+            (Severity::Error, "source.verify.secret".to_owned()),
+            (Severity::Warning, "target.headers.X".to_owned()),
+        ]
     );
 }
 
@@ -230,7 +324,10 @@ fn warns_of_steps_that_cannot_be_called() {
             "{name: a, action: email-delivery.add-contact, params: {contacts: []}}",
             "did you mean \"email-delivery.add-contacts\"",
         ),
-        ("{name: a, action: unknown.x}", "the environment has no connector instance of \"unknown\""),
+        (
+            "{name: a, action: unknown.x}",
+            "the environment has no connector instance of \"unknown\"",
+        ),
         (
             "{name: a, connector: erp, action: email-delivery.list-contacts}",
             "of \"http\", expected one of \"email-delivery\"",
@@ -240,7 +337,14 @@ fn warns_of_steps_that_cannot_be_called() {
     for (step, expect) in cases {
         let warnings = warnings(&format!("steps:\n  - {step}\n"));
         let found = warnings.iter().any(|warning| warning.contains(expect));
-        assert!(if expect.is_empty() { warnings.is_empty() } else { found }, "{step}: {warnings:?}");
+        assert!(
+            if expect.is_empty() {
+                warnings.is_empty()
+            } else {
+                found
+            },
+            "{step}: {warnings:?}"
+        );
     }
 }
 
@@ -265,10 +369,13 @@ fn warns_of_literal_params_that_the_action_does_not_take() {
     assert_eq!(
         warnings(rest),
         [
-            "line 7, column 7, steps[0].params.contact: found the unknown param \"contact\", expected list_ids, contacts; did you mean \"contacts\"",
+            "line 7, column 7, steps[0].params.contact: found the unknown param \"contact\", \
+             expected list_ids, contacts; did you mean \"contacts\"",
             "line 9, column 11, steps[0].params.contacts[0]: lacks the param \"email\"",
-            "line 10, column 18, steps[0].params.contacts[1].email: found the number 5, expected string",
-            "line 15, column 57, steps[1].params.ticket.priority: found \"hihg\", expected one of \"urgent\", \"high\", \"normal\", \"low\"",
+            "line 10, column 18, steps[0].params.contacts[1].email: found the number 5, expected \
+             string",
+            "line 15, column 57, steps[1].params.ticket.priority: found \"hihg\", expected one of \
+             \"urgent\", \"high\", \"normal\", \"low\"",
             "line 17, column 13, steps[2].action: lacks the param \"query\"",
         ]
     );

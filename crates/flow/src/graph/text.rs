@@ -8,7 +8,11 @@ impl Graph {
         let mut text = "flowchart TD\n".to_owned();
         for node in &self.nodes {
             let (open, close) = mermaid_shape(node);
-            text.push_str(&format!("  {}{open}\"{}\"{close}\n", node.id, mermaid_label(&node.label)));
+            text.push_str(&format!(
+                "  {}{open}\"{}\"{close}\n",
+                node.id,
+                mermaid_label(&node.label)
+            ));
         }
         for edge in &self.edges {
             let arrow = if edge.label.is_empty() {
@@ -26,7 +30,11 @@ impl Graph {
         let mut text = "digraph flow {\n".to_owned();
         for node in &self.nodes {
             let shape = dot_shape(node);
-            text.push_str(&format!("  {} [label=\"{}\", shape={shape}];\n", node.id, dot_label(&node.label)));
+            text.push_str(&format!(
+                "  {} [label=\"{}\", shape={shape}];\n",
+                node.id,
+                dot_label(&node.label)
+            ));
         }
         for edge in &self.edges {
             let style = if edge.label.is_empty() {

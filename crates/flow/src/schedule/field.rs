@@ -35,7 +35,9 @@ pub(super) enum Field {
     Weekday,
 }
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 impl Field {
@@ -48,7 +50,10 @@ impl Field {
         if self == Self::Weekday && bits >> 7 & 1 == 1 {
             bits = bits & !(1 << 7) | 1;
         }
-        Ok(Values { bits, wildcard: text.starts_with('*') })
+        Ok(Values {
+            bits,
+            wildcard: text.starts_with('*'),
+        })
     }
 
     fn item(self, text: &str, item: &str) -> Result<u64, String> {
@@ -59,7 +64,9 @@ impl Field {
         let (first, last) = match range.split_once('-') {
             _ if range == "*" => self.bounds(),
             Some((first, last)) => (self.value(text, first)?, self.range_end(text, last)?),
-            None if step.is_some() => return Err(self.wrong(text, "a range or * before a step, as in 5-59/10")),
+            None if step.is_some() => {
+                return Err(self.wrong(text, "a range or * before a step, as in 5-59/10"));
+            }
             None => {
                 let value = self.value(text, range)?;
                 (value, value)
@@ -69,7 +76,9 @@ impl Field {
             return Err(self.wrong(text, "a range that goes up"));
         }
         let step = step.map_or(Ok(1), |step| self.step(text, step))?;
-        Ok((first..=last).step_by(step).fold(0, |bits, value| bits | 1 << value))
+        Ok((first..=last)
+            .step_by(step)
+            .fold(0, |bits, value| bits | 1 << value))
     }
 
     fn step(self, text: &str, step: &str) -> Result<usize, String> {
@@ -82,23 +91,39 @@ impl Field {
 
     /// The end of a range; there, Sunday is 7.
     fn range_end(self, text: &str, word: &str) -> Result<u8, String> {
-        if self == Self::Weekday && word.eq_ignore_ascii_case(WEEKDAYS[0]) { Ok(7) } else { self.value(text, word) }
+        if self == Self::Weekday && word.eq_ignore_ascii_case(WEEKDAYS[0]) {
+            Ok(7)
+        } else {
+            self.value(text, word)
+        }
     }
 
     fn value(self, text: &str, word: &str) -> Result<u8, String> {
         let (least, most) = self.bounds();
-        let named = |names: &[&str]| names.iter().position(|name| name.eq_ignore_ascii_case(word));
+        let named = |names: &[&str]| {
+            names
+                .iter()
+                .position(|name| name.eq_ignore_ascii_case(word))
+        };
         let name = match self {
             Self::Month => named(&MONTHS).map(|index| index + 1),
             Self::Weekday => named(&WEEKDAYS),
             Self::Minute | Self::Hour | Self::Day => None,
         };
-        let value = name.and_then(|value| u8::try_from(value).ok()).or_else(|| number(word));
-        value.filter(|value| (least..=most).contains(value)).ok_or_else(|| self.wrong(text, self.expectation()))
+        let value = name
+            .and_then(|value| u8::try_from(value).ok())
+            .or_else(|| number(word));
+        value
+            .filter(|value| (least..=most).contains(value))
+            .ok_or_else(|| self.wrong(text, self.expectation()))
     }
 
     fn wrong(self, text: &str, expected: &str) -> String {
-        format!("found {} for the {}, expected {expected}", quoted(text), self.name())
+        format!(
+            "found {} for the {}, expected {expected}",
+            quoted(text),
+            self.name()
+        )
     }
 
     fn name(self) -> &'static str {

@@ -18,7 +18,9 @@ fn due(expression: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
     let mut times = Vec::new();
     for _ in 0..count {
         now = cron.next_after(now, &zone).unwrap();
-        let local = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap().to_zoned(zone.clone());
+        let local = jiff::Timestamp::from_millisecond(now.as_millis())
+            .unwrap()
+            .to_zoned(zone.clone());
         times.push(local.strftime("%a %Y-%m-%dT%H:%M%:z").to_string());
     }
     times
@@ -27,30 +29,110 @@ fn due(expression: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
 #[test]
 fn finds_the_next_due_times() {
     let cases: &[(&str, &str, &[&str])] = &[
-        ("* * * * *", "2026-01-31T23:59:00Z", &["Sun 2026-02-01T00:00+00:00", "Sun 2026-02-01T00:01+00:00"]),
-        ("*/15 * * * *", "2026-01-31T23:31:07Z", &["Sat 2026-01-31T23:45+00:00", "Sun 2026-02-01T00:00+00:00"]),
-        ("0 6 * * 1-5", "2026-01-30T06:00:00Z", &["Mon 2026-02-02T06:00+00:00", "Tue 2026-02-03T06:00+00:00"]),
-        ("0 0 31 * *", "2026-01-31T00:00:00Z", &["Tue 2026-03-31T00:00+00:00", "Sun 2026-05-31T00:00+00:00"]),
-        ("0 0 29 2 *", "2026-01-01T00:00:00Z", &["Tue 2028-02-29T00:00+00:00", "Sun 2032-02-29T00:00+00:00"]),
-        ("5,35 8-9 * * *", "2026-01-01T08:35:00Z", &["Thu 2026-01-01T09:05+00:00", "Thu 2026-01-01T09:35+00:00"]),
-        ("10-40/15 0 * * *", "2026-01-01T00:10:00Z", &["Thu 2026-01-01T00:25+00:00", "Thu 2026-01-01T00:40+00:00"]),
-        ("0 0 1 JAN,jul *", "2026-01-01T00:00:00Z", &["Wed 2026-07-01T00:00+00:00", "Fri 2027-01-01T00:00+00:00"]),
-        ("0 12 * * 0", "2026-01-01T00:00:00Z", &["Sun 2026-01-04T12:00+00:00", "Sun 2026-01-11T12:00+00:00"]),
-        ("0 12 * * 7", "2026-01-01T00:00:00Z", &["Sun 2026-01-04T12:00+00:00", "Sun 2026-01-11T12:00+00:00"]),
-        ("0 12 * * fri-sun", "2026-01-01T00:00:00Z", &["Fri 2026-01-02T12:00+00:00", "Sat 2026-01-03T12:00+00:00"]),
-        ("0 12 * * 5-7/2", "2026-01-01T00:00:00Z", &["Fri 2026-01-02T12:00+00:00", "Sun 2026-01-04T12:00+00:00"]),
-        ("59 23 31 12 *", "2026-12-31T23:59:00Z", &["Fri 2027-12-31T23:59+00:00", "Sun 2028-12-31T23:59+00:00"]),
+        (
+            "* * * * *",
+            "2026-01-31T23:59:00Z",
+            &["Sun 2026-02-01T00:00+00:00", "Sun 2026-02-01T00:01+00:00"],
+        ),
+        (
+            "*/15 * * * *",
+            "2026-01-31T23:31:07Z",
+            &["Sat 2026-01-31T23:45+00:00", "Sun 2026-02-01T00:00+00:00"],
+        ),
+        (
+            "0 6 * * 1-5",
+            "2026-01-30T06:00:00Z",
+            &["Mon 2026-02-02T06:00+00:00", "Tue 2026-02-03T06:00+00:00"],
+        ),
+        (
+            "0 0 31 * *",
+            "2026-01-31T00:00:00Z",
+            &["Tue 2026-03-31T00:00+00:00", "Sun 2026-05-31T00:00+00:00"],
+        ),
+        (
+            "0 0 29 2 *",
+            "2026-01-01T00:00:00Z",
+            &["Tue 2028-02-29T00:00+00:00", "Sun 2032-02-29T00:00+00:00"],
+        ),
+        (
+            "5,35 8-9 * * *",
+            "2026-01-01T08:35:00Z",
+            &["Thu 2026-01-01T09:05+00:00", "Thu 2026-01-01T09:35+00:00"],
+        ),
+        (
+            "10-40/15 0 * * *",
+            "2026-01-01T00:10:00Z",
+            &["Thu 2026-01-01T00:25+00:00", "Thu 2026-01-01T00:40+00:00"],
+        ),
+        (
+            "0 0 1 JAN,jul *",
+            "2026-01-01T00:00:00Z",
+            &["Wed 2026-07-01T00:00+00:00", "Fri 2027-01-01T00:00+00:00"],
+        ),
+        (
+            "0 12 * * 0",
+            "2026-01-01T00:00:00Z",
+            &["Sun 2026-01-04T12:00+00:00", "Sun 2026-01-11T12:00+00:00"],
+        ),
+        (
+            "0 12 * * 7",
+            "2026-01-01T00:00:00Z",
+            &["Sun 2026-01-04T12:00+00:00", "Sun 2026-01-11T12:00+00:00"],
+        ),
+        (
+            "0 12 * * fri-sun",
+            "2026-01-01T00:00:00Z",
+            &["Fri 2026-01-02T12:00+00:00", "Sat 2026-01-03T12:00+00:00"],
+        ),
+        (
+            "0 12 * * 5-7/2",
+            "2026-01-01T00:00:00Z",
+            &["Fri 2026-01-02T12:00+00:00", "Sun 2026-01-04T12:00+00:00"],
+        ),
+        (
+            "59 23 31 12 *",
+            "2026-12-31T23:59:00Z",
+            &["Fri 2027-12-31T23:59+00:00", "Sun 2028-12-31T23:59+00:00"],
+        ),
         // Both day fields restricted: either matches.
-        ("0 0 13 * 5", "2026-02-01T00:00:00Z", &["Fri 2026-02-06T00:00+00:00", "Fri 2026-02-13T00:00+00:00"]),
-        ("0 0 1,15 * 1", "2026-02-09T00:00:00Z", &["Sun 2026-02-15T00:00+00:00", "Mon 2026-02-16T00:00+00:00"]),
-        ("0 0 30 2 1", "2026-02-01T00:00:00Z", &["Mon 2026-02-02T00:00+00:00", "Mon 2026-02-09T00:00+00:00"]),
+        (
+            "0 0 13 * 5",
+            "2026-02-01T00:00:00Z",
+            &["Fri 2026-02-06T00:00+00:00", "Fri 2026-02-13T00:00+00:00"],
+        ),
+        (
+            "0 0 1,15 * 1",
+            "2026-02-09T00:00:00Z",
+            &["Sun 2026-02-15T00:00+00:00", "Mon 2026-02-16T00:00+00:00"],
+        ),
+        (
+            "0 0 30 2 1",
+            "2026-02-01T00:00:00Z",
+            &["Mon 2026-02-02T00:00+00:00", "Mon 2026-02-09T00:00+00:00"],
+        ),
         // One begins with a star: both must match.
-        ("0 0 */2 * 1", "2026-02-01T00:00:00Z", &["Mon 2026-02-09T00:00+00:00", "Mon 2026-02-23T00:00+00:00"]),
-        ("0 0 13 * */5", "2026-01-14T00:00:00Z", &["Fri 2026-02-13T00:00+00:00", "Fri 2026-03-13T00:00+00:00"]),
-        ("0 0 29 2 */7", "2026-01-01T00:00:00Z", &["Sun 2032-02-29T00:00+00:00", "Sun 2060-02-29T00:00+00:00"]),
+        (
+            "0 0 */2 * 1",
+            "2026-02-01T00:00:00Z",
+            &["Mon 2026-02-09T00:00+00:00", "Mon 2026-02-23T00:00+00:00"],
+        ),
+        (
+            "0 0 13 * */5",
+            "2026-01-14T00:00:00Z",
+            &["Fri 2026-02-13T00:00+00:00", "Fri 2026-03-13T00:00+00:00"],
+        ),
+        (
+            "0 0 29 2 */7",
+            "2026-01-01T00:00:00Z",
+            &["Sun 2032-02-29T00:00+00:00", "Sun 2060-02-29T00:00+00:00"],
+        ),
     ];
     for (expression, after, expect) in cases {
-        assert_eq!(due(expression, "UTC", after, expect.len()), *expect, "{expression}");
+        assert_eq!(
+            due(expression, "UTC", after, expect.len()),
+            *expect,
+            "{expression}"
+        );
     }
 }
 
@@ -88,7 +170,12 @@ fn the_hour_that_does_not_exist() {
             "2026-03-28T12:00:00Z",
             &["Sun 2026-03-29T03:00+02:00", "Mon 2026-03-30T02:00+02:00"],
         ),
-        ("30 2 29 3 *", "Europe/Berlin", "2026-03-29T01:00:00Z", &["Mon 2027-03-29T02:30+02:00"]),
+        (
+            "30 2 29 3 *",
+            "Europe/Berlin",
+            "2026-03-29T01:00:00Z",
+            &["Mon 2027-03-29T02:30+02:00"],
+        ),
         (
             "0 * * * *",
             "Europe/Berlin",
@@ -135,13 +222,18 @@ fn the_hour_that_does_not_exist() {
         ),
     ];
     for (expression, zone, after, expect) in cases {
-        assert_eq!(due(expression, zone, after, expect.len()), *expect, "{expression} {zone}");
+        assert_eq!(
+            due(expression, zone, after, expect.len()),
+            *expect,
+            "{expression} {zone}"
+        );
     }
 }
 
 #[test]
 fn the_hour_that_comes_twice() {
-    // Berlin goes from 03:00 back to 02:00 on 2026-10-25, New York from 02:00 back to 01:00 on 2026-11-01.
+    // Berlin goes from 03:00 back to 02:00 on 2026-10-25, New York from 02:00 back to 01:00 on
+    // 2026-11-01.
     let cases: &[(&str, &str, &str, &[&str])] = &[
         (
             "30 2 * * *",
@@ -153,16 +245,39 @@ fn the_hour_that_comes_twice() {
             "0,30 2 * * *",
             "Europe/Berlin",
             "2026-10-24T12:00:00Z",
-            &["Sun 2026-10-25T02:00+02:00", "Sun 2026-10-25T02:30+02:00", "Mon 2026-10-26T02:00+01:00"],
+            &[
+                "Sun 2026-10-25T02:00+02:00",
+                "Sun 2026-10-25T02:30+02:00",
+                "Mon 2026-10-26T02:00+01:00",
+            ],
         ),
-        ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:45:00Z", &["Mon 2026-10-26T02:30+01:00"]),
-        ("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["Mon 2026-10-26T02:30+01:00"]),
-        ("0 3 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", &["Sun 2026-10-25T03:00+01:00"]),
+        (
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-10-25T00:45:00Z",
+            &["Mon 2026-10-26T02:30+01:00"],
+        ),
+        (
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-10-25T01:10:00Z",
+            &["Mon 2026-10-26T02:30+01:00"],
+        ),
+        (
+            "0 3 * * *",
+            "Europe/Berlin",
+            "2026-10-25T00:30:00Z",
+            &["Sun 2026-10-25T03:00+01:00"],
+        ),
         (
             "0 * * * *",
             "Europe/Berlin",
             "2026-10-24T23:30:00Z",
-            &["Sun 2026-10-25T02:00+02:00", "Sun 2026-10-25T02:00+01:00", "Sun 2026-10-25T03:00+01:00"],
+            &[
+                "Sun 2026-10-25T02:00+02:00",
+                "Sun 2026-10-25T02:00+01:00",
+                "Sun 2026-10-25T03:00+01:00",
+            ],
         ),
         (
             "*/30 2 * * *",
@@ -186,11 +301,19 @@ fn the_hour_that_comes_twice() {
             "30 * * * *",
             "America/New_York",
             "2026-11-01T04:45:00Z",
-            &["Sun 2026-11-01T01:30-04:00", "Sun 2026-11-01T01:30-05:00", "Sun 2026-11-01T02:30-05:00"],
+            &[
+                "Sun 2026-11-01T01:30-04:00",
+                "Sun 2026-11-01T01:30-05:00",
+                "Sun 2026-11-01T02:30-05:00",
+            ],
         ),
     ];
     for (expression, zone, after, expect) in cases {
-        assert_eq!(due(expression, zone, after, expect.len()), *expect, "{expression} {zone} {after}");
+        assert_eq!(
+            due(expression, zone, after, expect.len()),
+            *expect,
+            "{expression} {zone} {after}"
+        );
     }
 }
 
@@ -254,9 +377,18 @@ fn refuses_what_is_no_expression() {
 #[test]
 fn says_what_was_found_and_expected() {
     let error = |text: &str| CronExpression::parse(text).unwrap_err();
-    assert_eq!(error("0 25 * * *"), r#"found "25" for the hour, expected numbers from 0 to 23"#);
-    assert_eq!(error("*/61 * * * *"), r#"found "*/61" for the minute, expected a step from 1 to 60"#);
-    assert_eq!(error("0 0 30 2 *"), r#"found "0 0 30 2 *", which never comes: none of its months has such a day"#);
+    assert_eq!(
+        error("0 25 * * *"),
+        r#"found "25" for the hour, expected numbers from 0 to 23"#
+    );
+    assert_eq!(
+        error("*/61 * * * *"),
+        r#"found "*/61" for the minute, expected a step from 1 to 60"#
+    );
+    assert_eq!(
+        error("0 0 30 2 *"),
+        r#"found "0 0 30 2 *", which never comes: none of its months has such a day"#
+    );
     assert!(error("@daily").ends_with("not 1; names such as @daily are not taken"));
 }
 
@@ -264,8 +396,19 @@ fn says_what_was_found_and_expected() {
 fn knows_zones_by_their_iana_names() {
     assert!(timezone("Europe/Berlin").is_ok());
     assert!(timezone("UTC").is_ok());
-    assert!(timezone("Europe/Berln").unwrap_err().ends_with(r#"did you mean "Europe/Berlin""#));
-    for name in ["", "Mars/Olympus", "../../etc/passwd", "Europe", "+02:00", "Europe/Berlin "] {
+    assert!(
+        timezone("Europe/Berln")
+            .unwrap_err()
+            .ends_with(r#"did you mean "Europe/Berlin""#)
+    );
+    for name in [
+        "",
+        "Mars/Olympus",
+        "../../etc/passwd",
+        "Europe",
+        "+02:00",
+        "Europe/Berlin ",
+    ] {
         assert!(timezone(name).is_err(), "{name}");
     }
 }
@@ -289,21 +432,41 @@ fn expressions() -> impl Strategy<Value = String> {
             1 => (least..=most, least..=most).prop_map(|(a, b)| format!("{},{}", a.min(b), a.max(b))),
         ]
     };
-    (field(0, 59), field(0, 23), field(1, 28), field(1, 12), field(0, 7))
-        .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
+    (
+        field(0, 59),
+        field(0, 23),
+        field(1, 28),
+        field(1, 12),
+        field(0, 7),
+    )
+        .prop_map(|(minute, hour, day, month, weekday)| {
+            format!("{minute} {hour} {day} {month} {weekday}")
+        })
 }
 
 #[test]
 fn what_was_missed_comes_to_the_last_due_time() {
     let last = |expression: &str, first: &str, now: &str| {
         let zone = timezone("Europe/Berlin").unwrap();
-        CronExpression::parse(expression).unwrap().last_until(at(first), at(now), &zone).to_string()
+        CronExpression::parse(expression)
+            .unwrap()
+            .last_until(at(first), at(now), &zone)
+            .to_string()
     };
     let first = "2026-03-28T01:30:00Z";
     assert_eq!(last("30 2 * * *", first, first), "2026-03-28T01:30:00.000Z");
-    assert_eq!(last("30 2 * * *", first, "2026-03-29T00:59:59.999Z"), "2026-03-28T01:30:00.000Z");
-    assert_eq!(last("30 2 * * *", first, "2026-03-29T01:00:00Z"), "2026-03-29T01:00:00.000Z");
-    assert_eq!(last("* * * * *", first, "2036-03-29T01:00:00.001Z"), "2036-03-29T01:00:00.000Z");
+    assert_eq!(
+        last("30 2 * * *", first, "2026-03-29T00:59:59.999Z"),
+        "2026-03-28T01:30:00.000Z"
+    );
+    assert_eq!(
+        last("30 2 * * *", first, "2026-03-29T01:00:00Z"),
+        "2026-03-29T01:00:00.000Z"
+    );
+    assert_eq!(
+        last("* * * * *", first, "2036-03-29T01:00:00.001Z"),
+        "2036-03-29T01:00:00.000Z"
+    );
 }
 
 proptest! {

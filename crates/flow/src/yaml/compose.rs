@@ -5,15 +5,26 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag};
 
 use super::syntax::{QUOTE_THE_TEMPLATE, diagnostic, position};
-use super::{MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_SCALAR_BYTES, Member, Node, Text, Value, member_path, scalar};
+use super::{
+    MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_SCALAR_BYTES, Member, Node, Text, Value, member_path,
+    scalar,
+};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
 
-/// The one document of a text. Diagnostics may come with a tree, when they do not keep it from being read on.
+/// The one document of a text. Diagnostics may come with a tree, when they do not keep it from
+/// being read on.
 pub(crate) fn read(yaml: &str) -> (Option<Node>, Vec<Diagnostic>) {
-    let mut composer = Composer { yaml, ..Composer::default() };
+    let mut composer = Composer {
+        yaml,
+        ..Composer::default()
+    };
     let tree = composer.compose().unwrap_or_else(|diagnostic| {
         // What the parser trips over may be what has been reported already.
-        if !composer.diagnostics.iter().any(|known| known.message == diagnostic.message) {
+        if !composer
+            .diagnostics
+            .iter()
+            .any(|known| known.message == diagnostic.message)
+        {
             composer.diagnostics.push(diagnostic);
         }
         None
@@ -78,15 +89,20 @@ enum Key {
 impl<'y> Composer<'y> {
     fn compose(&mut self) -> Result<Option<Node>, Diagnostic> {
         if self.yaml.len() > MAX_BYTES {
-            let message = format!("found {} bytes, expected at most {MAX_BYTES}", self.yaml.len());
+            let message = format!(
+                "found {} bytes, expected at most {MAX_BYTES}",
+                self.yaml.len()
+            );
             return Err(Diagnostic::error(START, "", message));
         }
         let mut options = granit_parser::options! { emit_unresolved_aliases: true };
         options.set_emit_comments(false);
         let mut documents = 0;
         for next in Parser::new_from_str_with_options(self.yaml, options) {
-            let (event, span) =
-                next.map_err(|error| Diagnostic { path: self.path(), ..diagnostic(self.yaml, &error) })?;
+            let (event, span) = next.map_err(|error| Diagnostic {
+                path: self.path(),
+                ..diagnostic(self.yaml, &error)
+            })?;
             if let Event::DocumentStart(..) = event {
                 documents += 1;
                 if documents > 1 {
@@ -101,7 +117,11 @@ impl<'y> Composer<'y> {
         }
         match self.root.take() {
             Some(root) => Ok(Some(root)),
-            None => Err(Diagnostic::error(START, "", "found an empty text, expected a flow definition")),
+            None => Err(Diagnostic::error(
+                START,
+                "",
+                "found an empty text, expected a flow definition",
+            )),
         }
     }
 
@@ -118,8 +138,15 @@ impl<'y> Composer<'y> {
             }
             Event::MappingStart(style, anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), at);
-                let (members, seen) = (Vec::new(), HashMap::new());
-                let content = Content::Map { members, seen, key: None, style, unquoted_template: false };
+                let members = Vec::new();
+                let seen = HashMap::new();
+                let content = Content::Map {
+                    members,
+                    seen,
+                    key: None,
+                    style,
+                    unquoted_template: false,
+                };
                 self.notice_unquoted_template(style);
                 self.open(anchor, at, content)
             }
@@ -129,29 +156,56 @@ impl<'y> Composer<'y> {
             }
             Event::Alias(anchor) => self.alias(anchor, at),
             Event::UnresolvedAlias(name) => {
-                self.report(at, format!("found *{name}, which no anchor before it defines"));
-                self.leaf(Node { value: Value::Invalid, at }, 0)
+                self.report(
+                    at,
+                    format!("found *{name}, which no anchor before it defines"),
+                );
+                self.leaf(
+                    Node {
+                        value: Value::Invalid,
+                        at,
+                    },
+                    0,
+                )
             }
             // Streams, documents, comments and anchor names carry no nodes.
             _ => Ok(()),
         }
     }
 
-    fn scalar(&mut self, text: String, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Value {
+    fn scalar(
+        &mut self,
+        text: String,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        span: &Span,
+    ) -> Value {
         let written = span.slice(self.yaml).unwrap_or_default();
         let at = position(&span.start);
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-        let inner = if quoted { written.get(1..written.len().saturating_sub(1)) } else { Some(written) };
+        let inner = if quoted {
+            written.get(1..written.len().saturating_sub(1))
+        } else {
+            Some(written)
+        };
         let column = at.column + u32::from(quoted);
-        let start = inner.filter(|inner| *inner == text).map(|_| Position { line: at.line, column });
-        let is_text = tag.is_some_and(|tag| tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "str");
+        let start = inner.filter(|inner| *inner == text).map(|_| Position {
+            line: at.line,
+            column,
+        });
+        let is_text =
+            tag.is_some_and(|tag| tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "str");
         if !is_text {
             self.refuse_tag(tag, at);
         }
         let range = span.byte_range().filter(|_| !written.is_empty());
         match style {
             ScalarStyle::Plain if !is_text => scalar::plain(text, start, range),
-            _ => Value::Text(Text { text, start, written: range }),
+            _ => Value::Text(Text {
+                text,
+                start,
+                written: range,
+            }),
         }
     }
 
@@ -170,9 +224,16 @@ impl<'y> Composer<'y> {
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(), Diagnostic> {
         let Some(Anchored { size, depth, .. }) = self.anchors.get(&anchor) else {
             self.report(at, "found an alias of a value that contains it".to_owned());
-            return self.leaf(Node { value: Value::Invalid, at }, 0);
+            return self.leaf(
+                Node {
+                    value: Value::Invalid,
+                    at,
+                },
+                0,
+            );
         };
-        let (size, depth) = (*size, *depth);
+        let size = *size;
+        let depth = *depth;
         if self.open.len() + depth > MAX_DEPTH {
             return Err(self.too_deep(at));
         }
@@ -191,15 +252,33 @@ impl<'y> Composer<'y> {
         }
         let before = self.size;
         self.grow(Size { nodes: 1, bytes: 0 }, at)?;
-        self.open.push(Open { anchor, at, before, depth: 0, content });
+        self.open.push(Open {
+            anchor,
+            at,
+            before,
+            depth: 0,
+            content,
+        });
         Ok(())
     }
 
     fn close(&mut self) {
-        let Some(Open { anchor, at, before, depth, content }) = self.open.pop() else { return };
+        let Some(Open {
+            anchor,
+            at,
+            before,
+            depth,
+            content,
+        }) = self.open.pop()
+        else {
+            return;
+        };
         let value = match content {
             Content::List(items) => Value::List(items),
-            Content::Map { unquoted_template: true, .. } => {
+            Content::Map {
+                unquoted_template: true,
+                ..
+            } => {
                 self.report(at, QUOTE_THE_TEMPLATE.to_owned());
                 Value::Invalid
             }
@@ -211,8 +290,18 @@ impl<'y> Composer<'y> {
     /// A node is whole: remembers it for aliases and hands it to what is open around it.
     fn finish(&mut self, node: Node, anchor: usize, before: Size, depth: usize) {
         if anchor != 0 {
-            let size = Size { nodes: self.size.nodes - before.nodes, bytes: self.size.bytes - before.bytes };
-            self.anchors.insert(anchor, Anchored { node: node.clone(), size, depth });
+            let size = Size {
+                nodes: self.size.nodes - before.nodes,
+                bytes: self.size.bytes - before.bytes,
+            };
+            self.anchors.insert(
+                anchor,
+                Anchored {
+                    node: node.clone(),
+                    size,
+                    depth,
+                },
+            );
         }
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
@@ -224,9 +313,19 @@ impl<'y> Composer<'y> {
                 items.push(node);
                 None
             }
-            Content::Map { members, seen, key, unquoted_template, .. } => match key.take() {
+            Content::Map {
+                members,
+                seen,
+                key,
+                unquoted_template,
+                ..
+            } => match key.take() {
                 Some(Key::Name(name, at)) => {
-                    members.push(Member { name, at, value: node });
+                    members.push(Member {
+                        name,
+                        at,
+                        value: node,
+                    });
                     None
                 }
                 Some(Key::Wrong(_)) => None,
@@ -245,8 +344,16 @@ impl<'y> Composer<'y> {
     /// `{` as the key of a `{` is how YAML reads `{{`.
     fn notice_unquoted_template(&mut self, inner: StructureStyle) {
         if inner == StructureStyle::Flow
-            && let Some(Open { content: Content::Map { key: None, style, unquoted_template, .. }, .. }) =
-                self.open.last_mut()
+            && let Some(Open {
+                content:
+                    Content::Map {
+                        key: None,
+                        style,
+                        unquoted_template,
+                        ..
+                    },
+                ..
+            }) = self.open.last_mut()
             && *style == StructureStyle::Flow
         {
             *unquoted_template = true;
@@ -255,7 +362,14 @@ impl<'y> Composer<'y> {
 
     fn refuse_tag(&mut self, tag: Option<&Tag>, at: Position) {
         if let Some(tag) = tag {
-            self.report(at, format!("found the tag {}{}, expected a value without one", tag.handle(), tag.suffix()));
+            self.report(
+                at,
+                format!(
+                    "found the tag {}{}, expected a value without one",
+                    tag.handle(),
+                    tag.suffix()
+                ),
+            );
         }
     }
 
@@ -263,37 +377,56 @@ impl<'y> Composer<'y> {
         self.size.nodes += by.nodes;
         self.size.bytes += by.bytes;
         if self.size.nodes > MAX_NODES {
-            let message = format!("found more than {MAX_NODES} values, aliases counted as often as they are used");
+            let message = format!(
+                "found more than {MAX_NODES} values, aliases counted as often as they are used"
+            );
             return Err(Diagnostic::error(at, self.path(), message));
         }
         if self.size.bytes > MAX_SCALAR_BYTES {
-            let message =
-                format!("found more than {MAX_SCALAR_BYTES} bytes, aliases counted as often as they are used");
+            let message = format!(
+                "found more than {MAX_SCALAR_BYTES} bytes, aliases counted as often as they are \
+                 used"
+            );
             return Err(Diagnostic::error(at, self.path(), message));
         }
         Ok(())
     }
 
     fn too_deep(&self, at: Position) -> Diagnostic {
-        Diagnostic::error(at, "", format!("found values nested more than {MAX_DEPTH} deep"))
+        Diagnostic::error(
+            at,
+            "",
+            format!("found values nested more than {MAX_DEPTH} deep"),
+        )
     }
 
     fn report(&mut self, at: Position, message: String) {
-        self.diagnostics.push(Diagnostic::error(at, self.path(), message));
+        self.diagnostics
+            .push(Diagnostic::error(at, self.path(), message));
     }
 
     /// Where the next value goes.
     fn path(&self) -> String {
-        self.open.iter().fold(String::new(), |path, open| match &open.content {
-            Content::List(items) => format!("{path}[{}]", items.len()),
-            Content::Map { key: Some(Key::Name(name, _) | Key::Wrong(Some(name))), .. } => member_path(&path, name),
-            Content::Map { .. } => path,
-        })
+        self.open
+            .iter()
+            .fold(String::new(), |path, open| match &open.content {
+                Content::List(items) => format!("{path}[{}]", items.len()),
+                Content::Map {
+                    key: Some(Key::Name(name, _) | Key::Wrong(Some(name))),
+                    ..
+                } => member_path(&path, name),
+                Content::Map { .. } => path,
+            })
     }
 }
 
-/// What a node means as a key, and what is wrong with it; `seen` are the keys before it and their lines.
-fn key_of(node: Node, seen: &mut HashMap<String, u32>, unquoted_template: bool) -> (Key, Option<(Position, String)>) {
+/// What a node means as a key, and what is wrong with it; `seen` are the keys before it and their
+/// lines.
+fn key_of(
+    node: Node,
+    seen: &mut HashMap<String, u32>,
+    unquoted_template: bool,
+) -> (Key, Option<(Position, String)>) {
     let at = node.at;
     let described = node.described();
     let name = match node.value {
@@ -302,12 +435,19 @@ fn key_of(node: Node, seen: &mut HashMap<String, u32>, unquoted_template: bool) 
         Value::Bool(value) => value.to_string(),
         Value::Invalid => return (Key::Wrong(None), None),
         Value::Null | Value::List(_) | Value::Map(_) => {
-            let fault = (!unquoted_template).then(|| (at, format!("found {described} as a key, expected a name")));
+            let fault = (!unquoted_template)
+                .then(|| (at, format!("found {described} as a key, expected a name")));
             return (Key::Wrong(None), fault);
         }
     };
     if name == "<<" {
-        return (Key::Wrong(None), Some((at, "found the merge key <<, expected keys of its own".to_owned())));
+        return (
+            Key::Wrong(None),
+            Some((
+                at,
+                "found the merge key <<, expected keys of its own".to_owned(),
+            )),
+        );
     }
     if let Some(line) = seen.get(&name) {
         let message = format!("found the key {described} twice; it stands on line {line} already");

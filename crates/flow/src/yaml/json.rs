@@ -10,13 +10,27 @@ impl Node {
         let value = match json {
             serde_json::Value::Null => Value::Null,
             serde_json::Value::Bool(value) => Value::Bool(value),
-            serde_json::Value::Number(number) => {
-                Value::Number(Number { text: number.to_string(), json: Some(number.to_string()) })
+            serde_json::Value::Number(number) => Value::Number(Number {
+                text: number.to_string(),
+                json: Some(number.to_string()),
+            }),
+            serde_json::Value::String(text) => Value::Text(Text {
+                text,
+                start: None,
+                written: None,
+            }),
+            serde_json::Value::Array(items) => {
+                Value::List(items.into_iter().map(Self::from_json).collect())
             }
-            serde_json::Value::String(text) => Value::Text(Text { text, start: None, written: None }),
-            serde_json::Value::Array(items) => Value::List(items.into_iter().map(Self::from_json).collect()),
             serde_json::Value::Object(members) => Value::Map(
-                members.into_iter().map(|(name, json)| Member { name, at, value: Self::from_json(json) }).collect(),
+                members
+                    .into_iter()
+                    .map(|(name, json)| Member {
+                        name,
+                        at,
+                        value: Self::from_json(json),
+                    })
+                    .collect(),
             ),
         };
         Self { value, at }
@@ -27,9 +41,14 @@ impl Node {
         self.to_json_with(|_, text| text.to_owned())
     }
 
-    /// The same with what `shown` makes of each text; it gets the keys that lead there and the text.
+    /// The same with what `shown` makes of each text; it gets the keys that lead there and the
+    /// text.
     pub(crate) fn to_json_with(&self, shown: impl Fn(&[&str], &str) -> String) -> String {
-        let mut writer = Writer { out: String::new(), path: Vec::new(), shown: &shown };
+        let mut writer = Writer {
+            out: String::new(),
+            path: Vec::new(),
+            shown: &shown,
+        };
         writer.write(self);
         writer.out
     }
@@ -79,6 +98,7 @@ impl<'n> Writer<'n> {
     }
 
     fn text(&mut self, text: &str) {
-        self.out.push_str(&serde_json::Value::from(text).to_string());
+        self.out
+            .push_str(&serde_json::Value::from(text).to_string());
     }
 }

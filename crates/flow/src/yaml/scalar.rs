@@ -13,7 +13,11 @@ pub(super) fn plain(text: String, start: Option<Position>, written: Option<Range
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match number_json(&text) {
             Some(json) => Value::Number(Number { text, json }),
-            None => Value::Text(Text { text, start, written }),
+            None => Value::Text(Text {
+                text,
+                start,
+                written,
+            }),
         },
     }
 }
@@ -41,7 +45,11 @@ fn radix_json(digits: &str, radix: u32) -> Option<Option<String>> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
-    Some(u128::from_str_radix(digits, radix).ok().map(|value| value.to_string()))
+    Some(
+        u128::from_str_radix(digits, radix)
+            .ok()
+            .map(|value| value.to_string()),
+    )
 }
 
 fn decimal_json(sign: &str, unsigned: &str) -> Option<Option<String>> {
@@ -98,20 +106,46 @@ mod tests {
         ];
         for (text, expect) in cases {
             let value = plain(text.to_owned(), None, None);
-            assert!(matches!(&value, Value::Number(n) if n.json.as_deref() == Some(expect)), "{text}: {value:?}");
+            assert!(
+                matches!(&value, Value::Number(n) if n.json.as_deref() == Some(expect)),
+                "{text}: {value:?}"
+            );
             assert!(serde_json::from_str::<serde_json::Value>(expect).is_ok() || expect == "1e400");
         }
         for text in ["007", "-01.5", ".inf", "-.INF", ".nan"] {
-            assert!(matches!(plain(text.to_owned(), None, None), Value::Number(Number { json: None, .. })), "{text}");
+            assert!(
+                matches!(
+                    plain(text.to_owned(), None, None),
+                    Value::Number(Number { json: None, .. })
+                ),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn all_else_is_text() {
-        for text in
-            ["yes", "on", "1_000", "1.2.3", "0x", "0xZZ", "1e", "1e+", ".", "-", "+", "e5", "2026-01-31", "5m", "tRue"]
-        {
-            assert!(matches!(plain(text.to_owned(), None, None), Value::Text(_)), "{text}");
+        for text in [
+            "yes",
+            "on",
+            "1_000",
+            "1.2.3",
+            "0x",
+            "0xZZ",
+            "1e",
+            "1e+",
+            ".",
+            "-",
+            "+",
+            "e5",
+            "2026-01-31",
+            "5m",
+            "tRue",
+        ] {
+            assert!(
+                matches!(plain(text.to_owned(), None, None), Value::Text(_)),
+                "{text}"
+            );
         }
     }
 }

@@ -5,8 +5,9 @@ use granit_parser::ScanError;
 use crate::diagnostic::{Diagnostic, Position};
 
 /// What to write in the place of an unquoted template.
-pub(super) const QUOTE_THE_TEMPLATE: &str =
-    "found {{ without quotes, which YAML takes for a map; put the whole value in quotes, as in \"{{ source.id }}\"";
+pub(super) const QUOTE_THE_TEMPLATE: &str = "found {{ without quotes, which YAML takes for a map; \
+                                             put the whole value in quotes, as in \"{{ source.id \
+                                             }}\"";
 
 /// The diagnostic of a syntax error, with advice for what flows trip over.
 pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
@@ -14,9 +15,17 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
     let line = usize::try_from(at.line).unwrap_or(1);
     // The parser often stops on the line after the one at fault.
     for number in [line, line.saturating_sub(1)] {
-        let Some(text) = number.checked_sub(1).and_then(|index| yaml.lines().nth(index)) else { continue };
+        let Some(text) = number
+            .checked_sub(1)
+            .and_then(|index| yaml.lines().nth(index))
+        else {
+            continue;
+        };
         if let Some((column, advice)) = advice(text) {
-            let at = Position { line: u32::try_from(number).unwrap_or(u32::MAX), column };
+            let at = Position {
+                line: u32::try_from(number).unwrap_or(u32::MAX),
+                column,
+            };
             return Diagnostic::error(at, "", advice);
         }
     }
@@ -26,13 +35,17 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
 /// The place of a parser's marker.
 pub(super) fn position(marker: &granit_parser::Marker) -> Position {
     let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Position { line: small(marker.line().max(1)), column: small(marker.col().saturating_add(1)) }
+    Position {
+        line: small(marker.line().max(1)),
+        column: small(marker.col().saturating_add(1)),
+    }
 }
 
 /// The column of a value on this line that wants quotes, and what to say of it.
 fn advice(line: &str) -> Option<(u32, String)> {
     let value = value_of(line);
-    let column = u32::try_from(line[..line.len() - value.len()].chars().count() + 1).unwrap_or(u32::MAX);
+    let column =
+        u32::try_from(line[..line.len() - value.len()].chars().count() + 1).unwrap_or(u32::MAX);
     if value.starts_with("{{") {
         return Some((column, QUOTE_THE_TEMPLATE.to_owned()));
     }
@@ -41,7 +54,8 @@ fn advice(line: &str) -> Option<(u32, String)> {
     let rest = rest.trim_start();
     let more = !rest.is_empty() && !rest.starts_with(['#', ',', ']', '}', ':', quote]);
     more.then(|| {
-        let advice = "found text after the closing quote; put the whole value in quotes, as in \"'' | now\"";
+        let advice =
+            "found text after the closing quote; put the whole value in quotes, as in \"'' | now\"";
         (column, advice.to_owned())
     })
 }
@@ -52,6 +66,8 @@ fn value_of(line: &str) -> &str {
     while let Some(item) = rest.strip_prefix("- ") {
         rest = item.trim_start();
     }
-    let key = rest.find(": ").filter(|end| !rest[..*end].contains(['\'', '"', '{', '[', '#']));
+    let key = rest
+        .find(": ")
+        .filter(|end| !rest[..*end].contains(['\'', '"', '{', '[', '#']));
     key.map_or(rest, |end| rest[end + 2..].trim_start())
 }

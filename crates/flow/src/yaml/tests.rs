@@ -12,36 +12,74 @@ fn json(yaml: &str) -> String {
 
 /// The first diagnostic, as people see it.
 fn fault(yaml: &str) -> String {
-    read(yaml).1.first().map(ToString::to_string).unwrap_or_default()
+    read(yaml)
+        .1
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 #[test]
 fn reads_trees_in_order() {
-    assert_eq!(json("b: 1\na: [x, \"y\", {z: null}]\n"), r#"{"b":1,"a":["x","y",{"z":null}]}"#);
+    assert_eq!(
+        json("b: 1\na: [x, \"y\", {z: null}]\n"),
+        r#"{"b":1,"a":["x","y",{"z":null}]}"#
+    );
     assert_eq!(
         json("a: &x [1.10, 9007199254740993]\nb: *x\n"),
         r#"{"a":[1.10,9007199254740993],"b":[1.10,9007199254740993]}"#
     );
-    assert_eq!(json("a: !!str 5\nb: |\n  two\n  lines\n# comment\n"), r#"{"a":"5","b":"two\nlines\n"}"#);
+    assert_eq!(
+        json("a: !!str 5\nb: |\n  two\n  lines\n# comment\n"),
+        r#"{"a":"5","b":"two\nlines\n"}"#
+    );
     assert_eq!(json("---\na: 'it''s'\n...\n"), r#"{"a":"it's"}"#);
 }
 
 #[test]
 fn says_what_is_no_tree_of_ours() {
     let cases = [
-        ("a: 1\nb: 2\na: 3\n", "line 3, column 1, a: found the key \"a\" twice; it stands on line 1 already"),
-        ("x:\n  a: 1\n  a: 2\n", "line 3, column 3, x.a: found the key \"a\" twice; it stands on line 2 already"),
-        ("a: *b\n", "line 1, column 4, a: found *b, which no anchor before it defines"),
-        ("a: &a [*a]\n", "line 1, column 8, a[0]: found an alias of a value that contains it"),
+        (
+            "a: 1\nb: 2\na: 3\n",
+            "line 3, column 1, a: found the key \"a\" twice; it stands on line 1 already",
+        ),
+        (
+            "x:\n  a: 1\n  a: 2\n",
+            "line 3, column 3, x.a: found the key \"a\" twice; it stands on line 2 already",
+        ),
+        (
+            "a: *b\n",
+            "line 1, column 4, a: found *b, which no anchor before it defines",
+        ),
+        (
+            "a: &a [*a]\n",
+            "line 1, column 8, a[0]: found an alias of a value that contains it",
+        ),
         (
             "a: !!binary aGk=\n",
-            "line 1, column 13, a: found the tag tag:yaml.org,2002:binary, expected a value without one",
+            "line 1, column 13, a: found the tag tag:yaml.org,2002:binary, expected a value \
+             without one",
         ),
-        ("a: 1\n---\nb: 2\n", "line 2, column 1: found a second document, expected one"),
-        ("", "line 1, column 1: found an empty text, expected a flow definition"),
-        ("# nothing\n", "line 1, column 1: found an empty text, expected a flow definition"),
-        ("x: &x {a: 1}\ny:\n  <<: *x\n", "line 3, column 3, y: found the merge key <<, expected keys of its own"),
-        ("? [a, b]\n: 1\n", "line 1, column 3: found a list as a key, expected a name"),
+        (
+            "a: 1\n---\nb: 2\n",
+            "line 2, column 1: found a second document, expected one",
+        ),
+        (
+            "",
+            "line 1, column 1: found an empty text, expected a flow definition",
+        ),
+        (
+            "# nothing\n",
+            "line 1, column 1: found an empty text, expected a flow definition",
+        ),
+        (
+            "x: &x {a: 1}\ny:\n  <<: *x\n",
+            "line 3, column 3, y: found the merge key <<, expected keys of its own",
+        ),
+        (
+            "? [a, b]\n: 1\n",
+            "line 1, column 3: found a list as a key, expected a name",
+        ),
     ];
     for (yaml, expect) in cases {
         assert_eq!(fault(yaml), expect, "{yaml}");
@@ -52,17 +90,26 @@ fn says_what_is_no_tree_of_ours() {
 fn says_to_quote_templates() {
     let cases = [
         ("a: {{ source.x }}\n", "line 1, column 4"),
-        ("a:\n  - {{ source.x | lookup(a, b) }}\n", "line 2, column 5"),
+        (
+            "a:\n  - {{ source.x | lookup(a, b) }}\n",
+            "line 2, column 5",
+        ),
         ("a: {{ source.x }}/y\nb: 1\n", "line 1, column 4"),
         ("a: [1, {{ source.x }}]\n", "line 1, column 8"),
     ];
     for (yaml, place) in cases {
         let fault = fault(yaml);
-        assert!(fault.starts_with(place) && fault.contains("put the whole value in quotes"), "{yaml}: {fault}");
+        assert!(
+            fault.starts_with(place) && fault.contains("put the whole value in quotes"),
+            "{yaml}: {fault}"
+        );
         assert_eq!(read(yaml).1.len(), 1, "{yaml}");
     }
     let fault = fault("mapping:\n  at: '' | now\n");
-    assert!(fault.starts_with("line 2, column 7") && fault.contains("after the closing quote"), "{fault}");
+    assert!(
+        fault.starts_with("line 2, column 7") && fault.contains("after the closing quote"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -70,15 +117,33 @@ fn refuses_what_multiplies() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let alias = format!("*a{}", level - 1);
-        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![alias; 10].join(", ")));
+        bomb.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            vec![alias; 10].join(", ")
+        ));
     }
-    assert!(fault(&bomb).contains("more than 100000 values"), "{}", fault(&bomb));
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(", "));
-    assert!(fault(&long).contains("bytes, aliases counted"), "{}", fault(&long));
+    assert!(
+        fault(&bomb).contains("more than 100000 values"),
+        "{}",
+        fault(&bomb)
+    );
+    let long = format!(
+        "a: &a {}\nb: [{}]\n",
+        "x".repeat(100_000),
+        vec!["*a"; 1000].join(", ")
+    );
+    assert!(
+        fault(&long).contains("bytes, aliases counted"),
+        "{}",
+        fault(&long)
+    );
     assert!(fault(&format!("a: {}{}", "[".repeat(100), "]".repeat(100))).contains("64 deep"));
     let mut deep = "a0: &a0 [[[[[[[[[[x]]]]]]]]]]\n".to_owned();
     for level in 1..10 {
-        deep.push_str(&format!("a{level}: &a{level} [[[[[[[[[[*a{}]]]]]]]]]]\n", level - 1));
+        deep.push_str(&format!(
+            "a{level}: &a{level} [[[[[[[[[[*a{}]]]]]]]]]]\n",
+            level - 1
+        ));
     }
     assert!(fault(&deep).contains("64 deep"), "{}", fault(&deep));
     assert!(fault(&"x".repeat(MAX_BYTES + 1)).contains("expected at most"));
@@ -110,7 +175,8 @@ proptest! {
     }
 
     #[test]
-    fn no_yamlish_text_panics(text in "([a-c]: |- |\\{|\\}|\\[|\\]|\\n|  |'|\"|\\{\\{|&a |\\*a|!!x |,|#|\\||>|\\?|:|<<: |é|---\\n|\\t|%){0,40}") {
+    fn no_yamlish_text_panics(text in "([a-c]: |- |\\{|\\}|\\[|\\]|\\n|  |'|\"|\\{\\{|&a \
+                                       |\\*a|!!x |,|#|\\||>|\\?|:|<<: |é|---\\n|\\t|%){0,40}") {
         let (tree, diagnostics) = read(&text);
         prop_assert!(tree.is_some() || !diagnostics.is_empty());
         if let Some(tree) = tree {
@@ -123,7 +189,10 @@ proptest! {
 fn names_the_path_of_what_is_not_yaml() {
     for (yaml, path) in [
         ("m:\n  a: '' | now\n  b: 1\n", "m.a"),
-        ("m:\n  x: 1\n  a: {{ source[\"x y\"] | lookup(a, b) }}\n", "m.a"),
+        (
+            "m:\n  x: 1\n  a: {{ source[\"x y\"] | lookup(a, b) }}\n",
+            "m.a",
+        ),
         ("m:\n  l:\n    - 'a' b\nz: 1\n", "m.l[0]"),
         ("x: @a\n", "x"),
     ] {

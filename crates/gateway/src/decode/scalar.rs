@@ -1,4 +1,5 @@
-//! One plain value, from JSON or from the text of a path or query. Errors say what was expected and what was found.
+//! One plain value, from JSON or from the text of a path or query. Errors say what was expected and
+//! what was found.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,24 +14,30 @@ use crate::json::{self, Value as Json};
 /// Whole numbers up to this size are exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A JSON value as `kind`, which is no message. 64-bit integers may come as strings, because many readers of JSON lose
-/// their digits otherwise.
+/// A JSON value as `kind`, which is no message. 64-bit integers may come as strings, because many
+/// readers of JSON lose their digits otherwise.
 pub(crate) fn from_json(kind: &Kind, json: Json<'_>) -> Result<Value, String> {
     let found = || json.kind().describe();
     let raw = json.raw();
     match (kind, json.kind()) {
         (Kind::String, json::Kind::String) => {
-            let text = json.text().ok_or("the text has half a character in an escape")?;
+            let text = json
+                .text()
+                .ok_or("the text has half a character in an escape")?;
             Ok(Value::String(text.into_owned()))
         }
         (Kind::Bool, json::Kind::Boolean) => Ok(Value::Bool(raw == "true")),
-        (Kind::Bytes | Kind::Enum(_), json::Kind::String) => {
-            from_text(kind, &json.text().ok_or("the text has half a character in an escape")?)
-        }
+        (Kind::Bytes | Kind::Enum(_), json::Kind::String) => from_text(
+            kind,
+            &json
+                .text()
+                .ok_or("the text has half a character in an escape")?,
+        ),
         (Kind::Float | Kind::Double, json::Kind::Number) => from_text(kind, raw),
-        (Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64, json::Kind::String) => {
-            from_text(kind, &json.text().unwrap_or_default())
-        }
+        (
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64,
+            json::Kind::String,
+        ) => from_text(kind, &json.text().unwrap_or_default()),
         (kind, json::Kind::Number) if is_integer(kind) => from_text(kind, raw),
         (kind, _) => Err(format!("expected {}, found {}", describe(kind), found())),
     }
@@ -45,8 +52,12 @@ pub(crate) fn from_text(kind: &Kind, text: &str) -> Result<Value, String> {
             "false" => Ok(Value::Bool(false)),
             _ => Err(format!("expected true or false, found {text:?}")),
         },
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => integer(text, i32::MIN, i32::MAX).map(Value::I32),
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => integer(text, i64::MIN, i64::MAX).map(Value::I64),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+            integer(text, i32::MIN, i32::MAX).map(Value::I32)
+        }
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            integer(text, i64::MIN, i64::MAX).map(Value::I64)
+        }
         Kind::Uint32 | Kind::Fixed32 => integer(text, u32::MIN, u32::MAX).map(Value::U32),
         Kind::Uint64 | Kind::Fixed64 => integer(text, u64::MIN, u64::MAX).map(Value::U64),
         Kind::Float => float(text).map(|f: f32| Value::F32(f)),
@@ -54,9 +65,12 @@ pub(crate) fn from_text(kind: &Kind, text: &str) -> Result<Value, String> {
         Kind::Bytes => {
             // Both alphabets, padded or not.
             let text = text.replace('-', "+").replace('_', "/");
-            let lenient = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+            let lenient = GeneralPurposeConfig::new()
+                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
             let bytes = GeneralPurpose::new(&alphabet::STANDARD, lenient).decode(text);
-            bytes.map(|b| Value::Bytes(b.into())).map_err(|_| "expected base64".to_owned())
+            bytes
+                .map(|b| Value::Bytes(b.into()))
+                .map_err(|_| "expected base64".to_owned())
         }
         Kind::Enum(names) => enumerated(names, text),
         Kind::Message(_) => Err("expected an object".to_owned()),
@@ -74,16 +88,31 @@ fn enumerated(names: &EnumDescriptor, text: &str) -> Result<Value, String> {
 /// Takes `1.0` and `1e3` too: they are the same numbers.
 fn integer<T: FromStr + Display>(text: &str, least: T, most: T) -> Result<T, String> {
     let whole = || {
-        let float = text.parse::<f64>().ok().filter(|f| f.fract() == 0.0 && f.abs() <= EXACT)?;
+        let float = text
+            .parse::<f64>()
+            .ok()
+            .filter(|f| f.fract() == 0.0 && f.abs() <= EXACT)?;
         format!("{float:.0}").parse().ok()
     };
-    let plain = text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit());
+    let plain = text
+        .strip_prefix('-')
+        .unwrap_or(text)
+        .bytes()
+        .all(|b| b.is_ascii_digit());
     let value = if plain { text.parse().ok() } else { whole() };
-    value.ok_or_else(|| format!("expected a whole number from {least} to {most}, found {}", cut(text)))
+    value.ok_or_else(|| {
+        format!(
+            "expected a whole number from {least} to {most}, found {}",
+            cut(text)
+        )
+    })
 }
 
 fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Result<T, String> {
-    let value = text.parse::<T>().ok().filter(|f| Into::<f64>::into(*f).is_finite());
+    let value = text
+        .parse::<T>()
+        .ok()
+        .filter(|f| Into::<f64>::into(*f).is_finite());
     value.ok_or_else(|| format!("expected a number, found {}", cut(text)))
 }
 
@@ -106,7 +135,9 @@ fn describe(kind: &Kind) -> &'static str {
         Kind::Enum(_) => "the name of a choice",
         Kind::Float | Kind::Double => "a number",
         Kind::Message(_) => "an object",
-        Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 | Kind::Sint32 | Kind::Sint64 => "a whole number",
+        Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 | Kind::Sint32 | Kind::Sint64 => {
+            "a whole number"
+        }
         Kind::Fixed32 | Kind::Fixed64 | Kind::Sfixed32 | Kind::Sfixed64 => "a whole number",
     }
 }

@@ -10,12 +10,16 @@ use super::Problem;
 use crate::field;
 
 impl Problem {
-    /// `input` is the message of the call, which knows how REST callers spell the fields at fault. What failed inside is
-    /// for the log, never for the caller.
+    /// `input` is the message of the call, which knows how REST callers spell the fields at fault.
+    /// What failed inside is for the log, never for the caller.
     pub(crate) fn of_status(status: &Status, input: &MessageDescriptor) -> Self {
         match status.code() {
             Code::Internal | Code::Unknown | Code::DataLoss => {
-                tracing::error!(grpc.code = %status.code(), cause = status.message(), "a call failed inside");
+                tracing::error!(
+                    grpc.code = %status.code(),
+                    cause = status.message(),
+                    "a call failed inside",
+                );
                 return Self::new(Code::Internal, "internal error");
             }
             _ => {}
@@ -34,7 +38,11 @@ impl Problem {
         }
         if let Some(delay) = details.retry_info().and_then(|info| info.retry_delay) {
             problem.retry_after(delay);
-        } else if let Some(delay) = status.metadata().get("retry-after").and_then(|v| v.to_str().ok()) {
+        } else if let Some(delay) = status
+            .metadata()
+            .get("retry-after")
+            .and_then(|v| v.to_str().ok())
+        {
             problem.header(RETRY_AFTER, delay);
         }
         problem

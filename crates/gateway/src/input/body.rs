@@ -1,4 +1,5 @@
-//! The body of a request: JSON, or a file where the method takes an upload. Nothing is read past its limit.
+//! The body of a request: JSON, or a file where the method takes an upload. Nothing is read past
+//! its limit.
 
 use std::convert::Infallible;
 
@@ -15,7 +16,12 @@ use crate::json;
 use crate::route::Route;
 
 /// Types under which a file may come bare.
-const BARE_FILE: [&str; 4] = ["text/csv", "text/plain", "application/octet-stream", "application/zip"];
+const BARE_FILE: [&str; 4] = [
+    "text/csv",
+    "text/plain",
+    "application/octet-stream",
+    "application/zip",
+];
 
 /// Bytes of an empty object, with blanks.
 const EMPTY_LIMIT: usize = 64;
@@ -38,13 +44,22 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     form(headers, false).map(drop)
 }
 
-pub(super) async fn read<B>(route: &Route, headers: &HeaderMap, body: B, options: &Options) -> Result<Read, Problem>
+pub(super) async fn read<B>(
+    route: &Route,
+    headers: &HeaderMap,
+    body: B,
+    options: &Options,
+) -> Result<Read, Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
     let rpc = &route.rpc;
-    let limit = if rpc.rest.upload.is_some() { options.upload_limit } else { options.body_limit };
+    let limit = if rpc.rest.upload.is_some() {
+        options.upload_limit
+    } else {
+        options.body_limit
+    };
     let form = form(headers, rpc.rest.upload.is_some());
     // An unsuitable type is refused unread, unless there is nothing to read.
     if let (Err(problem), false) = (&form, body.is_end_stream()) {
@@ -52,24 +67,37 @@ where
     }
     let bytes = read_limited(body, limit).await.map_err(broken)?;
     if bytes.is_empty() && !matches!(form, Ok(Form::Bare | Form::Multipart { .. })) {
-        return Ok(Read { message: DynamicMessage::new(rpc.input.clone()), is_file: false });
+        return Ok(Read {
+            message: DynamicMessage::new(rpc.input.clone()),
+            is_file: false,
+        });
     }
     let (field, content) = match (form?, &rpc.rest.upload) {
-        (Form::Bare, Some(field)) => {
-            (field, content(field, bytes).ok_or_else(|| Problem::field(field.json_name(), "the file is not UTF-8"))?)
-        }
+        (Form::Bare, Some(field)) => (
+            field,
+            content(field, bytes)
+                .ok_or_else(|| Problem::field(field.json_name(), "the file is not UTF-8"))?,
+        ),
         (Form::Multipart { boundary }, Some(field)) => {
             let file = part(bytes, boundary).await?;
-            (field, content(field, file).ok_or_else(|| Problem::field("file", "the part \"file\" is not UTF-8"))?)
+            (
+                field,
+                content(field, file)
+                    .ok_or_else(|| Problem::field("file", "the part \"file\" is not UTF-8"))?,
+            )
         }
         (Form::Json, _) | (_, None) => return parse(route, &bytes),
     };
     let mut message = DynamicMessage::new(rpc.input.clone());
     message.set_field(field, content);
-    Ok(Read { message, is_file: true })
+    Ok(Read {
+        message,
+        is_file: true,
+    })
 }
 
-/// For a route without a body: a client that sends an empty object is forgiven, one that sends more is told.
+/// For a route without a body: a client that sends an empty object is forgiven, one that sends more
+/// is told.
 pub(super) async fn refuse<B>(body: B) -> Result<(), Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -86,21 +114,34 @@ where
 fn parse(route: &Route, bytes: &[u8]) -> Result<Read, Problem> {
     let json = json::Value::parse(bytes).map_err(|e| Problem::malformed(&e))?;
     let message = decode::message(&route.rpc.input, route.read(), json).map_err(Problem::fields)?;
-    Ok(Read { message, is_file: false })
+    Ok(Read {
+        message,
+        is_file: false,
+    })
 }
 
 fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
-    let text = |name| headers.get(name).map(|v: &http::HeaderValue| v.to_str().unwrap_or("?").trim().to_lowercase());
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|v: &http::HeaderValue| v.to_str().unwrap_or("?").trim().to_lowercase())
+    };
     if let Some(encoding) = text(CONTENT_ENCODING).filter(|e| e != "identity") {
-        return Err(Problem::unsupported_media_type(format!("content encoding {encoding:?} is not supported")));
+        return Err(Problem::unsupported_media_type(format!(
+            "content encoding {encoding:?} is not supported"
+        )));
     }
-    let Some(content_type) = text(CONTENT_TYPE) else { return Ok(Form::Json) };
+    let Some(content_type) = text(CONTENT_TYPE) else {
+        return Ok(Form::Json);
+    };
     let (essence, parameters) = content_type.split_once(';').unwrap_or((&content_type, ""));
     let essence = essence.trim();
     if parameters.contains("charset=") && !parameters.replace('"', "").contains("charset=utf-8") {
         return Err(Problem::unsupported_media_type("only UTF-8 is supported"));
     }
-    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+    if essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    {
         return Ok(Form::Json);
     }
     if upload && BARE_FILE.contains(&essence) {
@@ -108,14 +149,23 @@ fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
     }
     if upload && essence == "multipart/form-data" {
         // The boundary is case-sensitive: it is taken from the header as it came.
-        let header = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let header = headers
+            .get(CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default();
         return match multer::parse_boundary(header) {
             Ok(boundary) => Ok(Form::Multipart { boundary }),
             Err(_) => Err(Problem::invalid("the multipart body names no boundary")),
         };
     }
-    let known = if upload { "multipart/form-data, text/csv or application/json" } else { "application/json" };
-    Err(Problem::unsupported_media_type(format!("content type {essence:?} is not supported: send {known}")))
+    let known = if upload {
+        "multipart/form-data, text/csv or application/json"
+    } else {
+        "application/json"
+    };
+    Err(Problem::unsupported_media_type(format!(
+        "content type {essence:?} is not supported: send {known}"
+    )))
 }
 
 /// The part named `file`; there is exactly one, and no other.
@@ -130,7 +180,10 @@ async fn part(bytes: Bytes, boundary: String) -> Result<Bytes, Problem> {
             Some("file") => return Err(Problem::field("file", "the part \"file\" is there twice")),
             name => {
                 let name = name.unwrap_or_default();
-                return Err(Problem::field(name, format!("found the part {name:?}, expected only the part \"file\"")));
+                return Err(Problem::field(
+                    name,
+                    format!("found the part {name:?}, expected only the part \"file\""),
+                ));
             }
         }
     }
@@ -150,6 +203,8 @@ fn broken(error: ReadError) -> Problem {
         ReadError::TooLarge { limit } => Problem::too_large(limit),
         ReadError::TooSlow(error) => Problem::too_slow(error),
         ReadError::NoRoom(error) => Problem::busy(error),
-        ReadError::Broken(reason) => Problem::invalid(format!("the body could not be read: {reason}")),
+        ReadError::Broken(reason) => {
+            Problem::invalid(format!("the body could not be read: {reason}"))
+        }
     }
 }

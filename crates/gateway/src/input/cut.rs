@@ -1,5 +1,5 @@
-//! Takes the object of a body apart while it comes: the items of one list one by one, the other members together. Holds
-//! no more than one item and the other members, however long the list is.
+//! Takes the object of a body apart while it comes: the items of one list one by one, the other
+//! members together. Holds no more than one item and the other members, however long the list is.
 
 use bytes::{Buf, BytesMut};
 use kanat_json::PieceScan;
@@ -76,24 +76,37 @@ impl Cutter {
     /// The next part; `None` when more bytes are needed to tell it, or all has come.
     pub fn next(&mut self) -> Result<Option<Part>, Problem> {
         loop {
-            let blank = self.buffer.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+            let blank = self
+                .buffer
+                .iter()
+                .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+                .count();
             if self.scan.is_new() {
                 self.buffer.advance(blank);
             }
-            let Some(&byte) = self.buffer.first() else { return Ok(None) };
+            let Some(&byte) = self.buffer.first() else {
+                return Ok(None);
+            };
             match (&mut self.place, byte) {
                 (Place::Object, b'{') => self.go_on(Place::FirstKey),
                 (Place::FirstKey, b'}') | (Place::AfterValue, b'}') => self.go_on(Place::End),
                 (Place::FirstKey | Place::Key, b'"') => {
-                    let Some(text) = self.value("body")? else { return Ok(None) };
-                    let key = parsed(&text, "body")?.text().map(std::borrow::Cow::into_owned);
-                    self.place = Place::Colon(key.ok_or_else(|| unexpected("body", byte, "a key"))?);
+                    let Some(text) = self.value("body")? else {
+                        return Ok(None);
+                    };
+                    let key = parsed(&text, "body")?
+                        .text()
+                        .map(std::borrow::Cow::into_owned);
+                    self.place =
+                        Place::Colon(key.ok_or_else(|| unexpected("body", byte, "a key"))?);
                 }
                 (Place::Colon(key), b':') => {
                     let key = std::mem::take(key);
                     self.go_on(Place::Value(key));
                 }
-                (Place::Value(key), b'[') if field::find(&self.message, key.as_str()).as_ref() == Some(&self.list) => {
+                (Place::Value(key), b'[')
+                    if field::find(&self.message, key.as_str()).as_ref() == Some(&self.list) =>
+                {
                     if self.had_list {
                         return Err(Problem::field(key.as_str(), "given twice"));
                     }
@@ -103,17 +116,23 @@ impl Cutter {
                 }
                 (Place::Value(key), _) => {
                     let key = key.clone();
-                    let Some(text) = self.value(&key)? else { return Ok(None) };
+                    let Some(text) = self.value(&key)? else {
+                        return Ok(None);
+                    };
                     self.member(&key, parsed(&text, &key)?)?;
                     self.place = Place::AfterValue;
                 }
                 (Place::AfterValue, b',') => self.go_on(Place::Key),
-                (Place::FirstItem, b']') | (Place::AfterItem(_), b']') => self.go_on(Place::AfterValue),
+                (Place::FirstItem, b']') | (Place::AfterItem(_), b']') => {
+                    self.go_on(Place::AfterValue)
+                }
                 (Place::FirstItem, _) => self.place = Place::Item(0),
                 (Place::Item(index), _) => {
                     let index = *index;
                     let path = format!("{}[{index}]", self.list.json_name());
-                    let Some(text) = self.value(&path)? else { return Ok(None) };
+                    let Some(text) = self.value(&path)? else {
+                        return Ok(None);
+                    };
                     parsed(&text, &path)?;
                     self.place = Place::AfterItem(index);
                     return Ok(Some(Part::Item { index, text }));
@@ -134,7 +153,10 @@ impl Cutter {
             Place::Object if self.buffer.is_empty() => Ok(()),
             place => {
                 let path = place.path(self.list.json_name());
-                Err(Problem::field(path, "malformed JSON: the body ends in the midst of it"))
+                Err(Problem::field(
+                    path,
+                    "malformed JSON: the body ends in the midst of it",
+                ))
             }
         }
     }
@@ -165,11 +187,16 @@ impl Cutter {
         if length.unwrap_or(self.buffer.len()) > self.limit {
             return Err(too_large(path, self.limit));
         }
-        let Some(length) = length else { return Ok(None) };
+        let Some(length) = length else {
+            return Ok(None);
+        };
         self.scan = PieceScan::default();
         match std::str::from_utf8(&self.buffer.split_to(length)) {
             Ok(text) => Ok(Some(text.to_owned())),
-            Err(_) => Err(Problem::field(path, "malformed JSON: found a byte that is not UTF-8")),
+            Err(_) => Err(Problem::field(
+                path,
+                "malformed JSON: found a byte that is not UTF-8",
+            )),
         }
     }
 }
@@ -180,7 +207,9 @@ impl Place {
             Self::Colon(key) | Self::Value(key) => key.clone(),
             Self::FirstItem => list.to_owned(),
             Self::Item(index) | Self::AfterItem(index) => format!("{list}[{index}]"),
-            Self::Object | Self::FirstKey | Self::Key | Self::AfterValue | Self::End => "body".to_owned(),
+            Self::Object | Self::FirstKey | Self::Key | Self::AfterValue | Self::End => {
+                "body".to_owned()
+            }
         }
     }
 
@@ -203,8 +232,15 @@ fn parsed<'t>(text: &'t str, path: &str) -> Result<json::Value<'t>, Problem> {
 }
 
 fn unexpected(path: &str, found: u8, expected: &str) -> Problem {
-    let found = if found.is_ascii_graphic() { format!("`{}`", char::from(found)) } else { "a byte".to_owned() };
-    Problem::field(path, format!("malformed JSON: found {found}, expected {expected}"))
+    let found = if found.is_ascii_graphic() {
+        format!("`{}`", char::from(found))
+    } else {
+        "a byte".to_owned()
+    };
+    Problem::field(
+        path,
+        format!("malformed JSON: found {found}, expected {expected}"),
+    )
 }
 
 fn too_large(path: &str, limit: usize) -> Problem {
@@ -223,13 +259,16 @@ mod tests {
     fn list() -> FieldDescriptor {
         static LIST: LazyLock<FieldDescriptor> = LazyLock::new(|| {
             let pool = DescriptorPool::decode(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
-            let message = pool.get_message_by_name("kanat.v1.CreateBatchJobRequest").unwrap();
+            let message = pool
+                .get_message_by_name("kanat.v1.CreateBatchJobRequest")
+                .unwrap();
             message.get_field_by_name("records").unwrap()
         });
         LIST.clone()
     }
 
-    /// The items and the other members of `body`, which comes in pieces of this size; or what is said of it.
+    /// The items and the other members of `body`, which comes in pieces of this size; or what is
+    /// said of it.
     fn cut(body: &str, size: usize, limit: usize) -> Result<(Vec<String>, String), String> {
         let mut cutter = Cutter::new(&list(), limit);
         let mut items = Vec::new();
@@ -247,20 +286,40 @@ mod tests {
         Ok((items, cutter.members()))
     }
 
-    const BODY: &str = "\n{ \"flowId\" : \"f\\\"]\", \"records\" :\t[ {\"a\": [1.10, \"}],\"]} ,9007199254740993,null , \"\\\\\",[]\n], \
-        \"concurrency\":2 } ";
+    const BODY: &str = "\n{ \"flowId\" : \"f\\\"]\", \"records\" :\t[ {\"a\": [1.10, \"}],\"]} \
+                        ,9007199254740993,null , \"\\\\\",[]\n], \"concurrency\":2 } ";
 
     #[test]
     fn items_come_as_they_stand_wherever_the_body_is_divided() {
         for size in 1..=BODY.len() {
             let (items, members) = cut(BODY, size, 1000).unwrap();
-            assert_eq!(items, ["{\"a\": [1.10, \"}],\"]}", "9007199254740993", "null", "\"\\\\\"", "[]"], "{size}");
-            assert_eq!(members, "{\"flowId\":\"f\\\"]\",\"concurrency\":2}", "{size}");
+            assert_eq!(
+                items,
+                [
+                    "{\"a\": [1.10, \"}],\"]}",
+                    "9007199254740993",
+                    "null",
+                    "\"\\\\\"",
+                    "[]"
+                ],
+                "{size}"
+            );
+            assert_eq!(
+                members, "{\"flowId\":\"f\\\"]\",\"concurrency\":2}",
+                "{size}"
+            );
         }
-        for (body, members) in
-            [("", "{}"), ("{}", "{}"), ("{\"records\":[]}", "{}"), (r#"{"records":7}"#, r#"{"records":7}"#)]
-        {
-            assert_eq!(cut(body, 3, 1000).unwrap(), (Vec::new(), members.to_owned()), "{body}");
+        for (body, members) in [
+            ("", "{}"),
+            ("{}", "{}"),
+            ("{\"records\":[]}", "{}"),
+            (r#"{"records":7}"#, r#"{"records":7}"#),
+        ] {
+            assert_eq!(
+                cut(body, 3, 1000).unwrap(),
+                (Vec::new(), members.to_owned()),
+                "{body}"
+            );
         }
     }
 
@@ -268,18 +327,33 @@ mod tests {
     fn what_is_wrong_is_named_by_its_place() {
         for (body, told) in [
             ("[]", r#""field":"body","message":"expected an object""#),
-            ("{\"a\" 1}", r#""field":"a","message":"malformed JSON: found `1`, expected `:`"#),
-            ("{a:1}", r#""field":"body","message":"malformed JSON: found `a`, expected a key"#),
+            (
+                "{\"a\" 1}",
+                r#""field":"a","message":"malformed JSON: found `1`, expected `:`"#,
+            ),
+            (
+                "{a:1}",
+                r#""field":"body","message":"malformed JSON: found `a`, expected a key"#,
+            ),
             ("{\"a\":1,}", "expected a key"),
             ("{\"records\":[1,]}", r#""field":"records[1]","#),
-            ("{\"records\":[{},{\"x\":nul}]}", r#""field":"records[1].x","#),
+            (
+                "{\"records\":[{},{\"x\":nul}]}",
+                r#""field":"records[1].x","#,
+            ),
             ("{\"records\":[{},[1,}]}", r#""field":"records[1][1]","#),
-            ("{\"records\":[{},{}", r#""field":"records[1]","message":"malformed JSON: the body ends"#),
+            (
+                "{\"records\":[{},{}",
+                r#""field":"records[1]","message":"malformed JSON: the body ends"#,
+            ),
             (
                 "{\"records\":[{} {}]}",
                 r#""field":"records[0]","message":"malformed JSON: found `{`, expected `,` or `]`"#,
             ),
-            ("{\"records\":[],\"records\":[]}", r#""field":"records","message":"given twice""#),
+            (
+                "{\"records\":[],\"records\":[]}",
+                r#""field":"records","message":"given twice""#,
+            ),
             ("{} x", "expected the end"),
             (
                 "{\"records\":[1,\"0123456789012345678901234567890123456789",

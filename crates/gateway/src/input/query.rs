@@ -1,4 +1,5 @@
-//! Query parameters as fields: typed, by either spelling, repeated ones for lists, unknown ones refused by name.
+//! Query parameters as fields: typed, by either spelling, repeated ones for lists, unknown ones
+//! refused by name.
 
 use kanat_model::FieldError;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
@@ -17,11 +18,16 @@ pub(super) fn read(
     may_be_given: impl Fn(&FieldDescriptor) -> bool,
 ) -> Result<(), Problem> {
     let input = message.descriptor();
-    let (mut given, mut faults) = (Given::new(), Vec::new());
+    let mut given = Given::new();
+    let mut faults = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
-        let (Some(name), Some(text)) = (percent::decode_query(name), percent::decode_query(text)) else {
-            faults.push(FieldError::new(name, "the query is not percent-encoded UTF-8"));
+        let (Some(name), Some(text)) = (percent::decode_query(name), percent::decode_query(text))
+        else {
+            faults.push(FieldError::new(
+                name,
+                "the query is not percent-encoded UTF-8",
+            ));
             continue;
         };
         let addressable = |f: &FieldDescriptor| f.kind().as_message().is_none() && may_be_given(f);
@@ -33,7 +39,9 @@ pub(super) fn read(
         };
         let values = given.entry(field.number()).or_default();
         match scalar::from_text(&field.kind(), within_page(&field, &text)) {
-            Ok(_) if !field.is_list() && !values.is_empty() => faults.push(FieldError::new(name, "given twice")),
+            Ok(_) if !field.is_list() && !values.is_empty() => {
+                faults.push(FieldError::new(name, "given twice"))
+            }
             Ok(value) => values.push(value),
             Err(reason) => faults.push(FieldError::new(name, reason)),
         }
@@ -42,7 +50,9 @@ pub(super) fn read(
         return Err(Problem::fields(faults));
     }
     for (number, mut values) in given {
-        let Some(field) = input.get_field(number) else { continue };
+        let Some(field) = input.get_field(number) else {
+            continue;
+        };
         if field.is_list() {
             message.set_field(&field, Value::List(values));
         } else if let Some(value) = values.pop() {
@@ -52,10 +62,13 @@ pub(super) fn read(
     Ok(())
 }
 
-/// What a list's `limit` is read from: a page never has more than so many, so one of any size is no fault.
+/// What a list's `limit` is read from: a page never has more than so many, so one of any size is no
+/// fault.
 fn within_page<'t>(field: &FieldDescriptor, text: &'t str) -> &'t str {
     const MOST: &str = "4294967295";
-    let number = field.name() == "limit" && field.kind() == Kind::Uint32 && text.bytes().all(|b| b.is_ascii_digit());
+    let number = field.name() == "limit"
+        && field.kind() == Kind::Uint32
+        && text.bytes().all(|b| b.is_ascii_digit());
     let too_large = number && !text.is_empty() && text.parse::<u32>().is_err();
     if too_large { MOST } else { text }
 }

@@ -1,4 +1,5 @@
-//! What goes on while the service reads a request: the memory that its body holds, and what was wrong with it.
+//! What goes on while the service reads a request: the memory that its body holds, and what was
+//! wrong with it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,10 @@ struct State {
 
 impl Reading {
     pub(super) fn new(memory: &Arc<Budget>) -> Self {
-        Self(Arc::new(Mutex::new(State { held: memory.open(), refusal: None })))
+        Self(Arc::new(Mutex::new(State {
+            held: memory.open(),
+            refusal: None,
+        })))
     }
 
     /// Notes what is wrong with the request. Returns what the service gets to know of it.
@@ -50,7 +54,11 @@ impl Reading {
 
     /// Returns the body, whose bytes are held as they come.
     pub(super) fn counted<B>(&self, body: B) -> Counted<B> {
-        Counted { body, reading: self.clone(), bytes: 0 }
+        Counted {
+            body,
+            reading: self.clone(),
+            bytes: 0,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -73,7 +81,10 @@ where
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
             None => return Poll::Ready(None),

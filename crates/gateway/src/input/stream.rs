@@ -1,5 +1,6 @@
-//! The messages of a client stream, cut from a body while it comes: what is in memory is one piece of the list, however
-//! long that is. The pieces end at the same items whatever pieces the network made of the body.
+//! The messages of a client stream, cut from a body while it comes: what is in memory is one piece
+//! of the list, however long that is. The pieces end at the same items whatever pieces the network
+//! made of the body.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -33,15 +34,18 @@ where
     futures::stream::try_unfold(Some(pieces), move |pieces| {
         let reading = reading.clone();
         async move {
-            let Some(pieces) = pieces else { return Ok(None) };
+            let Some(pieces) = pieces else {
+                return Ok(None);
+            };
             let next = async {
                 let mut pieces = pieces?;
                 Ok(pieces.next().await?.map(|message| (message, pieces)))
             };
             match next.await.map_err(|problem| reading.refuse(problem))? {
-                Some((message, pieces)) => {
-                    Ok(Some((Frame::data(call::frame(&message.encode_to_vec())?), Some(Ok(pieces)))))
-                }
+                Some((message, pieces)) => Ok(Some((
+                    Frame::data(call::frame(&message.encode_to_vec())?),
+                    Some(Ok(pieces)),
+                ))),
                 None => Ok(None),
             }
         }
@@ -68,10 +72,18 @@ where
     B::Error: Into<BoxError>,
 {
     fn of(incoming: Incoming<B>, list: FieldDescriptor, reading: Reading) -> Result<Self, Problem> {
-        let Incoming { route, variables, parts, body, options } = incoming;
+        let Incoming {
+            route,
+            variables,
+            parts,
+            body,
+            options,
+        } = incoming;
         let limit = options.stream_limit;
         if body.size_hint().lower() > limit {
-            return Err(Problem::too_large(usize::try_from(limit).unwrap_or(usize::MAX)));
+            return Err(Problem::too_large(
+                usize::try_from(limit).unwrap_or(usize::MAX),
+            ));
         }
         if !body.is_end_stream() {
             body::expect_json(&parts.headers)?;
@@ -93,14 +105,15 @@ where
 
     /// The next message; `None` behind the last one, of which there is at least one.
     async fn next(&mut self) -> Result<Option<DynamicMessage>, Problem> {
-        let (mut items, mut bytes) = (Vec::new(), 0);
+        let mut items = Vec::new();
+        let mut bytes = 0;
         while !self.ended {
             match self.cutter.next()? {
                 Some(Part::List) => self.read_members()?,
                 Some(Part::Item { index, text }) => {
                     let path = format!("{}[{index}]", self.list.json_name());
-                    let value =
-                        json::Value::parse(text.as_bytes()).map_err(|e| Problem::malformed(&e.within(&path)))?;
+                    let value = json::Value::parse(text.as_bytes())
+                        .map_err(|e| Problem::malformed(&e.within(&path)))?;
                     items.push(decode::item(&self.list, value, &path).map_err(Problem::fields)?);
                     bytes += text.len();
                     if bytes >= PIECE_BYTES || items.len() >= PIECE_ITEMS {
@@ -123,18 +136,27 @@ where
         match self.body.frame().await {
             None => self.ended = true,
             Some(Ok(frame)) => {
-                let Some(data) = frame.data_ref() else { return Ok(()) };
+                let Some(data) = frame.data_ref() else {
+                    return Ok(());
+                };
                 let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-                self.room = self.room.checked_sub(data.len() as u64).ok_or_else(|| Problem::too_large(limit))?;
+                self.room = self
+                    .room
+                    .checked_sub(data.len() as u64)
+                    .ok_or_else(|| Problem::too_large(limit))?;
                 self.cutter.push(data);
-                self.reading.hold(self.cutter.held() + pending).map_err(Problem::busy)?;
+                self.reading
+                    .hold(self.cutter.held() + pending)
+                    .map_err(Problem::busy)?;
             }
             Some(Err(error)) => {
                 let error: BoxError = error.into();
                 if let Some(error) = error.downcast_ref::<TooSlow>() {
                     return Err(Problem::too_slow(*error));
                 }
-                return Err(Problem::invalid(format!("the body could not be read: {error}")));
+                return Err(Problem::invalid(format!(
+                    "the body could not be read: {error}"
+                )));
             }
         }
         Ok(())
@@ -142,11 +164,16 @@ where
 
     fn read_members(&mut self) -> Result<(), Problem> {
         let members = self.cutter.members();
-        let json = json::Value::parse(members.as_bytes()).map_err(|error| Problem::malformed(&error))?;
-        let mut fields = decode::message(self.list.parent_message(), None, json).map_err(Problem::fields)?;
+        let json =
+            json::Value::parse(members.as_bytes()).map_err(|error| Problem::malformed(&error))?;
+        let mut fields =
+            decode::message(self.list.parent_message(), None, json).map_err(Problem::fields)?;
         for (field, value) in self.beside.fields() {
             if fields.has_field(&field) && *fields.get_field(&field) != *value {
-                return Err(Problem::field(field.json_name(), "the body and the path say different things"));
+                return Err(Problem::field(
+                    field.json_name(),
+                    "the body and the path say different things",
+                ));
             }
             fields.set_field(&field, value.clone());
         }

@@ -11,12 +11,18 @@ enum Open {
 
 /// The path that `sound`, the part of a text that is JSON so far, ends in; `body` at the root.
 pub(super) fn at_the_end_of(sound: &str) -> String {
-    let path = open_at_the_end_of(sound).iter().fold(String::new(), |path, open| match open {
-        Open::Object { key: Some(key) } => field::member(&path, key),
-        Open::Object { key: None } => path,
-        Open::List { at } => format!("{path}[{at}]"),
-    });
-    if path.is_empty() { "body".to_owned() } else { path }
+    let path = open_at_the_end_of(sound)
+        .iter()
+        .fold(String::new(), |path, open| match open {
+            Open::Object { key: Some(key) } => field::member(&path, key),
+            Open::Object { key: None } => path,
+            Open::List { at } => format!("{path}[{at}]"),
+        });
+    if path.is_empty() {
+        "body".to_owned()
+    } else {
+        path
+    }
 }
 
 fn open_at_the_end_of(sound: &str) -> Vec<Open> {
@@ -60,7 +66,10 @@ mod tests {
             (r#"{"name": "#, "name"),
             (r#"{"name": "x", "#, "body"),
             (r#"{"na\"me":"x\\","b" "#, "b"),
-            (r#"{"entries":[{"key":"a,{"},{"key":"b","value":"#, "entries[1].value"),
+            (
+                r#"{"entries":[{"key":"a,{"},{"key":"b","value":"#,
+                "entries[1].value",
+            ),
             (r#"{"entries":[{"key":"a"}], "#, "body"),
             ("[1,[2,", "[1][1]"),
             (r#"{"name":"cut"#, "name"),

@@ -20,7 +20,9 @@ enum Segment {
 impl Template {
     /// Every variable must name a field of `input`.
     pub(super) fn parse(text: &str, input: &MessageDescriptor) -> Result<Self, String> {
-        let path = text.strip_prefix('/').ok_or_else(|| format!("path {text:?} does not begin with a slash"))?;
+        let path = text
+            .strip_prefix('/')
+            .ok_or_else(|| format!("path {text:?} does not begin with a slash"))?;
         let segment = |segment: &str| {
             let Some(name) = segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) else {
                 let plain = !segment.is_empty() && !segment.contains(['{', '}', '*', ':', '%']);
@@ -28,10 +30,17 @@ impl Template {
                     .then(|| Segment::Literal(segment.to_owned()))
                     .ok_or_else(|| format!("segment {segment:?} of {text:?} is not supported"));
             };
-            let field = input.get_field_by_name(name).filter(|f| !f.is_list() && f.kind().as_message().is_none());
-            field.map(Segment::Variable).ok_or_else(|| format!("{} has no plain field {name:?}", input.full_name()))
+            let field = input
+                .get_field_by_name(name)
+                .filter(|f| !f.is_list() && f.kind().as_message().is_none());
+            field
+                .map(Segment::Variable)
+                .ok_or_else(|| format!("{} has no plain field {name:?}", input.full_name()))
         };
-        Ok(Self { text: text.to_owned(), segments: path.split('/').map(segment).collect::<Result<_, _>>()? })
+        Ok(Self {
+            text: text.to_owned(),
+            segments: path.split('/').map(segment).collect::<Result<_, _>>()?,
+        })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -40,7 +49,10 @@ impl Template {
 
     /// Sorts literals before variables, from the left.
     pub(super) fn precedence(&self) -> Vec<bool> {
-        self.segments.iter().map(|s| matches!(s, Segment::Variable(_))).collect()
+        self.segments
+            .iter()
+            .map(|s| matches!(s, Segment::Variable(_)))
+            .collect()
     }
 
     /// `segments` are decoded; a variable takes no empty one.
@@ -57,9 +69,11 @@ impl Template {
         let same = |pair: (&Segment, &Segment)| match pair {
             (Segment::Literal(a), Segment::Literal(b)) => a == b,
             (Segment::Variable(_), Segment::Variable(_)) => true,
-            (Segment::Literal(_), Segment::Variable(_)) | (Segment::Variable(_), Segment::Literal(_)) => false,
+            (Segment::Literal(_), Segment::Variable(_))
+            | (Segment::Variable(_), Segment::Literal(_)) => false,
         };
-        self.segments.len() == other.segments.len() && self.segments.iter().zip(&other.segments).all(same)
+        self.segments.len() == other.segments.len()
+            && self.segments.iter().zip(&other.segments).all(same)
     }
 
     /// What the variables stand for in a path that matches.
@@ -68,6 +82,10 @@ impl Template {
             Segment::Literal(_) => None,
             Segment::Variable(field) => Some((field.clone(), theirs.clone())),
         };
-        self.segments.iter().zip(segments).filter_map(variable).collect()
+        self.segments
+            .iter()
+            .zip(segments)
+            .filter_map(variable)
+            .collect()
     }
 }

@@ -8,9 +8,18 @@ use serde_json::Value;
 
 use crate::echo::gateway;
 
-fn answered(method: &str, uri: &str, content_type: &str, body: Vec<u8>) -> Result<(), TestCaseError> {
-    let Ok(uri) = uri.parse::<Uri>() else { return Ok(()) };
-    let Ok(content_type) = http::HeaderValue::from_bytes(content_type.as_bytes()) else { return Ok(()) };
+fn answered(
+    method: &str,
+    uri: &str,
+    content_type: &str,
+    body: Vec<u8>,
+) -> Result<(), TestCaseError> {
+    let Ok(uri) = uri.parse::<Uri>() else {
+        return Ok(());
+    };
+    let Ok(content_type) = http::HeaderValue::from_bytes(content_type.as_bytes()) else {
+        return Ok(());
+    };
     let request = Request::builder()
         .method(method)
         .uri(uri)
@@ -18,7 +27,10 @@ fn answered(method: &str, uri: &str, content_type: &str, body: Vec<u8>) -> Resul
         .header("content-type", content_type)
         .body(Full::new(Bytes::from(body)))
         .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
     let (parts, body) = runtime.block_on(async {
         let (parts, body) = gateway().handle(request).await.into_parts();
         (parts, body.collect().await.unwrap().to_bytes())
@@ -26,8 +38,16 @@ fn answered(method: &str, uri: &str, content_type: &str, body: Vec<u8>) -> Resul
     prop_assert!(parts.headers.contains_key("x-request-id"));
     if !parts.status.is_success() {
         let body: Value = serde_json::from_slice(&body).unwrap();
-        prop_assert!(body["error"].is_string() && body["code"].is_string(), "{}", body);
-        prop_assert!(body["details"].is_array() && body["requestId"].is_string(), "{}", body);
+        prop_assert!(
+            body["error"].is_string() && body["code"].is_string(),
+            "{}",
+            body
+        );
+        prop_assert!(
+            body["details"].is_array() && body["requestId"].is_string(),
+            "{}",
+            body
+        );
         prop_assert_ne!(parts.status, 500, "{}", body);
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Services that answer with what they were asked, and a caller that speaks to them through the gateway.
+//! Services that answer with what they were asked, and a caller that speaks to them through the
+//! gateway.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,8 +39,13 @@ pub fn gateway() -> Gateway<Routes> {
 }
 
 pub fn gateway_with(memory: &Arc<Budget>) -> Gateway<Routes> {
-    let options = Options { memory: Arc::clone(memory), ..options() };
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, routes()).unwrap().with_options(options)
+    let options = Options {
+        memory: Arc::clone(memory),
+        ..options()
+    };
+    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, routes())
+        .unwrap()
+        .with_options(options)
 }
 
 /// The same services behind `admit`, which judges the credential.
@@ -52,7 +58,9 @@ pub fn gateway_behind(admit: fn(&str) -> Result<(), Status>) -> Gateway<Guarded>
         }
     };
     let guarded = tower::util::BoxCloneSyncService::new(tower::service_fn(guard));
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, guarded).unwrap().with_options(options())
+    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, guarded)
+        .unwrap()
+        .with_options(options())
 }
 
 fn routes() -> Routes {
@@ -85,7 +93,10 @@ impl Answer {
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map(|v| v.to_str().unwrap()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .map(|v| v.to_str().unwrap())
+            .unwrap_or_default()
     }
 
     /// The field and message of every detail of an error with this status.
@@ -94,20 +105,40 @@ impl Answer {
         let text = |v: &Value| v.as_str().unwrap().to_owned();
         let body = self.json();
         let details = body["details"].as_array().unwrap();
-        details.iter().map(|d| (text(&d["field"]), text(&d["message"]))).collect()
+        details
+            .iter()
+            .map(|d| (text(&d["field"]), text(&d["message"])))
+            .collect()
     }
 }
 
-/// Calls with a credential and, when there is a body, as JSON; `headers` come on top and may replace those.
-pub async fn call(method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+/// Calls with a credential and, when there is a body, as JSON; `headers` come on top and may
+/// replace those.
+pub async fn call(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Answer {
     let body = body.into();
-    let mut request = HttpRequest::builder().method(method).uri(path).body(Full::new(body.clone())).unwrap();
-    request.headers_mut().insert("authorization", "Bearer key".parse().unwrap());
+    let mut request = HttpRequest::builder()
+        .method(method)
+        .uri(path)
+        .body(Full::new(body.clone()))
+        .unwrap();
+    request
+        .headers_mut()
+        .insert("authorization", "Bearer key".parse().unwrap());
     if !body.is_empty() {
-        request.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        request
+            .headers_mut()
+            .insert("content-type", "application/json".parse().unwrap());
     }
     for (name, value) in headers {
-        request.headers_mut().insert(http::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        request.headers_mut().insert(
+            http::HeaderName::try_from(*name).unwrap(),
+            value.parse().unwrap(),
+        );
     }
     send(request).await
 }
@@ -135,7 +166,11 @@ where
 {
     let (parts, body) = gateway.handle(request).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        text: String::from_utf8(bytes.to_vec()).unwrap(),
+    }
 }
 
 macro_rules! service {

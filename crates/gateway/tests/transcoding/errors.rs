@@ -23,10 +23,23 @@ async fn every_code_has_its_status() {
         (13, 500, "INTERNAL"),
     ];
     for (grpc, http, name) in table {
-        let answer = call("POST", TABLES, &[("x-request-id", "r1")], format!("{{\"name\":\"code {grpc}\"}}")).await;
-        let message = if http == 500 { "internal error" } else { "as asked" };
+        let answer = call(
+            "POST",
+            TABLES,
+            &[("x-request-id", "r1")],
+            format!("{{\"name\":\"code {grpc}\"}}"),
+        )
+        .await;
+        let message = if http == 500 {
+            "internal error"
+        } else {
+            "as asked"
+        };
         assert_eq!(answer.status, http);
-        assert_eq!(answer.json(), json!({"error": message, "code": name, "details": [], "requestId": "r1"}));
+        assert_eq!(
+            answer.json(),
+            json!({"error": message, "code": name, "details": [], "requestId": "r1"})
+        );
     }
 }
 
@@ -40,28 +53,39 @@ async fn tells_nothing_of_the_inside() {
 #[tokio::test]
 async fn carries_the_fields_at_fault_in_the_spelling_of_the_caller() {
     let table = call("POST", TABLES, &[], r#"{"name":""}"#).await;
-    assert_eq!(table.faults(400), [("name".to_owned(), "must not be empty".to_owned())]);
+    assert_eq!(
+        table.faults(400),
+        [("name".to_owned(), "must not be empty".to_owned())]
+    );
     let flow = call("POST", "/api/v1/flows", &[], "{}").await;
-    assert_eq!(flow.faults(400), [("yamlConfig".to_owned(), "wrong".to_owned())]);
+    assert_eq!(
+        flow.faults(400),
+        [("yamlConfig".to_owned(), "wrong".to_owned())]
+    );
 }
 
 #[tokio::test]
 async fn says_when_to_try_again() {
     let answer = call("POST", TABLES, &[], r#"{"name":"busy"}"#).await;
-    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (429, "2"));
+    assert_eq!(answer.status.as_u16(), 429);
+    assert_eq!(answer.header("retry-after"), "2");
 }
 
 #[tokio::test]
 async fn a_request_without_a_credential_goes_no_further() {
-    let request = http::Request::post(TABLES).body(http_body_util::Full::new("not json".into())).unwrap();
+    let request = http::Request::post(TABLES)
+        .body(http_body_util::Full::new("not json".into()))
+        .unwrap();
     let answer = send(request).await;
-    assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, "Bearer"));
+    assert_eq!(answer.status.as_u16(), 401);
+    assert_eq!(answer.header("www-authenticate"), "Bearer");
     assert_eq!(answer.json()["code"], "UNAUTHENTICATED");
 }
 
 #[tokio::test]
 async fn makes_an_id_for_each_request() {
-    let (one, two) = (get("/nowhere").await, get("/nowhere").await);
+    let one = get("/nowhere").await;
+    let two = get("/nowhere").await;
     assert!(one.header("x-request-id").starts_with("req_"));
     assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
     assert_eq!(one.json()["requestId"], one.header("x-request-id"));
@@ -74,12 +98,26 @@ async fn what_is_wrong_with_a_request_is_told_to_those_who_may_make_it() {
         "Bearer reader" => Err(tonic::Status::permission_denied("you may only read")),
         _ => Ok(()),
     });
-    for (key, status) in [("Bearer stranger", 401), ("Bearer reader", 403), ("Bearer owner", 400)] {
-        for (path, body) in [(TABLES, "not json"), (TABLES, r#"{"nam": 1}"#), ("/api/v1/flows?x=1", "{}")] {
+    for (key, status) in [
+        ("Bearer stranger", 401),
+        ("Bearer reader", 403),
+        ("Bearer owner", 400),
+    ] {
+        for (path, body) in [
+            (TABLES, "not json"),
+            (TABLES, r#"{"nam": 1}"#),
+            ("/api/v1/flows?x=1", "{}"),
+        ] {
             let request = http::Request::post(path).header("authorization", key);
-            let request = request.body(http_body_util::Full::new(body.into())).unwrap();
+            let request = request
+                .body(http_body_util::Full::new(body.into()))
+                .unwrap();
             let answer = send_to(&guarded, request).await;
-            assert_eq!(answer.status, status, "{key} {path} {body}: {}", answer.text);
+            assert_eq!(
+                answer.status, status,
+                "{key} {path} {body}: {}",
+                answer.text
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The gateway before real tonic services: what callers send, what services get, and what comes back.
+//! The gateway before real tonic services: what callers send, what services get, and what comes
+//! back.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -15,10 +15,15 @@ pub struct Credentials {
 
 /// What was saved; nothing when there is no file.
 pub fn load() -> Result<Credentials> {
-    let Some(path) = path() else { return Ok(Credentials::default()) };
+    let Some(path) = path() else {
+        return Ok(Credentials::default());
+    };
     match std::fs::read_to_string(&path) {
         Ok(text) => toml::from_str(&text).map_err(|_| {
-            crate::exit::usage(format!("{} is not what `kanat login` writes; log in again", path.display()))
+            crate::exit::usage(format!(
+                "{} is not what `kanat login` writes; log in again",
+                path.display()
+            ))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Credentials::default()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -27,7 +32,9 @@ pub fn load() -> Result<Credentials> {
 
 /// Saves beside and renames, so that the file is whole at every moment; gives its path.
 pub fn save(credentials: &Credentials) -> Result<PathBuf> {
-    let path = path().context("neither XDG_CONFIG_HOME nor HOME is set; use KANAT_URL and KANAT_API_KEY instead")?;
+    let path = path().context(
+        "neither XDG_CONFIG_HOME nor HOME is set; use KANAT_URL and KANAT_API_KEY instead",
+    )?;
     let text = toml::to_string(credentials).context("cannot write the credentials as TOML")?;
     write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
@@ -46,7 +53,8 @@ pub fn forget() -> Result<Option<PathBuf>> {
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    // A temporary file is readable by its owner alone from the start (0600), and keeps that when renamed.
+    // A temporary file is readable by its owner alone from the start (0600), and keeps that when
+    // renamed.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
@@ -55,7 +63,11 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 fn path() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let folder = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
     Some(folder.join("kanat").join("credentials.toml"))
 }
@@ -72,7 +84,10 @@ mod tests {
         let path = folder.path().join("kanat/credentials.toml");
         write(&path, "api_key = \"a\"\n").unwrap();
         write(&path, "api_key = \"b\"\n").unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "api_key = \"b\"\n");
     }
 }

@@ -1,4 +1,5 @@
-//! Server-sent events as the live stream of messages sends them, picked up again where they broke off.
+//! Server-sent events as the live stream of messages sends them, picked up again where they broke
+//! off.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,15 +37,27 @@ pub struct Event {
 
 impl Messages {
     /// Opens the stream; events after `last_id` come first, when given.
-    pub async fn open(client: &Client, query: Vec<(&'static str, String)>, last_id: Option<String>) -> Result<Self> {
-        let (parser, ready) = (Parser::default(), VecDeque::new());
-        let mut stream = Self { client: client.clone(), query, last_id, open: None, parser, ready };
+    pub async fn open(
+        client: &Client,
+        query: Vec<(&'static str, String)>,
+        last_id: Option<String>,
+    ) -> Result<Self> {
+        let parser = Parser::default();
+        let ready = VecDeque::new();
+        let mut stream = Self {
+            client: client.clone(),
+            query,
+            last_id,
+            open: None,
+            parser,
+            ready,
+        };
         stream.connect().await?;
         Ok(stream)
     }
 
-    /// The next message. A broken connection is opened again and goes on after the last event; what the service refuses
-    /// is an error.
+    /// The next message. A broken connection is opened again and goes on after the last event; what
+    /// the service refuses is an error.
     pub async fn next(&mut self) -> Result<Json> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -58,7 +71,9 @@ impl Messages {
             let Some(open) = &mut self.open else {
                 tokio::time::sleep(RECONNECT).await;
                 if let Err(error) = self.connect().await
-                    && error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.status < 500)
+                    && error
+                        .downcast_ref::<Refusal>()
+                        .is_some_and(|refusal| refusal.status < 500)
                 {
                     return Err(error);
                 }
@@ -72,7 +87,10 @@ impl Messages {
     }
 
     async fn connect(&mut self) -> Result<()> {
-        let mut request = self.client.request(Method::GET, "/messages/stream").query(&self.query);
+        let mut request = self
+            .client
+            .request(Method::GET, "/messages/stream")
+            .query(&self.query);
         if let Some(id) = &self.last_id {
             request = request.header("last-event-id", id);
         }
@@ -97,7 +115,9 @@ impl Parser {
                 self.line.push(byte);
                 continue;
             }
-            let line = String::from_utf8_lossy(&self.line).trim_end_matches('\r').to_owned();
+            let line = String::from_utf8_lossy(&self.line)
+                .trim_end_matches('\r')
+                .to_owned();
             self.line.clear();
             if line.is_empty() {
                 let event = std::mem::take(&mut self.event);
@@ -132,14 +152,27 @@ mod tests {
 
     #[test]
     fn reads_events_however_the_bytes_are_cut() {
-        let text = ": hello\n\nevent: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\nid: 8\r\ndata:x\r\n\r\n";
+        let text =
+            ": hello\n\nevent: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\nid: 8\r\ndata:x\r\n\r\n";
         let expected = [
-            Event { name: "message".to_owned(), id: "7".to_owned(), data: "{\"a\":\n1}".to_owned() },
-            Event { name: String::new(), id: "8".to_owned(), data: "x".to_owned() },
+            Event {
+                name: "message".to_owned(),
+                id: "7".to_owned(),
+                data: "{\"a\":\n1}".to_owned(),
+            },
+            Event {
+                name: String::new(),
+                id: "8".to_owned(),
+                data: "x".to_owned(),
+            },
         ];
         for size in [1, 3, 100] {
             let mut parser = Parser::default();
-            let events: Vec<Event> = text.as_bytes().chunks(size).flat_map(|chunk| parser.push(chunk)).collect();
+            let events: Vec<Event> = text
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|chunk| parser.push(chunk))
+                .collect();
             assert_eq!(events, expected, "in chunks of {size}");
         }
     }

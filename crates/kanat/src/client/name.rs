@@ -18,15 +18,43 @@ pub struct Noun {
     pub list: &'static str,
 }
 
-pub const FLOW: Noun = Noun { name: "flow", path: "/flows", prefix: "flw_", list: "kanat flow list" };
-pub const TABLE: Noun = Noun { name: "lookup table", path: "/lookup-tables", prefix: "lt_", list: "kanat lookup list" };
-pub const API: Noun = Noun { name: "published API", path: "/published-apis", prefix: "api_", list: "kanat api list" };
-pub const ADAPTER: Noun = Noun { name: "adapter", path: "/adapters", prefix: "adp_", list: "kanat adapter list" };
-pub const INSTANCE: Noun =
-    Noun { name: "connector instance", path: "/connectors/instances", prefix: "ci_", list: "kanat connector list" };
+pub const FLOW: Noun = Noun {
+    name: "flow",
+    path: "/flows",
+    prefix: "flw_",
+    list: "kanat flow list",
+};
+pub const TABLE: Noun = Noun {
+    name: "lookup table",
+    path: "/lookup-tables",
+    prefix: "lt_",
+    list: "kanat lookup list",
+};
+pub const API: Noun = Noun {
+    name: "published API",
+    path: "/published-apis",
+    prefix: "api_",
+    list: "kanat api list",
+};
+pub const ADAPTER: Noun = Noun {
+    name: "adapter",
+    path: "/adapters",
+    prefix: "adp_",
+    list: "kanat adapter list",
+};
+pub const INSTANCE: Noun = Noun {
+    name: "connector instance",
+    path: "/connectors/instances",
+    prefix: "ci_",
+    list: "kanat connector list",
+};
 
-pub const ENVIRONMENT: Noun =
-    Noun { name: "environment", path: "/environments", prefix: "env_", list: "kanat environment list" };
+pub const ENVIRONMENT: Noun = Noun {
+    name: "environment",
+    path: "/environments",
+    prefix: "env_",
+    list: "kanat environment list",
+};
 
 impl Client {
     /// The id of the thing that `text` names.
@@ -35,13 +63,22 @@ impl Client {
             return Ok(id);
         }
         let near = self.near(noun, text).await;
-        Err(failure(format!("no {} is called {text:?}{near}\n`{}` shows those there are", noun.name, noun.list)))
+        Err(failure(format!(
+            "no {} is called {text:?}{near}\n`{}` shows those there are",
+            noun.name, noun.list
+        )))
     }
 
     /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.
     async fn near(&self, noun: &Noun, text: &str) -> String {
-        let Ok(answer) = self.get(noun.path, &[("limit", "500".to_owned())]).await else { return String::new() };
-        let names: Vec<String> = answer.list("data").iter().map(|item| item.text("name")).collect();
+        let Ok(answer) = self.get(noun.path, &[("limit", "500".to_owned())]).await else {
+            return String::new();
+        };
+        let names: Vec<String> = answer
+            .list("data")
+            .iter()
+            .map(|item| item.text("name"))
+            .collect();
         nearest::suggestion(text, names.iter().map(String::as_str))
     }
 
@@ -53,7 +90,11 @@ impl Client {
         const PAGE: usize = 500;
         let mut offset = 0;
         loop {
-            let query = [("search", text.to_owned()), ("limit", PAGE.to_string()), ("offset", offset.to_string())];
+            let query = [
+                ("search", text.to_owned()),
+                ("limit", PAGE.to_string()),
+                ("offset", offset.to_string()),
+            ];
             let answer = self.get(noun.path, &query).await?;
             let items = answer.list("data");
             if let Some(item) = items.iter().find(|item| item.text("name") == text) {
@@ -68,7 +109,11 @@ impl Client {
 
     /// The path of the thing that `text` names.
     pub async fn path(&self, noun: &Noun, text: &str) -> Result<String> {
-        Ok(format!("{}/{}", noun.path, segment(&self.id(noun, text).await?)))
+        Ok(format!(
+            "{}/{}",
+            noun.path,
+            segment(&self.id(noun, text).await?)
+        ))
     }
 }
 
@@ -76,7 +121,9 @@ impl Client {
 pub fn segment(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
             _ => format!("%{byte:02X}"),
         })
         .collect()

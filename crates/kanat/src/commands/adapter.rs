@@ -71,9 +71,18 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 5] =
-    [("NAME", "name"), ("TYPE", "type"), ("VERSION", "version"), ("ID", "id"), ("DESCRIPTION", "description")];
-const TEMPLATES: [Column; 3] = [("TEMPLATE", "id"), ("TYPE", "type"), ("DESCRIPTION", "description")];
+const COLUMNS: [Column; 5] = [
+    ("NAME", "name"),
+    ("TYPE", "type"),
+    ("VERSION", "version"),
+    ("ID", "id"),
+    ("DESCRIPTION", "description"),
+];
+const TEMPLATES: [Column; 3] = [
+    ("TEMPLATE", "id"),
+    ("TYPE", "type"),
+    ("DESCRIPTION", "description"),
+];
 
 #[derive(Serialize)]
 struct Trial {
@@ -84,16 +93,26 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Create { name, code, template, kind, description } => {
+            Self::Create {
+                name,
+                code,
+                template,
+                kind,
+                description,
+            } => {
                 let begun = match (code, template) {
                     (Some(file), _) => json!({ "code": input::text(&file)? }),
-                    (None, template) => from_template(session, &template.unwrap_or_default()).await?,
+                    (None, template) => {
+                        from_template(session, &template.unwrap_or_default()).await?
+                    }
                 };
                 let mut body = with(begun, &[("type", kind), ("description", description)]);
                 body["name"] = name.clone().into();
                 let answer = client.post(ADAPTER.path, &body).await?;
                 session.print(&answer, |_| format!("adapter {name} is created"))?;
-                session.hint(&format!("try it with `kanat adapter test {name} --data FILE`"));
+                session.hint(&format!(
+                    "try it with `kanat adapter test {name} --data FILE`"
+                ));
                 Ok(())
             }
             Self::List { search, page } => {
@@ -102,13 +121,25 @@ impl Command {
                 session.list(&answer, &COLUMNS)
             }
             Self::Show { adapter } => {
-                let answer = client.get(&client.path(&ADAPTER, &adapter).await?, &[]).await?;
+                let answer = client
+                    .get(&client.path(&ADAPTER, &adapter).await?, &[])
+                    .await?;
                 session.print(&answer, whole)
             }
-            Self::Update { adapter, code, name, description } => {
+            Self::Update {
+                adapter,
+                code,
+                name,
+                description,
+            } => {
                 let code = code.as_deref().map(input::text).transpose()?;
-                let body = with(json!({}), &[("code", code), ("name", name), ("description", description)]);
-                let answer = client.patch(&client.path(&ADAPTER, &adapter).await?, &body).await?;
+                let body = with(
+                    json!({}),
+                    &[("code", code), ("name", name), ("description", description)],
+                );
+                let answer = client
+                    .patch(&client.path(&ADAPTER, &adapter).await?, &body)
+                    .await?;
                 session.print(&answer, whole)
             }
             Self::Test { adapter, data } => test(session, &adapter, &data).await,
@@ -125,12 +156,24 @@ impl Command {
 }
 
 async fn from_template(session: &Session, id: &str) -> Result<serde_json::Value> {
-    let templates = session.client.get("/adapters/templates", &[("limit", "500".to_owned())]).await?;
-    let found = templates.list("data").iter().find(|template| template.text("id") == id);
+    let templates = session
+        .client
+        .get("/adapters/templates", &[("limit", "500".to_owned())])
+        .await?;
+    let found = templates
+        .list("data")
+        .iter()
+        .find(|template| template.text("id") == id);
     let found = found.ok_or_else(|| {
-        failure(format!("no adapter template is called {id:?}\n`kanat adapter templates` shows those there are"))
+        failure(format!(
+            "no adapter template is called {id:?}\n`kanat adapter templates` shows those there are"
+        ))
     })?;
-    Ok(json!({ "code": found.text("code"), "type": found.text("type"), "description": found.text("description") }))
+    Ok(json!({
+        "code": found.text("code"),
+        "type": found.text("type"),
+        "description": found.text("description"),
+    }))
 }
 
 fn with(mut body: serde_json::Value, fields: &[(&str, Option<String>)]) -> serde_json::Value {
@@ -143,7 +186,9 @@ fn with(mut body: serde_json::Value, fields: &[(&str, Option<String>)]) -> serde
 }
 
 async fn test(session: &Session, adapter: &str, data: &str) -> Result<()> {
-    let trial = Trial { input: input::json(data)? };
+    let trial = Trial {
+        input: input::json(data)?,
+    };
     let path = session.client.path(&ADAPTER, adapter).await?;
     let answer = session.client.post(&format!("{path}/test"), &trial).await?;
     session.print(&answer, tested)?;
@@ -154,12 +199,19 @@ async fn test(session: &Session, adapter: &str, data: &str) -> Result<()> {
         (line, column) if !line.is_empty() => format!("line {line}, column {column}: "),
         _ => String::new(),
     };
-    Err(failure(format!("adapter {adapter} failed: {place}{}", answer.text("error.message"))))
+    Err(failure(format!(
+        "adapter {adapter} failed: {place}{}",
+        answer.text("error.message")
+    )))
 }
 
 fn tested(answer: &Json) -> String {
-    let mut out: Vec<String> =
-        answer.list("logs").iter().filter_map(Json::as_text).map(|line| format!("log: {line}")).collect();
+    let mut out: Vec<String> = answer
+        .list("logs")
+        .iter()
+        .filter_map(Json::as_text)
+        .map(|line| format!("log: {line}"))
+        .collect();
     if let Some(output) = answer.at("output") {
         out.push(crate::output::yaml::write(output));
     }

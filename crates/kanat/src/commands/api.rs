@@ -34,8 +34,8 @@ pub enum Command {
     },
     /// Show one published API with its versions.
     Show { api: String },
-    /// Change fields of a published API; the others stay as they are. Flow, schemas and answer are those of the current
-    /// version.
+    /// Change fields of a published API; the others stay as they are. Flow, schemas and answer are
+    /// those of the current version.
     Update(Box<update::Update>),
     /// Print the OpenAPI document of a published API.
     Document { api: String },
@@ -92,7 +92,8 @@ pub struct Content {
     /// JSON file with the mapping block of answers.
     #[arg(long, conflicts_with = "response")]
     response_mapping: Option<String>,
-    /// What builds the answer: an expression or a template. A new API without --response-schema then gives any answer.
+    /// What builds the answer: an expression or a template. A new API without --response-schema
+    /// then gives any answer.
     #[arg(long)]
     response: Option<String>,
 }
@@ -101,7 +102,10 @@ impl Content {
     /// The members of a request; that of the request schema has this name.
     pub fn members(&self, schema: &'static str) -> Result<Vec<(&'static str, Box<RawValue>)>> {
         let mut members = Vec::new();
-        for (name, text) in [(schema, &self.schema), ("responseSchema", &self.response_schema)] {
+        for (name, text) in [
+            (schema, &self.schema),
+            ("responseSchema", &self.response_schema),
+        ] {
             if let Some(text) = text {
                 members.push((name, schema_of(text)?));
             }
@@ -145,8 +149,13 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// The columns of a list of versions.
-pub const VERSIONS: [Column; 5] =
-    [("VERSION", "version"), ("STATUS", "status"), ("SUNSET", "sunsetDate"), ("FLOW", "flowName"), ("URL", "url")];
+pub const VERSIONS: [Column; 5] = [
+    ("VERSION", "version"),
+    ("STATUS", "status"),
+    ("SUNSET", "sunsetDate"),
+    ("FLOW", "flowName"),
+    ("URL", "url"),
+];
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -170,7 +179,14 @@ impl Command {
             }
             Self::Call(call) => call.run(session).await,
             Self::Delete { api, consent } => {
-                session.delete(&API, &api, "with its versions and its consumers' keys", consent).await
+                session
+                    .delete(
+                        &API,
+                        &api,
+                        "with its versions and its consumers' keys",
+                        consent,
+                    )
+                    .await
             }
         }
     }
@@ -201,15 +217,27 @@ impl Create {
         let answer = session.client.post(API.path, &body).await?;
         let name = answer.text("name");
         session.print(&answer, |answer| {
-            format!("published API {name} is at {} {}", answer.text("method"), answer.text("url"))
+            format!(
+                "published API {name} is at {} {}",
+                answer.text("method"),
+                answer.text("url")
+            )
         })?;
         if answer.text("authType") == "api_key" {
-            session.hint(&format!("make a key with `kanat key create {name:?} CONSUMER`"));
+            session.hint(&format!(
+                "make a key with `kanat key create {name:?} CONSUMER`"
+            ));
         }
-        let flow = session.client.get(&session.client.path(&FLOW, &self.flow).await?, &[]).await?;
+        let flow = session
+            .client
+            .get(&session.client.path(&FLOW, &self.flow).await?, &[])
+            .await?;
         if flow.text("status") == "draft" {
             let command = format!("kanat flow deploy {}", quoted(&flow.text("name")));
-            session.hint(&format!("flow {} is a draft: calls get 503 until `{command}`", flow.text("name")));
+            session.hint(&format!(
+                "flow {} is a draft: calls get 503 until `{command}`",
+                flow.text("name")
+            ));
         }
         Ok(())
     }
@@ -218,13 +246,21 @@ impl Create {
 impl Call {
     async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
-        let api = client.get(&client.path(&API, &self.api).await?, &[]).await?;
+        let api = client
+            .get(&client.path(&API, &self.api).await?, &[])
+            .await?;
         let mut url = match &self.version {
             None => api.text("url"),
             Some(wanted) => {
-                let found = api.list("versions").iter().find(|version| version.text("version") == *wanted);
+                let found = api
+                    .list("versions")
+                    .iter()
+                    .find(|version| version.text("version") == *wanted);
                 found.map(|version| version.text("url")).ok_or_else(|| {
-                    usage(format!("{} has no version {wanted}: `kanat version list` shows those there are", self.api))
+                    usage(format!(
+                        "{} has no version {wanted}: `kanat version list` shows those there are",
+                        self.api
+                    ))
                 })?
             }
         };
@@ -239,15 +275,22 @@ impl Call {
         }
         if let Some((_, rest)) = url.split_once('{') {
             let name = rest.split('}').next().unwrap_or(rest);
-            return Err(usage(format!("the path has the parameter {name}: give --param {name}=VALUE")));
+            return Err(usage(format!(
+                "the path has the parameter {name}: give --param {name}=VALUE"
+            )));
         }
         let method = api.text("method");
-        let mut request = client.raw(Method::from_bytes(method.as_bytes())?, &url).query(&query);
+        let mut request = client
+            .raw(Method::from_bytes(method.as_bytes())?, &url)
+            .query(&query);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose());
         }
         if !matches!(method.as_str(), "GET" | "DELETE") {
-            let data = self.data.as_deref().map_or_else(|| Ok(to_raw_value(&())?), input::json)?;
+            let data = self
+                .data
+                .as_deref()
+                .map_or_else(|| Ok(to_raw_value(&())?), input::json)?;
             request = request.json(&data);
         }
         let text = client.call(request).await?.text().await?;
@@ -268,7 +311,9 @@ fn schema_of(text: &str) -> Result<Box<RawValue>> {
 
 fn pair(text: &str) -> Result<(String, String), String> {
     let found = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "is not NAME=VALUE".to_owned())
+    found
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "is not NAME=VALUE".to_owned())
 }
 
 fn whole(api: &Json) -> String {
@@ -291,22 +336,37 @@ fn whole(api: &Json) -> String {
     ];
     let versions = table::rows(api.list("versions"), &VERSIONS);
     let said = [("request", request(api)), ("answer", response(api))];
-    let shown = api.clone().with(said.map(|(name, text)| (name, Json::Text(text))));
+    let shown = api
+        .clone()
+        .with(said.map(|(name, text)| (name, Json::Text(text))));
     format!("{}\n{versions}", table::fields(&shown, &fields))
 }
 
 /// Returns what the current version takes.
 fn request(api: &Json) -> String {
-    if api.has("requestSchema") { "what fits its schema".to_owned() } else { "anything: it has no schema".to_owned() }
+    if api.has("requestSchema") {
+        "what fits its schema".to_owned()
+    } else {
+        "anything: it has no schema".to_owned()
+    }
 }
 
-/// Returns what the current version answers. Without a schema of answers a call does not wait for the flow.
+/// Returns what the current version answers. Without a schema of answers a call does not wait for
+/// the flow.
 fn response(api: &Json) -> String {
     if !api.has("responseSchema") {
         return "202 with the message's id".to_owned();
     }
-    let of = if api.has("responseMapping") { "the flow's result by a response mapping" } else { "the flow's result" };
-    let schema = if api.text("responseSchema") == "true" { "of any form" } else { "with a schema" };
+    let of = if api.has("responseMapping") {
+        "the flow's result by a response mapping"
+    } else {
+        "the flow's result"
+    };
+    let schema = if api.text("responseSchema") == "true" {
+        "of any form"
+    } else {
+        "with a schema"
+    };
     format!("{of}, {schema}")
 }
 
@@ -318,8 +378,14 @@ mod tests {
     fn what_an_api_answers_is_told() {
         let told = |members: &str| response(&Json::parse(&format!("{{{members}}}")).unwrap());
         assert_eq!(told(""), "202 with the message's id");
-        assert_eq!(told(r#""responseSchema":true"#), "the flow's result, of any form");
+        assert_eq!(
+            told(r#""responseSchema":true"#),
+            "the flow's result, of any form"
+        );
         let mapped = told(r#""responseSchema":{"type":"object"},"responseMapping":"source""#);
-        assert_eq!(mapped, "the flow's result by a response mapping, with a schema");
+        assert_eq!(
+            mapped,
+            "the flow's result by a response mapping, with a schema"
+        );
     }
 }

@@ -33,7 +33,8 @@ pub enum Command {
         /// The only environment that the key opens, by id or name [default: all].
         #[arg(long)]
         environment: Option<String>,
-        /// Instant at which the key ends (ISO 8601), or a time from now such as `1h` or `30d` [default: never].
+        /// Instant at which the key ends (ISO 8601), or a time from now such as `1h` or `30d`
+        /// [default: never].
         #[arg(long, value_parser = since::parse_ahead)]
         expires: Option<String>,
     },
@@ -48,7 +49,8 @@ pub enum Command {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Make a new owner key while the service is stopped, in the place of the first start's, which is revoked.
+    /// Make a new owner key while the service is stopped, in the place of the first start's, which
+    /// is revoked.
     Reset {
         /// Data folder of the service.
         #[arg(long, env = "KANAT_DATA_DIR", default_value = "./kanat-data")]
@@ -70,7 +72,12 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Create { name, role, environment, expires } => {
+            Self::Create {
+                name,
+                role,
+                environment,
+                expires,
+            } => {
                 let body = json!({
                     "name": name, "role": role, "environmentId": environment, "expiresAt": expires,
                 });
@@ -83,9 +90,18 @@ impl Command {
             Self::Reset { data_dir } => reset::run(&data_dir).await,
             Self::Revoke { key, consent } => {
                 let found = one(client, &key).await?;
-                let (id, used) = (found.text("id"), found.text("lastUsedAt"));
-                let used = if used.is_empty() { "never".to_owned() } else { used };
-                let what = format!("API key {} ({id}, {}, last used: {used})", found.text("name"), found.text("role"));
+                let id = found.text("id");
+                let used = found.text("lastUsedAt");
+                let used = if used.is_empty() {
+                    "never".to_owned()
+                } else {
+                    used
+                };
+                let what = format!(
+                    "API key {} ({id}, {}, last used: {used})",
+                    found.text("name"),
+                    found.text("role")
+                );
                 if consent.ask(&format!("{what} will end at once and for good"))? == Decision::Act {
                     client.delete(&format!("{PATH}/{}", segment(&id))).await?;
                     session.done(&format!("API key {key} is revoked"))?;
@@ -103,38 +119,61 @@ async fn list(session: &Session, page: &Page) -> Result<()> {
         return session.list(&keys, &COLUMNS);
     }
     let is_bound = keys.list("data").iter().any(|key| key.has("environmentId"));
-    let environments = if is_bound { session.client.all(ENVIRONMENT.path, &[]).await } else { Ok(Vec::new()) };
-    session.list(&with_environments(&keys, &environments.unwrap_or_default()), &COLUMNS)
+    let environments = if is_bound {
+        session.client.all(ENVIRONMENT.path, &[]).await
+    } else {
+        Ok(Vec::new())
+    };
+    session.list(
+        &with_environments(&keys, &environments.unwrap_or_default()),
+        &COLUMNS,
+    )
 }
 
 /// Adds the name of its environment to each key; the id where the name is not known.
 fn with_environments(keys: &Json, environments: &[Json]) -> Json {
     let named = |key: &Json| {
         let id = key.text("environmentId");
-        let found = environments.iter().find(|environment| environment.text("id") == id);
+        let found = environments
+            .iter()
+            .find(|environment| environment.text("id") == id);
         let name = found.map_or(id, |environment| environment.text("name"));
         key.clone().with([("environment", Json::Text(name))])
     };
     let rows = keys.list("data").iter().map(named).collect();
     let pagination = keys.at("pagination").cloned();
-    Json::Object(Vec::new()).with([("data", Json::List(rows))]).with(pagination.map(|page| ("pagination", page)))
+    Json::Object(Vec::new())
+        .with([("data", Json::List(rows))])
+        .with(pagination.map(|page| ("pagination", page)))
 }
 
 /// The key of that id or name. Names need not be unique.
 async fn one(client: &Client, text: &str) -> Result<Json> {
     let keys = client.all(PATH, &[]).await?;
-    let by = if text.starts_with(PREFIX) { "id" } else { "name" };
+    let by = if text.starts_with(PREFIX) {
+        "id"
+    } else {
+        "name"
+    };
     let mut found: Vec<&Json> = keys.iter().filter(|key| key.text(by) == text).collect();
     match (found.pop(), found.len()) {
         (Some(key), 0) => Ok(key.clone()),
         (Some(last), _) => {
-            let ids = found.into_iter().chain([last]).map(|key| format!("\n  {}", key.text("id"))).collect::<String>();
-            Err(failure(format!("several API keys are called {text:?}: name one by its id{ids}")))
+            let ids = found
+                .into_iter()
+                .chain([last])
+                .map(|key| format!("\n  {}", key.text("id")))
+                .collect::<String>();
+            Err(failure(format!(
+                "several API keys are called {text:?}: name one by its id{ids}"
+            )))
         }
         (None, _) => {
             let names = keys.iter().map(|key| key.text("name")).collect::<Vec<_>>();
             let near = kanat_model::nearest::suggestion(text, names.iter().map(String::as_str));
-            Err(failure(format!("no API key is called {text:?}{near}\n`kanat api-key list` shows those there are")))
+            Err(failure(format!(
+                "no API key is called {text:?}{near}\n`kanat api-key list` shows those there are"
+            )))
         }
     }
 }

@@ -76,30 +76,56 @@ const COLUMNS: [Column; 6] = [
     ("CREATED", "createdAt"),
 ];
 
-const ERRORS: [Column; 4] =
-    [("INDEX", "index"), ("KIND", "error.kind"), ("ERROR", "error.message"), ("MESSAGE", "messageId")];
+const ERRORS: [Column; 4] = [
+    ("INDEX", "index"),
+    ("KIND", "error.kind"),
+    ("ERROR", "error.message"),
+    ("MESSAGE", "messageId"),
+];
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Start { flow, data, format, concurrency, wait } => {
+            Self::Start {
+                flow,
+                data,
+                format,
+                concurrency,
+                wait,
+            } => {
                 let flow_id = client.id(&FLOW, &flow).await?;
-                let concurrency = concurrency.map(|number| format!(",\"concurrency\":{number}")).unwrap_or_default();
+                let concurrency = concurrency
+                    .map(|number| format!(",\"concurrency\":{number}"))
+                    .unwrap_or_default();
                 let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
                 let used = format.unwrap_or_else(|| records::Format::of(&data));
                 let body = used.body(&data, before, "}".to_owned()).await?;
-                let job = client.post_stream(PATH, body).await.map_err(|error| match format {
-                    None if used == records::Format::Json && error.to_string().contains("malformed JSON") => failure(
-                        format!("{error}\nit was read as JSON: give --format csv or --format ndjson if it is no JSON"),
-                    ),
-                    Some(_) | None => error,
-                })?;
+                let job = client
+                    .post_stream(PATH, body)
+                    .await
+                    .map_err(|error| match format {
+                        None if used == records::Format::Json
+                            && error.to_string().contains("malformed JSON") =>
+                        {
+                            failure(format!(
+                                "{error}\nit was read as JSON: give --format csv or --format \
+                                 ndjson if it is no JSON"
+                            ))
+                        }
+                        Some(_) | None => error,
+                    })?;
                 let path = format!("{}/{}", FLOW.path, segment(&flow_id));
                 if client.get(&path, &[]).await?.text("status") == "paused" {
-                    session.hint(&format!("flow {flow} is paused: the records wait until `kanat flow resume {flow}`"));
+                    session.hint(&format!(
+                        "flow {flow} is paused: the records wait until `kanat flow resume {flow}`"
+                    ));
                 }
-                if wait { ended(session, job).await } else { started(session, &job) }
+                if wait {
+                    ended(session, job).await
+                } else {
+                    started(session, &job)
+                }
             }
             Self::Status { id } => {
                 let answer = client.get(&path(&id, ""), &[]).await?;
@@ -110,21 +136,38 @@ impl Command {
                     Some(flow) => Some(client.id(&FLOW, &flow).await?),
                     None => None,
                 };
-                let answer = client.get(PATH, &[page.query(), given([("flowId", &flow)])].concat()).await?;
+                let answer = client
+                    .get(PATH, &[page.query(), given([("flowId", &flow)])].concat())
+                    .await?;
                 session.list(&answer, &COLUMNS)
             }
             Self::Errors { id, csv: true, .. } => {
-                let request = client.request(reqwest::Method::GET, &path(&id, "/errors")).header("accept", "text/csv");
-                let answer = client.send(request).await?.text().await.context("the answer broke off")?;
+                let request = client
+                    .request(reqwest::Method::GET, &path(&id, "/errors"))
+                    .header("accept", "text/csv");
+                let answer = client
+                    .send(request)
+                    .await?
+                    .text()
+                    .await
+                    .context("the answer broke off")?;
                 crate::output::line(answer.trim_end())
             }
-            Self::Errors { id, csv: false, page } => {
+            Self::Errors {
+                id,
+                csv: false,
+                page,
+            } => {
                 let answer = client.get(&path(&id, "/errors"), &page.query()).await?;
                 session.list(&answer, &ERRORS)
             }
             Self::Retry { id, wait } => {
                 let job = client.post(&path(&id, "/retry"), &json!({})).await?;
-                if wait { ended(session, job).await } else { started(session, &job) }
+                if wait {
+                    ended(session, job).await
+                } else {
+                    started(session, &job)
+                }
             }
             Self::Cancel { id } => {
                 let answer = client.post(&path(&id, "/cancel"), &json!({})).await?;
@@ -144,8 +187,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Waits until every record of a job is done, and prints how it ended.
 async fn ended(session: &Session, mut job: Json) -> Result<()> {
     let id = job.text("id");
-    session
-        .hint(&format!("{id} is started with {} records; it goes on when this command is stopped", job.text("total")));
+    session.hint(&format!(
+        "{id} is started with {} records; it goes on when this command is stopped",
+        job.text("total")
+    ));
     let progress = Progress::new();
     while matches!(job.text("status").as_str(), "queued" | "running") {
         let number = |path| job.text(path).parse().unwrap_or(0);
@@ -158,20 +203,29 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
         job = session.client.get(&path(&id, ""), &[]).await?;
     }
     drop(progress);
-    let (status, failed) = (job.text("status"), job.text("failed"));
+    let status = job.text("status");
+    let failed = job.text("failed");
     session.print(&job, |job| {
-        format!("{id} is {status}: {} of {} succeeded, {failed} failed", job.text("succeeded"), job.text("total"))
+        format!(
+            "{id} is {status}: {} of {} succeeded, {failed} failed",
+            job.text("succeeded"),
+            job.text("total")
+        )
     })?;
     match status.as_str() {
         "completed" => Ok(()),
-        "completed_with_errors" => Err(failure(format!("{failed} records failed\nsee `kanat batch errors {id}`"))),
+        "completed_with_errors" => Err(failure(format!(
+            "{failed} records failed\nsee `kanat batch errors {id}`"
+        ))),
         _ => Err(failure(format!("{id} is {status}"))),
     }
 }
 
 fn started(session: &Session, job: &Json) -> Result<()> {
     let id = job.text("id");
-    session.print(job, |job| format!("{id} is started with {} records", job.text("total")))?;
+    session.print(job, |job| {
+        format!("{id} is started with {} records", job.text("total"))
+    })?;
     session.hint(&format!("see `kanat batch status {id}`"));
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `kanat completion SHELL`, and what shells ask this program then: subcommands, flags, and names of the service's things.
+//! `kanat completion SHELL`, and what shells ask this program then: subcommands, flags, and names
+//! of the service's things.
 
 use std::time::Duration;
 
@@ -28,7 +29,9 @@ impl Completion {
     pub fn run(self) -> Result<()> {
         let shells = Shells::builtins();
         let name = self.shell.to_string();
-        let shell = shells.completer(&name).with_context(|| format!("no completion is known for {name}"))?;
+        let shell = shells
+            .completer(&name)
+            .with_context(|| format!("no completion is known for {name}"))?;
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, "kanat", "kanat", "kanat", &mut script)?;
         crate::output::line(&String::from_utf8_lossy(&script))
@@ -37,7 +40,9 @@ impl Completion {
 
 /// Answers a shell and ends the process, when it is a shell that asks.
 pub fn answer_shell() {
-    CompleteEnv::with_factory(|| with_names(Cli::command())).var(VARIABLE).complete();
+    CompleteEnv::with_factory(|| with_names(Cli::command()))
+        .var(VARIABLE)
+        .complete();
 }
 
 /// Has every argument that is a name completed by the names there are.
@@ -70,11 +75,19 @@ fn names(noun: &Noun) -> Vec<CompletionCandidate> {
         env: set("KANAT_ENV"),
     };
     let ask = || -> Result<Vec<CompletionCandidate>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let client = Client::new(connection)?;
         let query = [("limit", "500".to_owned())];
-        let asked = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.get(noun.path, &query)).await });
-        Ok(asked??.list("data").iter().map(|item| CompletionCandidate::new(item.text("name"))).collect())
+        let asked = runtime.block_on(async {
+            tokio::time::timeout(PATIENCE, client.get(noun.path, &query)).await
+        });
+        Ok(asked??
+            .list("data")
+            .iter()
+            .map(|item| CompletionCandidate::new(item.text("name")))
+            .collect())
     };
     ask().unwrap_or_default()
 }

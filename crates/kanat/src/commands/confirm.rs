@@ -1,4 +1,5 @@
-//! Consent to what cannot be undone or goes to many: it is told first, then asked for on a terminal.
+//! Consent to what cannot be undone or goes to many: it is told first, then asked for on a
+//! terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -26,7 +27,8 @@ pub enum Decision {
 }
 
 impl Consent {
-    /// Tells `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run stops here.
+    /// Tells `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run
+    /// stops here.
     ///
     /// # Errors
     ///
@@ -41,19 +43,33 @@ impl Consent {
             return Ok(Decision::Act);
         }
         output::hint(what);
-        let (input, errors) = (std::io::stdin(), std::io::stderr());
+        let input = std::io::stdin();
+        let errors = std::io::stderr();
         if !input.is_terminal() || !errors.is_terminal() {
-            return Err(failure("nothing was done: there is no terminal to ask at; give --yes to go on"));
+            return Err(failure(
+                "nothing was done: there is no terminal to ask at; give --yes to go on",
+            ));
         }
         write!(errors.lock(), "go on? [y/N] ")?;
         let mut answer = String::new();
-        input.lock().read_line(&mut answer).context("cannot read the answer")?;
-        if means_yes(&answer) { Ok(Decision::Act) } else { Err(failure("nothing was done")) }
+        input
+            .lock()
+            .read_line(&mut answer)
+            .context("cannot read the answer")?;
+        if means_yes(&answer) {
+            Ok(Decision::Act)
+        } else {
+            Err(failure("nothing was done"))
+        }
     }
 
     /// Tells `what` would be done when this is a dry run, and goes on without a question otherwise.
     pub fn tell(self, what: &str) -> Result<Decision> {
-        Self { yes: !self.dry_run, ..self }.ask(what)
+        Self {
+            yes: !self.dry_run,
+            ..self
+        }
+        .ask(what)
     }
 
     /// How to tell of what is to be done: a dry run does not do it.
@@ -77,7 +93,13 @@ mod tests {
 
     #[test]
     fn only_a_yes_is_a_yes() {
-        for (answer, expected) in [("y\n", true), ("Yes\r\n", true), ("\n", false), ("", false), ("yep", false)] {
+        for (answer, expected) in [
+            ("y\n", true),
+            ("Yes\r\n", true),
+            ("\n", false),
+            ("", false),
+            ("yep", false),
+        ] {
             assert_eq!(means_yes(answer), expected, "{answer:?}");
         }
     }

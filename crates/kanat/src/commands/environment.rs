@@ -37,7 +37,12 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 4] = [("NAME", "name"), ("DEFAULT", "isDefault"), ("BASE URL", "baseUrl"), ("ID", "id")];
+const COLUMNS: [Column; 4] = [
+    ("NAME", "name"),
+    ("DEFAULT", "isDefault"),
+    ("BASE URL", "baseUrl"),
+    ("ID", "id"),
+];
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -47,17 +52,27 @@ impl Command {
             Self::Create { name, base_url } => {
                 let answer = client.post(PATH, &body(Some(name), base_url)).await?;
                 let name = answer.text("name");
-                session.print(&answer, |answer| format!("environment {name} is created ({})", answer.text("id")))?;
+                session.print(&answer, |answer| {
+                    format!("environment {name} is created ({})", answer.text("id"))
+                })?;
                 session.hint(&format!("work in it with --env {name}"));
                 Ok(())
             }
-            Self::Update { environment, name, base_url } => {
+            Self::Update {
+                environment,
+                name,
+                base_url,
+            } => {
                 let body = body(name, base_url);
                 if body == json!({}) {
                     return Err(usage("nothing is to be changed: give --name or --base-url"));
                 }
-                let answer = client.patch(&format!("{PATH}/{}", segment(&environment)), &body).await?;
-                session.print(&answer, |answer| format!("environment {} is changed", answer.text("name")))
+                let answer = client
+                    .patch(&format!("{PATH}/{}", segment(&environment)), &body)
+                    .await?;
+                session.print(&answer, |answer| {
+                    format!("environment {} is changed", answer.text("name"))
+                })
             }
         }
     }

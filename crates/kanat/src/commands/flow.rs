@@ -29,7 +29,8 @@ pub enum Command {
     Create(definition::Create),
     /// Replace the definition of a flow; what runs stays as it is until the next deploy.
     Update(definition::Update),
-    /// Create or update flows of YAML definitions, and deploy them; those that are paused stay paused.
+    /// Create or update flows of YAML definitions, and deploy them; those that are paused stay
+    /// paused.
     Apply(apply::Apply),
     /// Check YAML definitions without keeping them.
     Validate(definition::Validate),
@@ -69,7 +70,8 @@ pub enum Command {
     /// Start a deployed flow by hand.
     Run {
         flow: String,
-        /// JSON file with the payload; `-` is standard input [default: null; required where the trigger is poll].
+        /// JSON file with the payload; `-` is standard input [default: null; required where the
+        /// trigger is poll].
         #[arg(long)]
         data: Option<String>,
     },
@@ -112,8 +114,16 @@ impl Command {
             Self::Validate(validate) => validate.run(session).await,
             Self::Test(test) => test.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
-            Self::List { status, search, page } => {
-                let query = [page.query(), given([("status", &status), ("search", &search)])].concat();
+            Self::List {
+                status,
+                search,
+                page,
+            } => {
+                let query = [
+                    page.query(),
+                    given([("status", &status), ("search", &search)]),
+                ]
+                .concat();
                 let answer = session.client.get(FLOW.path, &query).await?;
                 session.list(&answer, &show::COLUMNS)
             }
@@ -121,18 +131,28 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
                 session.print(&found, show::whole)?;
-                for hint in
-                    show::difference(&found).into_iter().chain(schedule::standing(&session.client, &found).await?)
+                for hint in show::difference(&found)
+                    .into_iter()
+                    .chain(schedule::standing(&session.client, &found).await?)
                 {
                     session.hint(&hint);
                 }
                 Ok(())
             }
-            Self::Deploy { flow, summary, keep_paused, consent } => {
+            Self::Deploy {
+                flow,
+                summary,
+                keep_paused,
+                consent,
+            } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let before = session.client.get(&path, &[]).await?;
                 let is_draft = before.text("draft") != "false";
-                let what = if is_draft { "will be deployed" } else { "runs as its definition says" };
+                let what = if is_draft {
+                    "will be deployed"
+                } else {
+                    "runs as its definition says"
+                };
                 let decision = if keep_paused {
                     consent.tell(&format!("flow {flow} {what}, and stays paused if it is"))?
                 } else {
@@ -150,7 +170,9 @@ impl Command {
                         session.print(&flow, |flow| show::deployed_after(&before, flow))?;
                         if show::is_unchanged(&before, &flow) {
                             // What has changed around it since may keep senders out.
-                            session.hint(show::warnings(&session.client.get(&path, &[]).await?).trim_end());
+                            session.hint(
+                                show::warnings(&session.client.get(&path, &[]).await?).trim_end(),
+                            );
                         }
                         if let Some(standing) = schedule::standing(&session.client, &flow).await? {
                             session.hint(&standing);
@@ -165,26 +187,45 @@ impl Command {
             Self::Run { flow, data } => run(session, &flow, data.as_deref()).await,
             Self::Versions { flow, page } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                let answer = session.client.get(&format!("{path}/versions"), &page.query()).await?;
+                let answer = session
+                    .client
+                    .get(&format!("{path}/versions"), &page.query())
+                    .await?;
                 session.list(&answer, &show::VERSION_COLUMNS)
             }
-            Self::Rollback { flow, version, discard_draft, consent } => {
+            Self::Rollback {
+                flow,
+                version,
+                discard_draft,
+                consent,
+            } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
                 let loses = show::difference(&found).is_some();
                 if loses && !discard_draft {
                     return Err(failure(format!(
-                        "flow {flow} has a draft that is not deployed, and a rollback would throw it away: deploy it first, or give \
-                         --discard-draft\nsee what differs with `kanat flow diff {flow}`"
+                        "flow {flow} has a draft that is not deployed, and a rollback would throw \
+                         it away: deploy it first, or give --discard-draft\nsee what differs with \
+                         `kanat flow diff {flow}`"
                     )));
                 }
-                let draft = if loses { ", and its draft will be thrown away" } else { "" };
+                let draft = if loses {
+                    ", and its draft will be thrown away"
+                } else {
+                    ""
+                };
                 let what = format!("will run version {version} again{draft}");
                 if resumes(session, &found, &flow, &what, consent).await? == Decision::Stop {
                     return Ok(());
                 }
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
-                session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
+                session.print(
+                    &session
+                        .client
+                        .post(&format!("{path}/rollback"), &body)
+                        .await?,
+                    show::deployed,
+                )
             }
             Self::RotateWebhookToken { flow, rotation } => rotate(session, &flow, &rotation).await,
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
@@ -192,16 +233,23 @@ impl Command {
     }
 }
 
-/// Brings a flow to a status by the verb that leads there. Scripts do so with flows that may have it already: that is
-/// no fault.
+/// Brings a flow to a status by the verb that leads there. Scripts do so with flows that may have
+/// it already: that is no fault.
 async fn bring_to(session: &Session, flow: &str, status: &str, verb: &str) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let found = session.client.get(&path, &[]).await?;
     if found.text("status") == status {
-        return session.print(&found, |flow| format!("flow {} is {status} already", flow.text("name")));
+        return session.print(&found, |flow| {
+            format!("flow {} is {status} already", flow.text("name"))
+        });
     }
-    let answer = session.client.post(&format!("{path}/{verb}"), &json!({})).await?;
-    session.print(&answer, |flow| format!("flow {} is {}", flow.text("name"), flow.text("status")))
+    let answer = session
+        .client
+        .post(&format!("{path}/{verb}"), &json!({}))
+        .await?;
+    session.print(&answer, |flow| {
+        format!("flow {} is {}", flow.text("name"), flow.text("status"))
+    })
 }
 
 /// A body whose payload goes through untouched; `json!` would make floats of long numbers.
@@ -215,39 +263,69 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let payload = data.map(input::json).transpose()?;
     let given = payload.is_some();
-    let answer = session.client.post(&format!("{path}/run"), &Payload { payload }).await;
+    let answer = session
+        .client
+        .post(&format!("{path}/run"), &Payload { payload })
+        .await;
     let answer = answer.map_err(|error| match error.downcast_ref::<Refusal>() {
         Some(refusal) if !given && refusal.details.iter().any(|(field, _)| field == "payload") => {
-            error.context(format!("flow {flow} does not run without a payload: give it with --data FILE"))
+            error.context(format!(
+                "flow {flow} does not run without a payload: give it with --data FILE"
+            ))
         }
         Some(_) | None => error,
     })?;
     let id = answer.text("messageId");
-    session.print(&answer, |answer| format!("{} as {id}", answer.text("status")))?;
+    session.print(&answer, |answer| {
+        format!("{} as {id}", answer.text("status"))
+    })?;
     session.hint(&format!("look at it with `kanat message show {id}`"));
     schedule::tell_pause(session, &session.client.get(&path, &[]).await?);
     Ok(())
 }
 
-/// Asks before a deploy lets a paused flow run again, and says how many messages go on; `what` is told of another flow.
-async fn resumes(session: &Session, found: &Json, flow: &str, what: &str, consent: Consent) -> Result<Decision> {
+/// Asks before a deploy lets a paused flow run again, and says how many messages go on; `what` is
+/// told of another flow.
+async fn resumes(
+    session: &Session,
+    found: &Json,
+    flow: &str,
+    what: &str,
+    consent: Consent,
+) -> Result<Decision> {
     if found.text("status") != "paused" {
         return consent.tell(&format!("flow {flow} {what}"));
     }
-    let query = [("flowId", found.text("id")), ("status", "held".to_owned()), ("limit", "1".to_owned())];
-    let held = session.client.get("/messages", &query).await?.text("pagination.total");
-    consent.ask(&format!("flow {flow} is paused and will run again; held messages that go on: {held}"))
+    let query = [
+        ("flowId", found.text("id")),
+        ("status", "held".to_owned()),
+        ("limit", "1".to_owned()),
+    ];
+    let held = session
+        .client
+        .get("/messages", &query)
+        .await?
+        .text("pagination.total");
+    consent.ask(&format!(
+        "flow {flow} is paused and will run again; held messages that go on: {held}"
+    ))
 }
 
 /// Prints the new webhook address, and what becomes of the former one.
 async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
-    match rotation.ask(&format!("the webhook address of flow {flow}"), "calls to it get 404")? {
+    match rotation.ask(
+        &format!("the webhook address of flow {flow}"),
+        "calls to it get 404",
+    )? {
         Decision::Stop => return Ok(()),
         Decision::Act => {}
     }
     let body = json!({ "gracePeriod": rotation.grace });
-    let answer = session.client.post(&format!("{path}/rotate-webhook-token"), &body).await?;
+    let answer = session
+        .client
+        .post(&format!("{path}/rotate-webhook-token"), &body)
+        .await?;
     session.print(&answer, |flow| flow.text("webhookUrl"))?;
     session.hint(&rotation.told("address", &answer.text("updatedAt")));
     Ok(())
@@ -258,18 +336,25 @@ async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
     let mut waiting = 0;
     for status in ["received", "retrying", "held"] {
         if !consent.is_given() {
-            let query = [("flowId", id.clone()), ("status", status.to_owned()), ("limit", "1".to_owned())];
+            let query = [
+                ("flowId", id.clone()),
+                ("status", status.to_owned()),
+                ("limit", "1".to_owned()),
+            ];
             let answer = session.client.get("/messages", &query).await?;
             waiting += answer.text("pagination.total").parse::<u64>().unwrap_or(0);
         }
     }
     let what = format!(
-        "flow {flow} ({id}) {} be deleted with its webhook address, unless published APIs call it; messages that wait: \
-         {waiting}",
+        "flow {flow} ({id}) {} be deleted with its webhook address, unless published APIs call \
+         it; messages that wait: {waiting}",
         consent.will()
     );
     if consent.ask(&what)? == Decision::Act {
-        session.client.delete(&format!("{}/{}", FLOW.path, segment(&id))).await?;
+        session
+            .client
+            .delete(&format!("{}/{}", FLOW.path, segment(&id)))
+            .await?;
         session.done(&format!("flow {flow} is deleted"))?;
     }
     Ok(())

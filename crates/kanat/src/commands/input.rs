@@ -30,10 +30,12 @@ pub fn bytes(path: &str) -> Result<Vec<u8>> {
 /// The JSON document in the file `path`, untouched; `-` is standard input.
 pub fn json(path: &str) -> Result<Box<RawValue>> {
     let text = text(path)?;
-    serde_json::from_str(&text).map_err(|error| usage(format!("{} is not JSON: {error}", name(path))))
+    serde_json::from_str(&text)
+        .map_err(|error| usage(format!("{} is not JSON: {error}", name(path))))
 }
 
-/// The bytes of the file `path` while they are read, between `before` and `after`; `-` is standard input.
+/// The bytes of the file `path` while they are read, between `before` and `after`; `-` is standard
+/// input.
 pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest::Body> {
     let file: Box<dyn AsyncRead + Send + Unpin> = match path {
         "-" => Box::new(tokio::io::stdin()),
@@ -43,7 +45,11 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
         }
     };
     let around = |text: String| stream::iter([Ok::<_, std::io::Error>(Bytes::from(text))]);
-    Ok(reqwest::Body::wrap_stream(around(before).chain(ReaderStream::new(file)).chain(around(after))))
+    Ok(reqwest::Body::wrap_stream(
+        around(before)
+            .chain(ReaderStream::new(file))
+            .chain(around(after)),
+    ))
 }
 
 /// What to call the file in a message.

@@ -16,7 +16,8 @@ use crate::output::table::Column;
 /// What the ids of keys begin with.
 const PREFIX: &str = "ck_";
 
-/// What can be done with consumer keys. A key is named by its id, or by its consumer: then it is the one in use.
+/// What can be done with consumer keys. A key is named by its id, or by its consumer: then it is
+/// the one in use.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make a key; it shows here and nowhere else.
@@ -76,8 +77,17 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Create { api, consumer, rate, daily } => {
-                let body = json!({ "consumer": consumer, "rateLimitPerSecond": rate, "dailyLimit": daily });
+            Self::Create {
+                api,
+                consumer,
+                rate,
+                daily,
+            } => {
+                let body = json!({
+                    "consumer": consumer,
+                    "rateLimitPerSecond": rate,
+                    "dailyLimit": daily,
+                });
                 let answer = client.post(&keys(client, &api).await?, &body).await?;
                 shown_once(session, &answer)
             }
@@ -93,7 +103,11 @@ impl Command {
                 session.hint(&rotation.told("key", &answer.text("createdAt")));
                 Ok(())
             }
-            Self::List { api, consumer, page } => {
+            Self::List {
+                api,
+                consumer,
+                page,
+            } => {
                 let query = [page.query(), given([("consumer", &consumer)])].concat();
                 let answer = client.get(&keys(client, &api).await?, &query).await?;
                 session.list(&answer, &COLUMNS)
@@ -102,7 +116,9 @@ impl Command {
             Self::Resume { api, key } => set_status(session, &api, &key, "active").await,
             Self::Revoke { api, key, consent } => {
                 let path = one(client, &api, &key).await?;
-                let what = format!("key {key} of {api} will end at once and for good; calls with it get 401");
+                let what = format!(
+                    "key {key} of {api} will end at once and for good; calls with it get 401"
+                );
                 if consent.ask(&what)? == Decision::Act {
                     client.delete(&path).await?;
                     session.done(&format!("key {key} is revoked"))?;
@@ -115,15 +131,21 @@ impl Command {
 
 async fn set_status(session: &Session, api: &str, key: &str, status: &str) -> Result<()> {
     let path = one(&session.client, api, key).await?;
-    let answer = session.client.patch(&path, &json!({ "status": status })).await?;
-    session.print(&answer, |answer| format!("key {key} is {}", answer.text("status")))
+    let answer = session
+        .client
+        .patch(&path, &json!({ "status": status }))
+        .await?;
+    session.print(&answer, |answer| {
+        format!("key {key} is {}", answer.text("status"))
+    })
 }
 
 async fn keys(client: &Client, api: &str) -> Result<String> {
     Ok(format!("{}/keys", client.path(&API, api).await?))
 }
 
-/// The path of the key of that id, or of the only key of that consumer that has not ended and is not about to.
+/// The path of the key of that id, or of the only key of that consumer that has not ended and is
+/// not about to.
 async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     let keys = keys(client, api).await?;
     if key.starts_with(PREFIX) {
@@ -132,15 +154,21 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     let query = [("consumer", key.to_owned()), ("limit", "500".to_owned())];
     let answer = client.get(&keys, &query).await?;
     let lasting = |key: &&Json| !key.has("expiresAt") && !key.has("revokedAt");
-    let found: Vec<_> = answer.list("data").iter().filter(lasting).map(|key| key.text("id")).collect();
+    let found: Vec<_> = answer
+        .list("data")
+        .iter()
+        .filter(lasting)
+        .map(|key| key.text("id"))
+        .collect();
     match found.as_slice() {
         [id] => Ok(format!("{keys}/{}", segment(id))),
         [] => Err(failure(format!(
-            "no key of {api} in use is of the consumer {key:?}\n`kanat key list {api}` shows those there are"
+            "no key of {api} in use is of the consumer {key:?}\n`kanat key list {api}` shows \
+             those there are"
         ))),
         several => Err(failure(format!(
-            "{} keys of {api} in use are of the consumer {key:?}: name one by its id, {}\n`kanat key list {} --consumer {key}` \
-             shows them",
+            "{} keys of {api} in use are of the consumer {key:?}: name one by its id, {}\n`kanat \
+             key list {} --consumer {key}` shows them",
             several.len(),
             several.join(" or "),
             super::hint::quoted(api)
@@ -151,6 +179,9 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
 /// Prints the text of a new key, alone on standard output, so that a shell can take it.
 fn shown_once(session: &Session, key: &Json) -> Result<()> {
     session.print(key, |key| key.text("key"))?;
-    session.hint(&format!("this is the only time that the key shows: hand it to {} now", key.text("consumer")));
+    session.hint(&format!(
+        "this is the only time that the key shows: hand it to {} now",
+        key.text("consumer")
+    ));
     Ok(())
 }

@@ -13,8 +13,8 @@ use crate::client::{Client, Refusal};
 use crate::exit::{failure, usage};
 use crate::output::{self, Json};
 
-/// Arguments of `kanat login`: `--url` and `--api-key` are those of every command. Without a key it is read from
-/// standard input.
+/// Arguments of `kanat login`: `--url` and `--api-key` are those of every command. Without a key it
+/// is read from standard input.
 #[derive(clap::Args)]
 pub struct Login {}
 
@@ -25,31 +25,47 @@ impl Login {
             None => ask().await?,
         };
         let saved = credentials::load().unwrap_or_default();
-        let asked = Connection { url: connection.url.or(saved.url), api_key: Some(key.clone()), env: connection.env };
+        let asked = Connection {
+            url: connection.url.or(saved.url),
+            api_key: Some(key.clone()),
+            env: connection.env,
+        };
         let client = Client::new(asked)?;
-        let answer = client.get("/environments", &[]).await.map_err(|error| match is_of_another(&error) {
-            true => no_service(&client),
-            false => error.context("the key was not saved"),
-        })?;
+        let answer =
+            client.get("/environments", &[]).await.map_err(|error| {
+                match is_of_another(&error) {
+                    true => no_service(&client),
+                    false => error.context("the key was not saved"),
+                }
+            })?;
         let environments = environments(&answer).ok_or_else(|| no_service(&client))?;
-        let credentials = Credentials { url: Some(client.url().to_owned()), api_key: Some(key.expose().clone()) };
+        let credentials = Credentials {
+            url: Some(client.url().to_owned()),
+            api_key: Some(key.expose().clone()),
+        };
         let path = credentials::save(&credentials)?;
         let names: Vec<String> = environments.iter().map(|item| item.text("name")).collect();
-        output::line(&format!("logged in to {} (environments: {})", client.url(), names.join(", ")))?;
+        output::line(&format!(
+            "logged in to {} (environments: {})",
+            client.url(),
+            names.join(", ")
+        ))?;
         output::hint(&format!("saved in {}", path.display()));
         Ok(())
     }
 }
 
-/// The environments in an answer of a service, which has one at least; none when it is no such answer.
+/// The environments in an answer of a service, which has one at least; none when it is no such
+/// answer.
 fn environments(answer: &Json) -> Option<&[Json]> {
-    let is_environment = |item: &Json| item.text("id").starts_with(ENVIRONMENT.prefix) && item.has("name");
+    let is_environment =
+        |item: &Json| item.text("id").starts_with(ENVIRONMENT.prefix) && item.has("name");
     let found = answer.list("data");
     (!found.is_empty() && found.iter().all(is_environment)).then_some(found)
 }
 
-/// Returns whether an error comes of an answer that no service gives: one that is no JSON, or a refusal without a code. A proxy in
-/// front of a service answers 5xx in its own words.
+/// Returns whether an error comes of an answer that no service gives: one that is no JSON, or a
+/// refusal without a code. A proxy in front of a service answers 5xx in its own words.
 fn is_of_another(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<Refusal>() {
         Some(refusal) => refusal.status < 500 && refusal.code.is_empty(),
@@ -58,7 +74,10 @@ fn is_of_another(error: &anyhow::Error) -> bool {
 }
 
 fn no_service(client: &Client) -> anyhow::Error {
-    failure(format!("{} is no Kanat service: nothing was saved", client.url()))
+    failure(format!(
+        "{} is no Kanat service: nothing was saved",
+        client.url()
+    ))
 }
 
 /// Reads the key from standard input; a terminal does not show it.
@@ -84,7 +103,9 @@ async fn ask() -> Result<Secret<String>> {
     drop(hidden);
     let key = Secret::new(line?.trim().to_owned());
     if key.expose().is_empty() {
-        return Err(usage("no API key was given: give it with --api-key, KANAT_API_KEY or on standard input"));
+        return Err(usage(
+            "no API key was given: give it with --api-key, KANAT_API_KEY or on standard input",
+        ));
     }
     Ok(key)
 }
@@ -100,7 +121,8 @@ impl HiddenInput {
         let before = termios::tcgetattr(&input).context("cannot ask the terminal how it is set")?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
-        termios::tcsetattr(&input, OptionalActions::Now, &silent).context("cannot hide what is typed")?;
+        termios::tcsetattr(&input, OptionalActions::Now, &silent)
+            .context("cannot hide what is typed")?;
         Ok(Self { before })
     }
 }
@@ -119,7 +141,14 @@ mod tests {
     fn only_environments_are_an_answer_of_a_service() {
         let is_answer = |text: &str| environments(&Json::parse(text).unwrap()).is_some();
         assert!(is_answer(r#"{"data":[{"id":"env_1","name":"dev"}]}"#));
-        for other in ["null", "{}", "[]", r#"{"data":[]}"#, r#"{"data":[{"id":1}]}"#, r#"{"data":{"id":"env_1"}}"#] {
+        for other in [
+            "null",
+            "{}",
+            "[]",
+            r#"{"data":[]}"#,
+            r#"{"data":[{"id":1}]}"#,
+            r#"{"data":{"id":"env_1"}}"#,
+        ] {
             assert!(!is_answer(other), "{other}");
         }
     }

@@ -1,4 +1,5 @@
-//! `kanat logs`: messages of one flow or of all, one line for each, oldest first; with `--follow` as they change.
+//! `kanat logs`: messages of one flow or of all, one line for each, oldest first; with `--follow`
+//! as they change.
 
 use anyhow::Result;
 
@@ -22,7 +23,8 @@ pub struct Logs {
     /// Only messages that failed: dead letters, and those that are tried again.
     #[arg(long, conflicts_with = "status")]
     failed: bool,
-    /// Only messages received since an instant (ISO 8601), or within a time such as `1h`, `30m` or `2d`.
+    /// Only messages received since an instant (ISO 8601), or within a time such as `1h`, `30m` or
+    /// `2d`.
     #[arg(long, value_parser = since::parse)]
     since: Option<String>,
     /// How many of the latest messages to begin with.
@@ -46,7 +48,9 @@ impl Logs {
         for message in latest.iter().rev() {
             self.print(session.format, message)?;
         }
-        let Some(mut stream) = stream else { return Ok(()) };
+        let Some(mut stream) = stream else {
+            return Ok(());
+        };
         loop {
             tokio::select! {
                 message = stream.next() => {
@@ -61,13 +65,18 @@ impl Logs {
     }
 
     /// The latest messages, newest first.
-    async fn latest(&self, session: &Session, query: Vec<(&'static str, String)>) -> Result<Vec<Json>> {
+    async fn latest(
+        &self,
+        session: &Session,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<Vec<Json>> {
         let mut query = [query, given([("since", &self.since)])].concat();
         if self.failed {
             query.extend(FAILED.map(|status| ("status", status.to_owned())));
         }
         let wanted = usize::try_from(self.lines).unwrap_or(usize::MAX);
-        let (mut latest, mut cursor) = (Vec::new(), None);
+        let mut latest = Vec::new();
+        let mut cursor = None;
         while latest.len() < wanted {
             let limit = vec![("limit", (wanted - latest.len()).to_string())];
             let page = [query.clone(), limit, given([("cursor", &cursor)])].concat();
@@ -84,7 +93,10 @@ impl Logs {
     /// One line for a person, one JSON document a line or one YAML document for a program.
     fn print(&self, format: Format, message: &Json) -> Result<()> {
         match format {
-            Format::Table => output::line(&line(message, self.of.name().is_none().then(|| message.text("flowName")))),
+            Format::Table => output::line(&line(
+                message,
+                self.of.name().is_none().then(|| message.text("flowName")),
+            )),
             Format::Json => output::line(&message.compact()),
             Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
         }
@@ -92,9 +104,17 @@ impl Logs {
 }
 
 fn line(message: &Json, flow: Option<String>) -> String {
-    let at = ["completedAt", "receivedAt"].into_iter().find(|path| message.has(path)).unwrap_or("receivedAt");
+    let at = ["completedAt", "receivedAt"]
+        .into_iter()
+        .find(|path| message.has(path))
+        .unwrap_or("receivedAt");
     let flow = flow.map(|name| format!("{name}  ")).unwrap_or_default();
-    let mut line = format!("{}  {:<11} {flow}{}", message.text(at), message.text("status"), message.text("id"));
+    let mut line = format!(
+        "{}  {:<11} {flow}{}",
+        message.text(at),
+        message.text("status"),
+        message.text("id")
+    );
     match message.text("attempts").as_str() {
         "" | "0" => {}
         "1" => line.push_str("  1 attempt"),

@@ -31,7 +31,11 @@ pub enum Command {
         page: Page,
     },
     /// Add or overwrite one entry.
-    Set { table: String, key: String, value: String },
+    Set {
+        table: String,
+        key: String,
+        value: String,
+    },
     /// Delete one entry.
     Remove { table: String, key: String },
     /// Show a table with its entries.
@@ -83,10 +87,16 @@ impl Command {
         let client = &session.client;
         match self {
             Self::Create { name, description } => {
-                let answer = client.post(TABLE.path, &json!({ "name": name, "description": description })).await?;
+                let answer = client
+                    .post(
+                        TABLE.path,
+                        &json!({ "name": name, "description": description }),
+                    )
+                    .await?;
                 session.print(&answer, |_| format!("lookup table {name} is created"))?;
                 session.hint(&format!(
-                    "fill it with `kanat lookup set {name} KEY VALUE` or `kanat lookup import {name} FILE`"
+                    "fill it with `kanat lookup set {name} KEY VALUE` or `kanat lookup import \
+                     {name} FILE`"
                 ));
                 Ok(())
             }
@@ -97,7 +107,12 @@ impl Command {
             }
             Self::Set { table, key, value } => {
                 let path = client.path(&TABLE, &table).await?;
-                let answer = client.post(&format!("{path}/entries"), &json!({ "key": key, "value": value })).await?;
+                let answer = client
+                    .post(
+                        &format!("{path}/entries"),
+                        &json!({ "key": key, "value": value }),
+                    )
+                    .await?;
                 session.print(&answer, |answer| changed(&table, answer))
             }
             Self::Remove { table, key } => {
@@ -109,15 +124,28 @@ impl Command {
                 let path = client.path(&TABLE, &table).await?;
                 let query = [("search", key.clone()), ("limit", MAX_SHOWN.to_string())];
                 let found = client.get(&path, &query).await?;
-                let entry = found.list("entries").iter().find(|entry| entry.text("key") == key);
-                let value = entry.map(|entry| format!("; it was {}", entry.text("value"))).unwrap_or_default();
-                client.delete(&format!("{path}/entries/{}", segment(&key))).await?;
+                let entry = found
+                    .list("entries")
+                    .iter()
+                    .find(|entry| entry.text("key") == key);
+                let value = entry
+                    .map(|entry| format!("; it was {}", entry.text("value")))
+                    .unwrap_or_default();
+                client
+                    .delete(&format!("{path}/entries/{}", segment(&key)))
+                    .await?;
                 session.done(&format!("key {key} is removed from {table}{value}"))
             }
-            Self::Show { table, search, limit } => {
+            Self::Show {
+                table,
+                search,
+                limit,
+            } => {
                 let path = client.path(&TABLE, &table).await?;
                 let limit = limit.map(|limit| limit.to_string());
-                let answer = client.get(&path, &given([("search", &search), ("limit", &limit)])).await?;
+                let answer = client
+                    .get(&path, &given([("search", &search), ("limit", &limit)]))
+                    .await?;
                 session.print(&answer, whole)?;
                 if let Some(rest) = left_out(&answer, search.as_deref()) {
                     session.hint(&rest);
@@ -131,15 +159,21 @@ impl Command {
             Self::Import { table, file } => {
                 let content = input::bytes(&file)?;
                 let path = client.path(&TABLE, &table).await?;
-                let name = Path::new(&file).file_name().map_or("entries.csv".into(), |name| name.to_string_lossy());
-                let answer = client.upload(&format!("{path}/import"), name.into_owned(), content).await?;
+                let name = Path::new(&file)
+                    .file_name()
+                    .map_or("entries.csv".into(), |name| name.to_string_lossy());
+                let answer = client
+                    .upload(&format!("{path}/import"), name.into_owned(), content)
+                    .await?;
                 session.print(&answer, |answer| changed(&table, answer))
             }
             Self::Export { table, file } => {
                 let path = client.path(&TABLE, &table).await?;
                 let csv = client.download(&format!("{path}/export")).await?;
                 match file {
-                    Some(file) => std::fs::write(&file, csv).with_context(|| format!("cannot write {file}")),
+                    Some(file) => {
+                        std::fs::write(&file, csv).with_context(|| format!("cannot write {file}"))
+                    }
                     None => output::line(&csv),
                 }
             }
@@ -148,21 +182,27 @@ impl Command {
 }
 
 fn changed(table: &str, answer: &Json) -> String {
-    format!("{table} has {} entries and is version {}", answer.text("entries_count"), answer.text("version"))
+    format!(
+        "{table} has {} entries and is version {}",
+        answer.text("entries_count"),
+        answer.text("version")
+    )
 }
 
-/// What of a table is not among the entries that are shown; with a search nobody counts what matches beyond the page.
+/// What of a table is not among the entries that are shown; with a search nobody counts what
+/// matches beyond the page.
 fn left_out(table: &Json, search: Option<&str>) -> Option<String> {
     let shown = table.list("entries").len();
     let all: usize = table.text("entries_count").parse().unwrap_or(0);
     match search {
         None if shown < all => Some(format!(
-            "{shown} of {all} entries; --limit shows up to {MAX_SHOWN}, `kanat lookup export {}` prints all",
+            "{shown} of {all} entries; --limit shows up to {MAX_SHOWN}, `kanat lookup export {}` \
+             prints all",
             table.text("name")
         )),
-        Some(search) if shown >= DEFAULT_SHOWN && shown < all => {
-            Some(format!("{shown} entries that match {search:?}; more may, --limit shows up to {MAX_SHOWN}"))
-        }
+        Some(search) if shown >= DEFAULT_SHOWN && shown < all => Some(format!(
+            "{shown} entries that match {search:?}; more may, --limit shows up to {MAX_SHOWN}"
+        )),
         None | Some(_) => None,
     }
 }
@@ -177,8 +217,11 @@ fn whole(table: &Json) -> String {
         ("Updated", "updated_at"),
     ];
     let entries = table.list("entries");
-    let rows =
-        if entries.is_empty() { String::new() } else { table::rows(entries, &[("KEY", "key"), ("VALUE", "value")]) };
+    let rows = if entries.is_empty() {
+        String::new()
+    } else {
+        table::rows(entries, &[("KEY", "key"), ("VALUE", "value")])
+    };
     format!("{}\n{rows}", table::fields(table, &fields))
 }
 
@@ -190,12 +233,22 @@ mod tests {
     fn what_is_not_shown_is_told() {
         let table = |shown: usize, all: usize| {
             let entries = vec![r#"{"key":"a","value":"b"}"#; shown].join(",");
-            Json::parse(&format!(r#"{{"name":"t","entries":[{entries}],"entries_count":{all}}}"#)).unwrap()
+            Json::parse(&format!(
+                r#"{{"name":"t","entries":[{entries}],"entries_count":{all}}}"#
+            ))
+            .unwrap()
         };
         assert_eq!(left_out(&table(3, 3), None), None);
         let told = left_out(&table(50, 100_000), None).unwrap();
-        assert!(told.starts_with("50 of 100000 entries") && told.contains("kanat lookup export t"), "{told}");
+        assert!(
+            told.starts_with("50 of 100000 entries") && told.contains("kanat lookup export t"),
+            "{told}"
+        );
         assert_eq!(left_out(&table(2, 100_000), Some("x")), None);
-        assert!(left_out(&table(50, 100_000), Some("x")).unwrap().starts_with("50 entries that match"));
+        assert!(
+            left_out(&table(50, 100_000), Some("x"))
+                .unwrap()
+                .starts_with("50 entries that match")
+        );
     }
 }

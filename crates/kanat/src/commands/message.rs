@@ -49,12 +49,16 @@ pub enum Command {
 /// The statuses of messages that failed.
 pub const FAILED: [&str; 2] = ["dead_letter", "retrying"];
 
-/// A page of messages. The service looks at a part of the log at a time: as long as a part has nothing, it is asked on.
+/// A page of messages. The service looks at a part of the log at a time: as long as a part has
+/// nothing, it is asked on.
 pub async fn listed(session: &Session, query: &[(&'static str, String)]) -> Result<Json> {
     let mut answer = session.client.get("/messages", query).await?;
     while answer.list("data").is_empty() && answer.has("pagination.nextCursor") {
-        let mut query: Vec<_> =
-            query.iter().filter(|(name, _)| !["cursor", "offset"].contains(name)).cloned().collect();
+        let mut query: Vec<_> = query
+            .iter()
+            .filter(|(name, _)| !["cursor", "offset"].contains(name))
+            .cloned()
+            .collect();
         query.push(("cursor", answer.text("pagination.nextCursor")));
         answer = session.client.get("/messages", &query).await?;
     }
@@ -81,7 +85,8 @@ impl OfFlow {
 /// Which messages of a flow.
 #[derive(clap::Args)]
 pub struct Filter {
-    /// `received`, `processing`, `retrying`, `held`, `delivered`, `filtered`, `dead_letter` or `discarded`.
+    /// `received`, `processing`, `retrying`, `held`, `delivered`, `filtered`, `dead_letter` or
+    /// `discarded`.
     #[arg(long)]
     status: Option<String>,
     /// Received at or after this instant (ISO 8601), or within a time such as `1h`, `30m` or `2d`.
@@ -98,7 +103,13 @@ pub struct Filter {
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
-            Self::List { of, filter, failed, cursor, page } => {
+            Self::List {
+                of,
+                filter,
+                failed,
+                cursor,
+                page,
+            } => {
                 let flow = of.name();
                 let flow_id = match flow {
                     Some(flow) => session.client.id(&FLOW, flow).await?,
@@ -117,12 +128,15 @@ impl Command {
                 Ok(())
             }
             Self::Show { message } => {
-                let answer = session.client.get(&format!("/messages/{}", segment(&message)), &[]).await?;
+                let answer = session
+                    .client
+                    .get(&format!("/messages/{}", segment(&message)), &[])
+                    .await?;
                 session.print(&answer, show::whole)?;
                 if answer.text("status") == "received" && answer.has("orderingKey") {
                     session.hint(&format!(
-                        "messages of one ordering key go one after another: `kanat message list {} --failed` has those that others \
-                         may wait for",
+                        "messages of one ordering key go one after another: `kanat message list \
+                         {} --failed` has those that others may wait for",
                         answer.text("flowName")
                     ));
                 }
@@ -137,15 +151,29 @@ impl Command {
 
 impl Filter {
     fn query(&self) -> Vec<(&'static str, String)> {
-        let Self { status, since, until, search } = self;
-        given([("status", status), ("since", since), ("until", until), ("search", search)])
+        let Self {
+            status,
+            since,
+            until,
+            search,
+        } = self;
+        given([
+            ("status", status),
+            ("since", since),
+            ("until", until),
+            ("search", search),
+        ])
     }
 }
 
 /// Says of each message that it needs no delivery; asks when there are several.
 async fn discard(session: &Session, messages: &[String], consent: Consent) -> Result<()> {
     let what = format!("{} will be discarded", bulk::told(messages.len(), messages));
-    let decision = if messages.len() > 1 { consent.ask(&what)? } else { consent.tell(&what)? };
+    let decision = if messages.len() > 1 {
+        consent.ask(&what)?
+    } else {
+        consent.tell(&what)?
+    };
     match decision {
         Decision::Stop => return Ok(()),
         Decision::Act => {}
@@ -153,7 +181,9 @@ async fn discard(session: &Session, messages: &[String], consent: Consent) -> Re
     for id in messages {
         let path = format!("/messages/{}/discard", segment(id));
         let answer = session.client.post(&path, &json!({})).await?;
-        session.print(&answer, |answer| format!("{id} is {}", answer.text("status")))?;
+        session.print(&answer, |answer| {
+            format!("{id} is {}", answer.text("status"))
+        })?;
     }
     Ok(())
 }

@@ -29,7 +29,10 @@ const COLUMNS: [Column; 7] = [
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
-            Self::List { page } => session.list(&session.client.get("/nodes", &page.query()).await?, &COLUMNS),
+            Self::List { page } => session.list(
+                &session.client.get("/nodes", &page.query()).await?,
+                &COLUMNS,
+            ),
         }
     }
 }

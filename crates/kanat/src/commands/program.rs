@@ -17,9 +17,17 @@ pub fn print(format: Format) -> Result<()> {
 
 fn text(about: &Json) -> String {
     let commit = about.text("commit");
-    let commit = if commit.is_empty() { commit } else { format!("commit {commit}, ") };
-    let (profile, platform) = (about.text("profile"), about.text("platform"));
-    format!("kanat {} ({commit}{profile} build, {platform})", about.text("version"))
+    let commit = if commit.is_empty() {
+        commit
+    } else {
+        format!("commit {commit}, ")
+    };
+    let profile = about.text("profile");
+    let platform = about.text("platform");
+    format!(
+        "kanat {} ({commit}{profile} build, {platform})",
+        about.text("version")
+    )
 }
 
 #[cfg(test)]
@@ -29,11 +37,18 @@ mod tests {
     #[test]
     fn the_build_is_told_with_its_commit_when_it_is_known() {
         let about = |commit: &str| {
-            let text =
-                format!(r#"{{"version":"1.2.3","commit":{commit},"profile":"release","platform":"x86_64-linux"}}"#);
+            let text = format!(
+                r#"{{"version":"1.2.3","commit":{commit},"profile":"release","platform":"x86_64-linux"}}"#
+            );
             Json::parse(&text).unwrap()
         };
-        assert_eq!(text(&about("null")), "kanat 1.2.3 (release build, x86_64-linux)");
-        assert_eq!(text(&about("\"abc\"")), "kanat 1.2.3 (commit abc, release build, x86_64-linux)");
+        assert_eq!(
+            text(&about("null")),
+            "kanat 1.2.3 (release build, x86_64-linux)"
+        );
+        assert_eq!(
+            text(&about("\"abc\"")),
+            "kanat 1.2.3 (commit abc, release build, x86_64-linux)"
+        );
     }
 }

@@ -18,7 +18,8 @@ use crate::settings::value::{self, Database};
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub struct RestorePoint {
-    /// The restored PostgreSQL database, as in postgres://user:password@host/database. Control planes and nodes may run.
+    /// The restored PostgreSQL database, as in postgres://user:password@host/database. Control
+    /// planes and nodes may run.
     #[arg(long)]
     database_url: Option<String>,
     /// The restored data folder of a service that is stopped.
@@ -35,7 +36,9 @@ impl RestorePoint {
         if let Some(folder) = self.data_dir {
             return of_folder(&folder).await;
         }
-        match value::database(self.database_url).map_err(|problem| usage(format!("--database-url: {problem}")))? {
+        match value::database(self.database_url)
+            .map_err(|problem| usage(format!("--database-url: {problem}")))?
+        {
             Database::Postgres(url) => of_postgres(url.expose()).await,
             Database::Files => Err(usage("--database-url: is empty")),
         }
@@ -43,10 +46,13 @@ impl RestorePoint {
 }
 
 async fn of_postgres(url: &str) -> Result<()> {
-    let store = Store::open(url).await.context("cannot open the configuration")?;
+    let store = Store::open(url)
+        .await
+        .context("cannot open the configuration")?;
     let log = PostgresLog::open(url, kanat_message_log::postgres::Options::default()).await;
     let log = log.context("cannot open the message log")?;
-    let changed = async { anyhow::Ok((change_past(&store).await?, log.change_past().await?)) }.await;
+    let changed =
+        async { anyhow::Ok((change_past(&store).await?, log.change_past().await?)) }.await;
     store.close().await;
     log.close().await;
     let (of_store, of_log) = changed.context("cannot write a new epoch")?;
@@ -59,7 +65,10 @@ async fn of_folder(folder: &Path) -> Result<()> {
     let (_folder, store) = Folder::open_store(folder).await?;
     let changed = change_past(&store).await;
     store.close().await;
-    tell("configuration", &changed.context("cannot write a new epoch")?)
+    tell(
+        "configuration",
+        &changed.context("cannot write a new epoch")?,
+    )
 }
 
 async fn change_past(store: &Store) -> Result<(EpochId, EpochId), kanat_store::Error> {

@@ -10,7 +10,8 @@ use super::confirm::{Consent, Decision};
 /// Flags of commands that replace a secret.
 #[derive(clap::Args)]
 pub struct Rotation {
-    /// How long the former one is taken beside the new one, such as `24h` [default: not at all, after a question].
+    /// How long the former one is taken beside the new one, such as `24h` [default: not at all,
+    /// after a question].
     #[arg(long)]
     pub grace: Option<String>,
     #[command(flatten)]
@@ -18,27 +19,36 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Tells that `what` will be replaced. Asks for consent where the former one ends at once, with these `consequences`.
+    /// Tells that `what` will be replaced. Asks for consent where the former one ends at once, with
+    /// these `consequences`.
     ///
     /// # Errors
     ///
     /// When the answer is no, and when there is neither `--yes` nor a terminal.
     pub fn ask(&self, what: &str, consequences: &str) -> Result<Decision> {
         match &self.grace {
-            Some(grace) if !ends_at_once(grace) => {
-                self.consent.tell(&format!("{what} will be replaced, and taken for another {grace}"))
-            }
-            Some(_) | None => self.consent.ask(&format!("{what} will be replaced, and end at once; {consequences}")),
+            Some(grace) if !ends_at_once(grace) => self.consent.tell(&format!(
+                "{what} will be replaced, and taken for another {grace}"
+            )),
+            Some(_) | None => self.consent.ask(&format!(
+                "{what} will be replaced, and end at once; {consequences}"
+            )),
         }
     }
 
     /// Tells what became of the former one, which was replaced at this instant (ISO 8601).
     pub fn told(&self, what: &str, at: &str) -> String {
-        let grace = self.grace.as_deref().and_then(|grace| kanat_flow::duration::parse(grace).ok());
+        let grace = self
+            .grace
+            .as_deref()
+            .and_then(|grace| kanat_flow::duration::parse(grace).ok());
         match (grace.unwrap_or(Duration::ZERO), Timestamp::parse(at)) {
             (Duration::ZERO, _) => format!("the former {what} is taken no more"),
             (grace, Some(at)) => format!("the former {what} is taken until {}", at.after(grace)),
-            (grace, None) => format!("the former {what} is taken for another {}", kanat_flow::duration::format(grace)),
+            (grace, None) => format!(
+                "the former {what} is taken for another {}",
+                kanat_flow::duration::format(grace)
+            ),
         }
     }
 }
@@ -62,9 +72,14 @@ mod tests {
 
     #[test]
     fn without_a_grace_period_the_former_one_ends_at_once() {
-        let rotation = |arguments: &[&str]| Command::parse_from([&["rotate"][..], arguments].concat()).rotation;
+        let rotation = |arguments: &[&str]| {
+            Command::parse_from([&["rotate"][..], arguments].concat()).rotation
+        };
         let told = |arguments: &[&str]| rotation(arguments).told("key", "2026-01-31T12:00:00Z");
-        assert_eq!(told(&["--grace", "1d"]), "the former key is taken until 2026-02-01T12:00:00.000Z");
+        assert_eq!(
+            told(&["--grace", "1d"]),
+            "the former key is taken until 2026-02-01T12:00:00.000Z"
+        );
         for arguments in [&["--grace", "0s"][..], &[]] {
             assert_eq!(told(arguments), "the former key is taken no more");
             let yes = [arguments, &["--yes"]].concat();

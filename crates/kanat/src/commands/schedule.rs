@@ -89,7 +89,13 @@ impl Command {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
                 let flow = flow_of(session, &answer).await?;
                 let is_paused = flow.text("status") == "paused";
-                session.print(&answer, |schedule| if is_paused { held(schedule) } else { whole(schedule) })?;
+                session.print(&answer, |schedule| {
+                    if is_paused {
+                        held(schedule)
+                    } else {
+                        whole(schedule)
+                    }
+                })?;
                 tell_pause(session, &flow);
                 Ok(())
             }
@@ -99,22 +105,46 @@ impl Command {
                 let message = answer.text("messageId");
                 session.print(&answer, |_| format!("{schedule} is started: {message}"))?;
                 session.hint(&format!("look at it with `kanat message show {message}`"));
-                tell_pause(session, &flow_of(session, &client.get(&path, &[]).await?).await?);
+                tell_pause(
+                    session,
+                    &flow_of(session, &client.get(&path, &[]).await?).await?,
+                );
                 Ok(())
             }
-            Self::Update { schedule, cron, timezone, enabled } => {
+            Self::Update {
+                schedule,
+                cron,
+                timezone,
+                enabled,
+            } => {
                 let texts = [("cron_expression", cron), ("timezone", timezone)];
-                let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
+                let texts = texts
+                    .into_iter()
+                    .filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
                 let enabled = enabled.map(|enabled| ("enabled".to_owned(), Value::from(enabled)));
                 let changes: Map<String, Value> = texts.chain(enabled).collect();
                 if changes.is_empty() {
-                    return Err(usage("nothing is to be changed: give --cron, --timezone or --enabled"));
+                    return Err(usage(
+                        "nothing is to be changed: give --cron, --timezone or --enabled",
+                    ));
                 }
-                let answer = client.patch(&path(client, &schedule).await?, &changes).await?;
+                let answer = client
+                    .patch(&path(client, &schedule).await?, &changes)
+                    .await?;
                 session.print(&answer, whole)
             }
-            Self::Preview { cron, timezone, after, count } => {
-                let body = json!({ "cronExpression": cron, "timezone": timezone, "after": after, "count": count });
+            Self::Preview {
+                cron,
+                timezone,
+                after,
+                count,
+            } => {
+                let body = json!({
+                    "cronExpression": cron,
+                    "timezone": timezone,
+                    "after": after,
+                    "count": count,
+                });
                 let answer = client.post(&format!("{PATH}/preview"), &body).await?;
                 session.print(&answer, |answer| lines(answer.list("times")))
             }
@@ -123,7 +153,13 @@ impl Command {
 }
 
 async fn flow_of(session: &Session, schedule: &Json) -> Result<Json> {
-    session.client.get(&format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))), &[]).await
+    session
+        .client
+        .get(
+            &format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))),
+            &[],
+        )
+        .await
 }
 
 /// Says of a flow that is paused that what starts it waits.
@@ -131,7 +167,9 @@ pub fn tell_pause(session: &Session, flow: &Json) {
     if flow.text("status") == "paused" {
         let name = flow.text("name");
         let command = format!("kanat flow resume {}", quoted(&name));
-        session.hint(&format!("flow {name} is paused: what starts waits until `{command}`"));
+        session.hint(&format!(
+            "flow {name} is paused: what starts waits until `{command}`"
+        ));
     }
 }
 
@@ -142,15 +180,21 @@ async fn path(client: &Client, text: &str) -> Result<String> {
     }
     let flow = client.id(&FLOW, text).await?;
     let answer = client.get(PATH, &[("flowId", flow)]).await?;
-    let found = answer.list("data").first().map(|schedule| schedule.text("id"));
+    let found = answer
+        .list("data")
+        .first()
+        .map(|schedule| schedule.text("id"));
     let id = found.ok_or_else(|| {
-        failure(format!("flow {text} has no schedule: deploy it with the trigger schedule\n`kanat schedule list` shows those there are"))
+        failure(format!(
+            "flow {text} has no schedule: deploy it with the trigger schedule\n`kanat \
+                         schedule list` shows those there are"
+        ))
     })?;
     Ok(format!("{PATH}/{}", segment(&id)))
 }
 
-/// Says of a flow that the clock starts how its schedule stands: it may be another than that of the definition, and it may be
-/// off. None for a flow without one.
+/// Says of a flow that the clock starts how its schedule stands: it may be another than that of the
+/// definition, and it may be off. None for a flow without one.
 pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
     // The word stands in every definition that has a schedule.
     if !flow.text("yamlConfig").contains("schedule") || !flow.has("deployedVersion") {
@@ -158,10 +202,14 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
     }
     let answer = client.get(PATH, &[("flowId", flow.text("id"))]).await?;
     Ok(answer.list("data").first().map(|schedule| {
-        let (cron, zone) = (schedule.text("cronExpression"), schedule.text("timezone"));
+        let cron = schedule.text("cronExpression");
+        let zone = schedule.text("timezone");
         let next = match schedule.text("nextRunAt") {
             _ if schedule.text("enabled") == "false" => {
-                format!("is off: `kanat schedule update {} --enabled true` turns it on", flow.text("name"))
+                format!(
+                    "is off: `kanat schedule update {} --enabled true` turns it on",
+                    flow.text("name")
+                )
             }
             next if next.is_empty() => "is due no more, or held by the flow's pause".to_owned(),
             next => format!("is due next at {next}"),
@@ -174,7 +222,8 @@ fn whole(schedule: &Json) -> String {
     shown(schedule, &lines(schedule.list("nextRuns")))
 }
 
-/// A schedule whose flow is paused: the times at which it is due are not known before the flow is resumed.
+/// A schedule whose flow is paused: the times at which it is due are not known before the flow is
+/// resumed.
 fn held(schedule: &Json) -> String {
     shown(schedule, "held by the flow's pause")
 }
@@ -196,5 +245,9 @@ fn shown(schedule: &Json, due: &str) -> String {
 
 fn lines(times: &[Json]) -> String {
     let times: Vec<&str> = times.iter().filter_map(Json::as_text).collect();
-    if times.is_empty() { "never".to_owned() } else { times.join("\n") }
+    if times.is_empty() {
+        "never".to_owned()
+    } else {
+        times.join("\n")
+    }
 }

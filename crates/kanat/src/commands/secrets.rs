@@ -10,8 +10,8 @@ use crate::output::Json;
 /// What can be done with sealed secrets.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Seal everything anew: under a new master key, where the service keeps the key in a file of its own; else under the first
-    /// one of those that it was given.
+    /// Seal everything anew: under a new master key, where the service keeps the key in a file of
+    /// its own; else under the first one of those that it was given.
     Rotate,
 }
 
@@ -19,7 +19,10 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
             Self::Rotate => {
-                let answer = session.client.post_long("/secrets/rotate", &json!({})).await?;
+                let answer = session
+                    .client
+                    .post_long("/secrets/rotate", &json!({}))
+                    .await?;
                 session.print(&answer, told)?;
                 session.hint(&next(&answer));
                 Ok(())
@@ -29,22 +32,37 @@ impl Command {
 }
 
 fn told(answer: &Json) -> String {
-    let (key, resealed) = (answer.text("keyId"), answer.text("resealed"));
-    let which = if answer.text("newKey") == "true" { "the new master key" } else { "the master key" };
+    let key = answer.text("keyId");
+    let resealed = answer.text("resealed");
+    let which = if answer.text("newKey") == "true" {
+        "the new master key"
+    } else {
+        "the master key"
+    };
     format!("{resealed} values were sealed anew; everything is under {which} {key}")
 }
 
 /// Returns what is to be done now.
 fn next(answer: &Json) -> String {
-    let former: Vec<String> =
-        answer.list("formerKeys").iter().map(|id| id.as_text().unwrap_or_default().to_owned()).collect();
+    let former: Vec<String> = answer
+        .list("formerKeys")
+        .iter()
+        .map(|id| id.as_text().unwrap_or_default().to_owned())
+        .collect();
     let lost = match answer.text("unreadable").as_str() {
         "" | "0" => String::new(),
         unreadable => format!("no key opens {unreadable} values, which the log names; "),
     };
     if former.is_empty() {
-        return format!("{lost}backups of before need the former key: keep it with them, or make new backups now");
+        return format!(
+            "{lost}backups of before need the former key: keep it with them, or make new backups \
+             now"
+        );
     }
-    let (former, from) = (former.join(", "), answer.text("formerKeysMayGoAt"));
-    format!("{lost}from {from} on the settings of every control plane do without the former key {former}")
+    let former = former.join(", ");
+    let from = answer.text("formerKeysMayGoAt");
+    format!(
+        "{lost}from {from} on the settings of every control plane do without the former key \
+         {former}"
+    )
 }

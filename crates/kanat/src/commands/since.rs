@@ -4,7 +4,13 @@ use std::time::Duration;
 
 use kanat_model::Timestamp;
 
-const UNITS: [(char, u64); 5] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400), ('w', 604_800)];
+const UNITS: [(char, u64); 5] = [
+    ('s', 1),
+    ('m', 60),
+    ('h', 3_600),
+    ('d', 86_400),
+    ('w', 604_800),
+];
 
 /// Reads `1h` as the instant an hour ago, and leaves an instant as it is.
 ///
@@ -30,22 +36,34 @@ fn ahead(text: &str, now: Timestamp) -> Result<String, String> {
         return Ok(instant);
     }
     let ago = Timestamp::parse(&instant).map(|before| now.since(before));
-    ago.map(|ago| now.after(ago).to_string()).ok_or_else(|| format!("{text:?} is too long"))
+    ago.map(|ago| now.after(ago).to_string())
+        .ok_or_else(|| format!("{text:?} is too long"))
 }
 
 fn at(text: &str, now: Timestamp) -> Result<String, String> {
     if text.is_empty() {
         return Err("expected an instant, or a time such as `1h`".to_owned());
     }
-    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
-    let Some((number, seconds)) = unit.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit())) else {
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
+    let Some((number, seconds)) =
+        unit.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
+    else {
         // Without an offset it is UTC, and without a time the day's begin.
-        let is_instant = ["", "Z", "T00:00Z"].iter().any(|rest| Timestamp::parse(&format!("{text}{rest}")).is_some());
+        let is_instant = ["", "Z", "T00:00Z"]
+            .iter()
+            .any(|rest| Timestamp::parse(&format!("{text}{rest}")).is_some());
         return is_instant.then(|| text.to_owned()).ok_or_else(|| {
-            "expected a time such as `1h`, `30m` or `2d`, or an instant such as 2026-01-31T12:00:00Z".to_owned()
+            "expected a time such as `1h`, `30m` or `2d`, or an instant such as \
+             2026-01-31T12:00:00Z"
+                .to_owned()
         });
     };
-    let ago = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
+    let ago = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(seconds));
     let ago = ago.filter(|ago| i64::try_from(*ago).is_ok_and(|ago| ago <= now.as_millis() / 1_000));
     let ago = ago.ok_or_else(|| format!("{text:?} is no time since 1970"))?;
     Ok(now.before(Duration::from_secs(ago)).to_string())
@@ -61,12 +79,18 @@ mod tests {
         let read = |text: &str| at(text, now);
         assert_eq!(read("1h").unwrap(), "2026-01-31T11:00:00.000Z");
         assert_eq!(ahead("1h", now).unwrap(), "2026-01-31T13:00:00.000Z");
-        assert_eq!(ahead("2026-03-01T00:00:00Z", now).unwrap(), "2026-03-01T00:00:00Z");
+        assert_eq!(
+            ahead("2026-03-01T00:00:00Z", now).unwrap(),
+            "2026-03-01T00:00:00Z"
+        );
         assert_eq!(read("90s").unwrap(), "2026-01-31T11:58:30.000Z");
         assert_eq!(read("2d").unwrap(), "2026-01-29T12:00:00.000Z");
         assert_eq!(read("2026-01-31").unwrap(), "2026-01-31");
         let told = read("foo").unwrap_err();
-        assert!(told.contains("`1h`") && told.contains("2026-01-31T12:00:00Z"), "{told}");
+        assert!(
+            told.contains("`1h`") && told.contains("2026-01-31T12:00:00Z"),
+            "{told}"
+        );
         for wrong in ["", "h", "yesterday", "99999999999999999999d", "9999w"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

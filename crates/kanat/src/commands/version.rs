@@ -14,7 +14,8 @@ use crate::client::Client;
 use crate::client::name::{API, segment};
 use crate::output::Json;
 
-/// What can be done with versions. An API is named by its id or its name, a version by its label, as in `v2`.
+/// What can be done with versions. An API is named by its id or its name, a version by its label,
+/// as in `v2`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Add an active version; what is left out is as in the current one.
@@ -58,30 +59,58 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Create { api, version, flow, content } => {
-                let mut body: BTreeMap<&str, Box<RawValue>> = content.members("schema")?.into_iter().collect();
+            Self::Create {
+                api,
+                version,
+                flow,
+                content,
+            } => {
+                let mut body: BTreeMap<&str, Box<RawValue>> =
+                    content.members("schema")?.into_iter().collect();
                 body.insert("version", to_raw_value(&version)?);
                 if let Some(flow) = flow {
                     body.insert("flowName", to_raw_value(&flow)?);
                 }
                 let answer = client.post(&versions(client, &api).await?, &body).await?;
-                session.print(&answer, |answer| format!("version {version} of {api} is at {}", answer.text("url")))
-            }
-            Self::List { api, page } => {
-                let answer = client.get(&versions(client, &api).await?, &page.query()).await?;
-                session.list(&answer, &VERSIONS)
-            }
-            Self::Deprecate { api, version, sunset } => {
-                let path = format!("{}/{}/deprecate", versions(client, &api).await?, segment(&version));
-                let answer = client.post(&path, &json!({ "sunsetDate": sunset })).await?;
                 session.print(&answer, |answer| {
-                    format!("version {version} of {api} is deprecated, and may end on {}", answer.text("sunsetDate"))
+                    format!("version {version} of {api} is at {}", answer.text("url"))
                 })
             }
-            Self::Retire { api, version, force, consent } => {
+            Self::List { api, page } => {
+                let answer = client
+                    .get(&versions(client, &api).await?, &page.query())
+                    .await?;
+                session.list(&answer, &VERSIONS)
+            }
+            Self::Deprecate {
+                api,
+                version,
+                sunset,
+            } => {
+                let path = format!(
+                    "{}/{}/deprecate",
+                    versions(client, &api).await?,
+                    segment(&version)
+                );
+                let answer = client.post(&path, &json!({ "sunsetDate": sunset })).await?;
+                session.print(&answer, |answer| {
+                    format!(
+                        "version {version} of {api} is deprecated, and may end on {}",
+                        answer.text("sunsetDate")
+                    )
+                })
+            }
+            Self::Retire {
+                api,
+                version,
+                force,
+                consent,
+            } => {
                 let all = versions(client, &api).await?;
                 let listed = client.get(&all, &[("limit", "500".to_owned())]).await?;
-                let serves = |other: &&Json| other.text("status") != "retired" && other.text("version") != version;
+                let serves = |other: &&Json| {
+                    other.text("status") != "retired" && other.text("version") != version
+                };
                 let is_last = !listed.list("data").iter().any(|other| serves(&other));
                 let what = format!("version {version} of {api} will answer 410 for ever");
                 let decision = match is_last {
@@ -93,7 +122,9 @@ impl Command {
                 }
                 let path = format!("{all}/{}/retire", segment(&version));
                 let answer = client.post(&path, &json!({ "force": force })).await?;
-                session.print(&answer, |_| format!("version {version} of {api} is retired"))
+                session.print(&answer, |_| {
+                    format!("version {version} of {api} is retired")
+                })
             }
         }
     }

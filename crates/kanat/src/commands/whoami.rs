@@ -19,6 +19,12 @@ impl Whoami {
             ("Environment", "environment.name"),
             ("Id", "id"),
         ];
-        session.print(&me, |me| format!("Service:      {}\n{}", session.client.url(), table::fields(me, &fields)))
+        session.print(&me, |me| {
+            format!(
+                "Service:      {}\n{}",
+                session.client.url(),
+                table::fields(me, &fields)
+            )
+        })
     }
 }

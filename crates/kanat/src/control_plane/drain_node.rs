@@ -1,5 +1,5 @@
-//! `kanat control-plane --drain-node`: an operator takes a node out of service from afar. Whoever can reach the database may;
-//! users of the API, who share nodes with others, may not.
+//! `kanat control-plane --drain-node`: an operator takes a node out of service from afar. Whoever
+//! can reach the database may; users of the API, who share nodes with others, may not.
 
 use anyhow::{Context, Result};
 use kanat_model::id::NodeId;
@@ -12,8 +12,12 @@ use crate::settings::value::Database;
 
 /// Tells every control plane; the one that the node is connected to tells the node.
 pub async fn announce_drain(settings: &Settings, node: &str) -> Result<()> {
-    let Database::Postgres(url) = &settings.process.database else { return Err(failure("there is no database")) };
-    let store = Store::attach(url.expose()).await.context("cannot open the configuration store in PostgreSQL")?;
+    let Database::Postgres(url) = &settings.process.database else {
+        return Err(failure("there is no database"));
+    };
+    let store = Store::attach(url.expose())
+        .await
+        .context("cannot open the configuration store in PostgreSQL")?;
     let node_id = NodeId::from(node);
     let told = tell(&store, node_id, settings).await;
     store.close().await;
@@ -22,11 +26,22 @@ pub async fn announce_drain(settings: &Settings, node: &str) -> Result<()> {
 
 async fn tell(store: &Store, node_id: NodeId, settings: &Settings) -> Result<()> {
     let mut tx = store.begin().await?;
-    let connected =
-        node::all(&mut tx).await?.into_iter().any(|node| node.id == node_id && !node.control_plane.as_str().is_empty());
+    let connected = node::all(&mut tx)
+        .await?
+        .into_iter()
+        .any(|node| node.id == node_id && !node.control_plane.as_str().is_empty());
     if !connected {
-        return Err(failure(format!("no node {node_id} is connected; `GET /api/v1/nodes` lists those that are")));
+        return Err(failure(format!(
+            "no node {node_id} is connected; `GET /api/v1/nodes` lists those that are"
+        )));
     }
-    announce(&mut tx, &Announcement::Drain { node_id, within: settings.process.drain }).await?;
+    announce(
+        &mut tx,
+        &Announcement::Drain {
+            node_id,
+            within: settings.process.drain,
+        },
+    )
+    .await?;
     Ok(tx.commit().await?)
 }

@@ -36,7 +36,13 @@ impl Router {
         leaving: CancellationToken,
         shutdown: CancellationToken,
     ) -> Self {
-        Self { service: control.service(), control, page, leaving, shutdown }
+        Self {
+            service: control.service(),
+            control,
+            page,
+            leaving,
+            shutdown,
+        }
     }
 }
 
@@ -52,15 +58,24 @@ impl Service<Request<Inbound>> for Router {
 
     fn call(&mut self, request: Request<Inbound>) -> Self::Future {
         if PublicService::serves(&request) {
-            let request =
-                if PublicService::takes_stream(&request) { request.map(Inbound::at_any_pace) } else { request };
-            let (answer, shutdown) = (self.service.call(request), self.shutdown.clone());
-            return Box::pin(async move { answer.await.map(|response| live::end_at(&shutdown, response)) });
+            let request = if PublicService::takes_stream(&request) {
+                request.map(Inbound::at_any_pace)
+            } else {
+                request
+            };
+            let answer = self.service.call(request);
+            let shutdown = self.shutdown.clone();
+            return Box::pin(async move {
+                answer
+                    .await
+                    .map(|response| live::end_at(&shutdown, response))
+            });
         }
         if let Some(page) = self.page.answer(&request) {
             return Box::pin(std::future::ready(Ok(page)));
         }
-        let (control, leaving) = (Arc::clone(&self.control), self.leaving.clone());
+        let control = Arc::clone(&self.control);
+        let leaving = self.leaving.clone();
         Box::pin(async move {
             let headers = request.headers();
             Ok(match request.uri().path() {
@@ -75,12 +90,20 @@ impl Service<Request<Inbound>> for Router {
     }
 }
 
-async fn readiness(control: &ControlPlane, leaving: &CancellationToken, headers: &HeaderMap) -> Response<Body> {
+async fn readiness(
+    control: &ControlPlane,
+    leaving: &CancellationToken,
+    headers: &HeaderMap,
+) -> Response<Body> {
     if leaving.is_cancelled() {
         return plain::state(StatusCode::SERVICE_UNAVAILABLE, "shutting down", headers);
     }
     match tokio::time::timeout(PROBE_TIMEOUT, control.ready()).await {
         Ok(true) => plain::state(StatusCode::OK, "ready", headers),
-        Ok(false) | Err(_) => plain::state(StatusCode::SERVICE_UNAVAILABLE, "the database is out of reach", headers),
+        Ok(false) | Err(_) => plain::state(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the database is out of reach",
+            headers,
+        ),
     }
 }

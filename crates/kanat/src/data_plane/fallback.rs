@@ -1,5 +1,6 @@
-//! Where a node that has no plans and reaches no control plane gets some: a file that a control plane wrote, or what was
-//! published last, from the shared store. Both are sealed under the control planes' master key: the node must have it.
+//! Where a node that has no plans and reaches no control plane gets some: a file that a control
+//! plane wrote, or what was published last, from the shared store. Both are sealed under the
+//! control planes' master key: the node must have it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,22 +50,32 @@ impl Elsewhere {
     }
 
     async fn of_file(&self, file: &PathBuf) -> Result<PublishedSets, String> {
-        let sealed = tokio::fs::read(file).await.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let sealed = tokio::fs::read(file)
+            .await
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let opened = export::open(&sealed, &self.sealer);
         let mut sets = opened.ok_or_else(|| {
-            format!("{} is damaged, or sealed under a master key that this node does not have", file.display())
+            format!(
+                "{} is damaged, or sealed under a master key that this node does not have",
+                file.display()
+            )
         })?;
         let is_served = |name: &String, id: &str, of: &str| name == id || name == of;
         sets.sets.retain(|set| {
             let environment = set.environment.clone().unwrap_or_default();
             self.environments.is_empty()
-                || self.environments.iter().any(|name| is_served(name, &environment.id, &environment.name))
+                || self
+                    .environments
+                    .iter()
+                    .any(|name| is_served(name, &environment.id, &environment.name))
         });
         Ok(sets)
     }
 
     async fn of_store(&self, url: &str) -> Result<PublishedSets, String> {
-        let store = Store::attach(url).await.map_err(|error| format!("the store cannot be reached: {error}"))?;
+        let store = Store::attach(url)
+            .await
+            .map_err(|error| format!("the store cannot be reached: {error}"))?;
         let source = Source::new(store.clone(), Arc::clone(&self.sealer));
         let sets = export::published_sets(&source, &self.environments).await;
         store.close().await;

@@ -1,4 +1,5 @@
-//! The story: orders are posted, the live stream says how each of them ends, and the end is compared with what it has to be.
+//! The story: orders are posted, the live stream says how each of them ends, and the end is
+//! compared with what it has to be.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -35,26 +36,46 @@ pub async fn tell(client: &Client, scene: &Scene) -> Result<Vec<Chapter>> {
     let mut answers = Vec::new();
     for order in &ORDERS {
         let url = &scene.flow(order.flow)?.webhook_url;
-        answers.push(post(client, url, order.body).await.with_context(|| format!("{}: not accepted", order.title))?);
+        answers.push(
+            post(client, url, order.body)
+                .await
+                .with_context(|| format!("{}: not accepted", order.title))?,
+        );
     }
-    let ids = answers.iter().map(|answer| answer.text("messageId")).collect();
+    let ids = answers
+        .iter()
+        .map(|answer| answer.text("messageId"))
+        .collect();
     match tokio::time::timeout(PATIENCE, wait(&mut stream, ids)).await {
         Ok(done) => done?,
-        Err(_) => bail!("the orders did not come to an end within {} s", PATIENCE.as_secs()),
+        Err(_) => bail!(
+            "the orders did not come to an end within {} s",
+            PATIENCE.as_secs()
+        ),
     }
     let mut chapters = Vec::new();
     for (order, answer) in ORDERS.iter().zip(answers) {
         let id = answer.text("messageId");
-        let message = client.get(&format!("/messages/{}", segment(&id)), &[]).await?;
+        let message = client
+            .get(&format!("/messages/{}", segment(&id)), &[])
+            .await?;
         let target = scene.flow(order.flow)?.target;
         let received = scene.target(target)?.received(&id);
-        chapters.push(Chapter { order, answer, message, target, received });
+        chapters.push(Chapter {
+            order,
+            answer,
+            message,
+            target,
+            received,
+        });
     }
     Ok(chapters)
 }
 
 async fn post(client: &Client, url: &str, body: &str) -> Result<Json> {
-    let request = client.raw(reqwest::Method::POST, url).header("content-type", "application/json");
+    let request = client
+        .raw(reqwest::Method::POST, url)
+        .header("content-type", "application/json");
     let response = client.send(request.body(body.to_owned())).await?;
     Ok(Json::parse(&response.text().await?)?)
 }
@@ -63,7 +84,9 @@ async fn post(client: &Client, url: &str, body: &str) -> Result<Json> {
 async fn wait(stream: &mut Messages, mut open: HashSet<String>) -> Result<()> {
     while !open.is_empty() {
         let message = stream.next().await?;
-        if ["delivered", "filtered", "dead_letter", "discarded"].contains(&message.text("status").as_str()) {
+        if ["delivered", "filtered", "dead_letter", "discarded"]
+            .contains(&message.text("status").as_str())
+        {
             open.remove(&message.text("id"));
         }
     }
@@ -101,29 +124,52 @@ impl Chapter {
                 found.push(format!("{what} is {is:?}, not {must:?}"));
             }
         };
-        let answer = if self.order.end == End::Duplicate { "duplicate" } else { "accepted" };
+        let answer = if self.order.end == End::Duplicate {
+            "duplicate"
+        } else {
+            "accepted"
+        };
         expect("the webhook's answer", &self.answer.text("status"), answer);
         match self.order.end {
             End::Delivered { attempts } => {
                 expect("the status", &self.status(), "delivered");
-                expect("the number of attempts", &self.attempts().to_string(), &attempts.to_string());
-                expect("the number of requests", &self.received.len().to_string(), &attempts.to_string());
+                expect(
+                    "the number of attempts",
+                    &self.attempts().to_string(),
+                    &attempts.to_string(),
+                );
+                expect(
+                    "the number of requests",
+                    &self.received.len().to_string(),
+                    &attempts.to_string(),
+                );
                 expect(
                     "the body at the target",
                     &self.body_taken(),
-                    &self.message.at("output").map_or_else(String::new, Json::compact),
+                    &self
+                        .message
+                        .at("output")
+                        .map_or_else(String::new, Json::compact),
                 );
             }
             End::Filtered => {
                 expect("the status", &self.status(), "filtered");
-                expect("the number of requests", &self.received.len().to_string(), "0");
+                expect(
+                    "the number of requests",
+                    &self.received.len().to_string(),
+                    "0",
+                );
             }
             End::DeadLetter { kind } => {
                 expect("the status", &self.status(), "dead_letter");
                 expect("the kind of error", &self.message.text("error.kind"), kind);
                 expect("what the target took", &self.body_taken(), "");
             }
-            End::Duplicate => expect("the number of requests", &self.received.len().to_string(), "1"),
+            End::Duplicate => expect(
+                "the number of requests",
+                &self.received.len().to_string(),
+                "1",
+            ),
         }
         if let Some(expected) = self.expected() {
             expect("the mapped body", &self.body_taken(), &expected);
@@ -133,13 +179,19 @@ impl Chapter {
 
     /// The body that the target took, on one line.
     fn body_taken(&self) -> String {
-        let body = self.taken().map_or("", |request| std::str::from_utf8(&request.body).unwrap_or("not UTF-8"));
+        let body = self.taken().map_or("", |request| {
+            std::str::from_utf8(&request.body).unwrap_or("not UTF-8")
+        });
         Json::parse(body).map_or_else(|_| body.to_owned(), |body| body.compact())
     }
 
     fn expected(&self) -> Option<String> {
         let id = Json::parse(self.order.body).ok()?.text("id");
-        let expectation = EXPECTATIONS.iter().find(|expectation| expectation.order_id == id)?;
-        Json::parse(expectation.body).ok().map(|body| body.compact())
+        let expectation = EXPECTATIONS
+            .iter()
+            .find(|expectation| expectation.order_id == id)?;
+        Json::parse(expectation.body)
+            .ok()
+            .map(|body| body.compact())
     }
 }

@@ -1,4 +1,5 @@
-//! The systems that the demo delivers to: small HTTP servers on free ports, each with a temper of its own.
+//! The systems that the demo delivers to: small HTTP servers on free ports, each with a temper of
+//! its own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -46,14 +47,29 @@ pub struct Target {
 
 impl Target {
     pub async fn start(temper: Temper) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen for a target of the demo")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("cannot listen for a target of the demo")?;
         let address = listener.local_addr()?;
         let received = Arc::default();
         let shared = Arc::clone(&received);
-        let service = tower::service_fn(move |request| answer(request, temper, Arc::clone(&shared)));
-        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(server::serve(listener, service, server::Options::default(), shutdown.clone()));
-        Ok(Self { address, temper, received, shutdown, tasks })
+        let service =
+            tower::service_fn(move |request| answer(request, temper, Arc::clone(&shared)));
+        let shutdown = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        tasks.spawn(server::serve(
+            listener,
+            service,
+            server::Options::default(),
+            shutdown.clone(),
+        ));
+        Ok(Self {
+            address,
+            temper,
+            received,
+            shutdown,
+            tasks,
+        })
     }
 
     /// What it is like, in words.
@@ -68,7 +84,10 @@ impl Target {
     /// Everything that came with this idempotency key, in order.
     pub fn received(&self, idempotency_key: &str) -> Vec<Received> {
         let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|request| request.idempotency_key == idempotency_key).cloned().collect()
+        all.iter()
+            .filter(|request| request.idempotency_key == idempotency_key)
+            .cloned()
+            .collect()
     }
 
     /// How many requests it took.
@@ -91,15 +110,33 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let (head, incoming) = request.into_parts();
     let Ok(content) = body::read_limited(incoming, BODY_LIMIT).await else {
-        return Ok(respond(StatusCode::BAD_REQUEST, r#"{"error":"the body broke off"}"#));
+        return Ok(respond(
+            StatusCode::BAD_REQUEST,
+            r#"{"error":"the body broke off"}"#,
+        ));
     };
-    let key = head.headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let path = head.uri.path_and_query().map_or(head.uri.path(), |whole| whole.as_str());
+    let key = head
+        .headers
+        .get("idempotency-key")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let path = head
+        .uri
+        .path_and_query()
+        .map_or(head.uri.path(), |whole| whole.as_str());
     let mut all = received.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = all.iter().filter(|request| request.idempotency_key == key).count();
+    let before = all
+        .iter()
+        .filter(|request| request.idempotency_key == key)
+        .count();
     let (status, text) = match temper {
-        Temper::FailsFirst(times) if before < times => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"busy"}"#),
-        Temper::NeverWorks => (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"the ledger is closed"}"#),
+        Temper::FailsFirst(times) if before < times => {
+            (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"busy"}"#)
+        }
+        Temper::NeverWorks => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            r#"{"error":"the ledger is closed"}"#,
+        ),
         Temper::Works | Temper::FailsFirst(_) => (StatusCode::CREATED, r#"{"ok":true}"#),
     };
     all.push(Received {
@@ -115,6 +152,9 @@ async fn answer(
 fn respond(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(body::full(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
     response
 }

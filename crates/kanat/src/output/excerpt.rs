@@ -28,13 +28,24 @@ impl Fault {
     /// Reads a diagnostic of the API.
     pub fn of_diagnostic(item: &Json) -> Self {
         let number = |path| item.text(path).parse().unwrap_or(1);
-        let severity = if item.text("severity") == "warning" { Severity::Warning } else { Severity::Error };
-        let (line, column) = (number("line"), number("column"));
-        Self { severity, message: item.text("message"), path: item.text("path"), line, column }
+        let severity = if item.text("severity") == "warning" {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        let line = number("line");
+        let column = number("column");
+        Self {
+            severity,
+            message: item.text("message"),
+            path: item.text("path"),
+            line,
+            column,
+        }
     }
 
-    /// Reads the detail of a refusal, whose message begins with `line 3, column 5: `. Other details have no place in a
-    /// definition.
+    /// Reads the detail of a refusal, whose message begins with `line 3, column 5: `. Other details
+    /// have no place in a definition.
     pub fn of_detail(field: &str, message: &str) -> Option<Self> {
         let (line, rest) = message.strip_prefix("line ")?.split_once(", column ")?;
         let (column, message) = rest.split_once(": ")?;
@@ -49,7 +60,8 @@ impl Fault {
     }
 }
 
-/// The faults of the definition `source`, each with its line. `file` is what the definition is called.
+/// The faults of the definition `source`, each with its line. `file` is what the definition is
+/// called.
 pub fn render(file: &str, source: &str, faults: &[Fault], colour: Colour) -> String {
     let renderer = match colour {
         Colour::Plain => Renderer::plain(),
@@ -61,7 +73,11 @@ pub fn render(file: &str, source: &str, faults: &[Fault], colour: Colour) -> Str
             Severity::Warning => Level::WARNING,
         };
         let annotation = AnnotationKind::Primary.span(span(source, fault.line, fault.column));
-        let annotation = if fault.path.is_empty() { annotation } else { annotation.label(fault.path.as_str()) };
+        let annotation = if fault.path.is_empty() {
+            annotation
+        } else {
+            annotation.label(fault.path.as_str())
+        };
         let snippet = Snippet::source(source).path(file).annotation(annotation);
         renderer.render(&[level.primary_title(fault.message.as_str()).element(snippet)]) + "\n"
     });
@@ -77,13 +93,29 @@ pub enum Colour {
 
 /// The bytes of the word at a place; the end of the line or of the text when there is none.
 fn span(source: &str, line: usize, column: usize) -> std::ops::Range<usize> {
-    let begin: usize = source.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let begin: usize = source
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
     let text = source[begin..].split('\n').next().unwrap_or_default();
-    let skipped: usize = text.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
+    let skipped: usize = text
+        .chars()
+        .take(column.saturating_sub(1))
+        .map(char::len_utf8)
+        .sum();
     let begin = begin + skipped;
     let in_word = |c: &char| c.is_alphanumeric() || "_-.".contains(*c);
-    let word: usize = source[begin..].chars().take_while(in_word).map(char::len_utf8).sum();
-    let one = source[begin..].chars().next().filter(|c| *c != '\n').map_or(0, char::len_utf8);
+    let word: usize = source[begin..]
+        .chars()
+        .take_while(in_word)
+        .map(char::len_utf8)
+        .sum();
+    let one = source[begin..]
+        .chars()
+        .next()
+        .filter(|c| *c != '\n')
+        .map_or(0, char::len_utf8);
     begin..begin + word.max(one)
 }
 
@@ -93,11 +125,26 @@ mod tests {
 
     #[test]
     fn a_fault_is_shown_in_its_line() {
-        let fault = Fault::of_detail("mapping.name", "line 3, column 18: there is no transform 'upercase'").unwrap();
-        let text = render("a.yaml", "flow: ü\nmapping:\n  name: source | upercase\n", &[fault], Colour::Plain);
-        assert!(text.starts_with("error: there is no transform 'upercase'\n --> a.yaml:3:18\n"), "{text}");
+        let fault = Fault::of_detail(
+            "mapping.name",
+            "line 3, column 18: there is no transform 'upercase'",
+        )
+        .unwrap();
+        let text = render(
+            "a.yaml",
+            "flow: ü\nmapping:\n  name: source | upercase\n",
+            &[fault],
+            Colour::Plain,
+        );
+        assert!(
+            text.starts_with("error: there is no transform 'upercase'\n --> a.yaml:3:18\n"),
+            "{text}"
+        );
         assert!(text.contains("\n3 |   name: source | upercase\n"), "{text}");
-        assert!(text.contains("\n  |                  ^^^^^^^^ mapping.name\n"), "{text}");
+        assert!(
+            text.contains("\n  |                  ^^^^^^^^ mapping.name\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! JSON as a tree that keeps what a float would lose: numbers stay the text they were, members stay in order.
+//! JSON as a tree that keeps what a float would lose: numbers stay the text they were, members stay
+//! in order.
 
 use std::fmt;
 
@@ -26,7 +27,9 @@ impl Json {
         match text.as_bytes().first() {
             Some(b'{') => {
                 let Members(members) = serde_json::from_str(text)?;
-                let members = members.into_iter().map(|(name, raw)| Ok((name, Self::read(raw.get())?)));
+                let members = members
+                    .into_iter()
+                    .map(|(name, raw)| Ok((name, Self::read(raw.get())?)));
                 Ok(Self::Object(members.collect::<serde_json::Result<_>>()?))
             }
             Some(b'[') => {
@@ -42,7 +45,10 @@ impl Json {
     /// The member at a dotted path such as `error.message`.
     pub fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |value, name| match value {
-            Self::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, value)| value),
+            Self::Object(members) => members
+                .iter()
+                .find(|(member, _)| member == name)
+                .map(|(_, value)| value),
             Self::Bare(_) | Self::Text(_) | Self::List(_) => None,
         })
     }
@@ -75,13 +81,19 @@ impl Json {
 
     /// Whether something other than null stands at `path`.
     pub fn has(&self, path: &str) -> bool {
-        self.at(path).is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))
+        self.at(path)
+            .is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))
     }
 
     /// The object with these members behind its own; what is no object stays as it is.
     pub fn with<'n>(self, more: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
-        let Self::Object(mut members) = self else { return self };
-        members.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let Self::Object(mut members) = self else {
+            return self;
+        };
+        members.extend(
+            more.into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
         Self::Object(members)
     }
 
@@ -99,7 +111,8 @@ impl Json {
         out
     }
 
-    /// The document in lines of at most `width` characters where that can be, each as full as it gets.
+    /// The document in lines of at most `width` characters where that can be, each as full as it
+    /// gets.
     pub fn within(&self, width: usize) -> String {
         let mut out = String::new();
         self.fill(&mut out, 0, width);
@@ -108,16 +121,21 @@ impl Json {
 
     fn fill(&self, out: &mut String, depth: usize, width: usize) {
         // The brackets that are open may follow, or a comma.
-        let fits = |out: &str, text: &str| column(out) + text.chars().count() + 2 * (depth + 1) <= width;
+        let fits =
+            |out: &str, text: &str| column(out) + text.chars().count() + 2 * (depth + 1) <= width;
         let line = self.spaced();
         let (open, close) = match self {
             Self::List(_) if !fits(out, &line) => ("[", "]"),
             Self::Object(_) if !fits(out, &line) => ("{ ", " }"),
-            Self::Bare(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => return out.push_str(&line),
+            Self::Bare(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => {
+                return out.push_str(&line);
+            }
         };
         out.push_str(open);
         for (index, (name, value)) in self.children().enumerate() {
-            let name = name.map(|name| format!("{}: ", quote(name))).unwrap_or_default();
+            let name = name
+                .map(|name| format!("{}: ", quote(name)))
+                .unwrap_or_default();
             let fits = fits(out, &format!(", {name}{}", value.spaced()));
             match index {
                 0 if fits || !name.is_empty() => {}
@@ -153,7 +171,11 @@ impl Json {
         match self {
             Self::Bare(_) | Self::Text(_) => Box::new(std::iter::empty()),
             Self::List(items) => Box::new(items.iter().map(|item| (None, item))),
-            Self::Object(members) => Box::new(members.iter().map(|(name, value)| (Some(name.as_str()), value))),
+            Self::Object(members) => Box::new(
+                members
+                    .iter()
+                    .map(|(name, value)| (Some(name.as_str()), value)),
+            ),
         }
     }
 
@@ -166,7 +188,9 @@ impl Json {
                 enclosed(out, indent, ('[', ']'), items);
             }
             Self::Object(members) => {
-                let members = members.iter().map(|(name, value)| (Some(name.as_str()), value));
+                let members = members
+                    .iter()
+                    .map(|(name, value)| (Some(name.as_str()), value));
                 enclosed(out, indent, ('{', '}'), members);
             }
         }
@@ -254,15 +278,22 @@ mod tests {
     #[test]
     fn indents_what_has_members() {
         let tree = Json::parse(r#"{"a":[],"b":{"c":1}}"#).unwrap();
-        assert_eq!(tree.pretty(), "{\n  \"a\": [],\n  \"b\": {\n    \"c\": 1\n  }\n}");
+        assert_eq!(
+            tree.pretty(),
+            "{\n  \"a\": [],\n  \"b\": {\n    \"c\": 1\n  }\n}"
+        );
     }
 
     #[test]
     fn fills_lines_up_to_the_width() {
-        let tree = Json::parse(r#"{"a":{"b":1,"c":[]},"d":[1,2],"e":[{"f":"12345678"},{"f":"12345678"}]}"#).unwrap();
+        let tree = Json::parse(
+            r#"{"a":{"b":1,"c":[]},"d":[1,2],"e":[{"f":"12345678"},{"f":"12345678"}]}"#,
+        )
+        .unwrap();
         let wide = r#"{ "a": { "b": 1, "c": [] }, "d": [1, 2], "e": [{ "f": "12345678" }, { "f": "12345678" }] }"#;
         assert_eq!(tree.within(100), wide);
-        let narrow = "{ \"a\": { \"b\": 1, \"c\": [] },\n  \"d\": [1, 2],\n  \"e\": [\n    { \"f\": \"12345678\" },\n    { \"f\": \"12345678\" }] }";
+        let narrow = "{ \"a\": { \"b\": 1, \"c\": [] },\n  \"d\": [1, 2],\n  \"e\": [\n    { \
+                      \"f\": \"12345678\" },\n    { \"f\": \"12345678\" }] }";
         assert_eq!(tree.within(31), narrow);
     }
 

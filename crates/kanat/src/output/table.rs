@@ -10,7 +10,11 @@ pub type Column = (&'static str, &'static str);
 /// The rows of the list at `data`.
 pub fn list(answer: &Json, columns: &[Column]) -> String {
     let items = answer.list("data");
-    if items.is_empty() { "none".to_owned() } else { rows(items, columns) }
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        rows(items, columns)
+    }
 }
 
 /// How a list goes on that is longer than its page.
@@ -18,16 +22,25 @@ pub fn more(answer: &Json) -> Option<String> {
     let shown = answer.list("data").len();
     let total: usize = answer.text("pagination.total").parse().unwrap_or(0);
     let offset: usize = answer.text("pagination.offset").parse().unwrap_or(0);
-    (total > offset + shown).then(|| format!("{shown} of {total}; --offset {} goes on", offset + shown))
+    (total > offset + shown)
+        .then(|| format!("{shown} of {total}; --offset {} goes on", offset + shown))
 }
 
 /// `items` as rows under the titles of `columns`.
 pub fn rows(items: &[Json], columns: &[Column]) -> String {
     let mut table = bare();
     table.set_header(columns.iter().map(|(title, _)| Cell::new(title)));
-    let width = if super::is_seen() { Width::Terminal } else { Width::Unbounded };
+    let width = if super::is_seen() {
+        Width::Terminal
+    } else {
+        Width::Unbounded
+    };
     for item in items {
-        table.add_row(columns.iter().map(|(_, path)| Cell::new(one_line(&item.text(path), width))));
+        table.add_row(
+            columns
+                .iter()
+                .map(|(_, path)| Cell::new(one_line(&item.text(path), width))),
+        );
     }
     print(table)
 }
@@ -38,7 +51,11 @@ pub fn fields(item: &Json, fields: &[Column]) -> String {
     for (title, path) in fields.iter().filter(|(_, path)| item.has(path)) {
         table.add_row([Cell::new(format!("{title}:")), Cell::new(item.text(path))]);
     }
-    if table.is_empty() { String::new() } else { print(table) }
+    if table.is_empty() {
+        String::new()
+    } else {
+        print(table)
+    }
 }
 
 /// `text` under a title, indented.
@@ -54,7 +71,9 @@ pub fn section(title: &str, text: &str) -> String {
 
 fn bare() -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
@@ -82,7 +101,11 @@ fn one_line(text: &str, width: Width) -> String {
         Width::Terminal => {
             let line = text.lines().next().unwrap_or_default();
             let cut = line.chars().count() > MOST || text.lines().count() > 1;
-            if cut { line.chars().take(MOST).chain(['…']).collect() } else { line.to_owned() }
+            if cut {
+                line.chars().take(MOST).chain(['…']).collect()
+            } else {
+                line.to_owned()
+            }
         }
     }
 }
@@ -93,7 +116,9 @@ mod tests {
 
     #[test]
     fn says_how_a_cut_list_goes_on() {
-        let answer = Json::parse(r#"{"data":[{"id":"a"}],"pagination":{"total":3,"limit":1,"offset":1}}"#).unwrap();
+        let answer =
+            Json::parse(r#"{"data":[{"id":"a"}],"pagination":{"total":3,"limit":1,"offset":1}}"#)
+                .unwrap();
         assert_eq!(more(&answer).as_deref(), Some("1 of 3; --offset 2 goes on"));
         assert_eq!(list(&answer, &[("ID", "id")]).trim_end(), "ID\na");
     }
@@ -102,12 +127,18 @@ mod tests {
     fn cuts_cells_for_terminals_alone() {
         let text = format!("{}\nend", "a".repeat(150));
         assert_eq!(one_line(&text, Width::Terminal).chars().count(), 101);
-        assert_eq!(one_line(&text, Width::Unbounded), format!("{} end", "a".repeat(150)));
+        assert_eq!(
+            one_line(&text, Width::Unbounded),
+            format!("{} end", "a".repeat(150))
+        );
     }
 
     #[test]
     fn leaves_out_what_is_not_there() {
         let item = Json::parse(r#"{"a":"1","b":null}"#).unwrap();
-        assert_eq!(fields(&item, &[("A", "a"), ("B", "b"), ("C", "c")]).trim(), "A:  1");
+        assert_eq!(
+            fields(&item, &[("A", "a"), ("B", "b"), ("C", "c")]).trim(),
+            "A:  1"
+        );
     }
 }

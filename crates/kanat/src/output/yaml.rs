@@ -4,7 +4,9 @@ use super::Json;
 use super::json::quote;
 
 /// Words that YAML reads as something other than text.
-const RESERVED: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"];
+const RESERVED: [&str; 10] = [
+    "true", "false", "null", "yes", "no", "on", "off", "y", "n", "~",
+];
 
 /// The document as YAML, ending in a newline.
 pub fn write(tree: &Json) -> String {
@@ -64,14 +66,19 @@ fn indent(out: &mut String, depth: usize, index: usize) {
 }
 
 fn key(name: &str) -> String {
-    if plain(name) { name.to_owned() } else { quote(name) }
+    if plain(name) {
+        name.to_owned()
+    } else {
+        quote(name)
+    }
 }
 
 fn scalar(text: &str, depth: usize) -> String {
     if plain(text) {
         return text.to_owned();
     }
-    let printable = !text.chars().any(|c| c.is_control() && c != '\n') && !text.contains(['\u{feff}', '\u{2028}']);
+    let printable = !text.chars().any(|c| c.is_control() && c != '\n')
+        && !text.contains(['\u{feff}', '\u{2028}']);
     if text.contains('\n') && printable && !text.starts_with([' ', '\n']) {
         return block(text, depth);
     }
@@ -99,8 +106,13 @@ fn block(text: &str, depth: usize) -> String {
 
 /// Whether `text` can stand bare and is read back as text.
 fn plain(text: &str) -> bool {
-    let first = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_' || c == '/');
-    let rest = text.chars().all(|c| c.is_alphanumeric() || "_-./ ".contains(c));
+    let first = text
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphabetic() || c == '_' || c == '/');
+    let rest = text
+        .chars()
+        .all(|c| c.is_alphanumeric() || "_-./ ".contains(c));
     first && rest && !text.ends_with(' ') && !RESERVED.contains(&text.to_lowercase().as_str())
 }
 
@@ -114,7 +126,10 @@ mod tests {
 
     #[test]
     fn writes_trees_as_blocks() {
-        check(r#"{"a":{"b":[1,{"c":2,"d":[]}]},"e":{}}"#, "a:\n  b:\n    - 1\n    - c: 2\n      d: []\ne: {}\n");
+        check(
+            r#"{"a":{"b":[1,{"c":2,"d":[]}]},"e":{}}"#,
+            "a:\n  b:\n    - 1\n    - c: 2\n      d: []\ne: {}\n",
+        );
         check(r#"[[1,2],"x"]"#, "- - 1\n  - 2\n- x\n");
     }
 
@@ -128,12 +143,18 @@ mod tests {
 
     #[test]
     fn keeps_digits() {
-        check(r#"{"id":9007199254740993,"x":1.10}"#, "id: 9007199254740993\nx: 1.10\n");
+        check(
+            r#"{"id":9007199254740993,"x":1.10}"#,
+            "id: 9007199254740993\nx: 1.10\n",
+        );
     }
 
     #[test]
     fn writes_text_of_many_lines_as_a_block() {
-        check(r#"{"x":{"z":"a: 1\n\nb: 2\n"}}"#, "x:\n  z: |\n    a: 1\n\n    b: 2\n");
+        check(
+            r#"{"x":{"z":"a: 1\n\nb: 2\n"}}"#,
+            "x:\n  z: |\n    a: 1\n\n    b: 2\n",
+        );
         check(r#"{"z":"a\nb"}"#, "z: |-\n  a\n  b\n");
     }
 }

@@ -1,4 +1,5 @@
-//! The bounds of the backlog of a process, of which one follows from the disk where nobody gives it.
+//! The bounds of the backlog of a process, of which one follows from the disk where nobody gives
+//! it.
 
 use anyhow::{Context, Result};
 use kanat_data_plane::BacklogLimits;
@@ -21,9 +22,14 @@ pub fn limits(node: &node::Settings, process: &process::Settings) -> Result<Back
         (None, Database::Postgres(_)) => WITH_POSTGRES,
         (None, Database::Files) => {
             let disk = rustix::fs::statvfs(&process.data_dir);
-            let disk = disk.with_context(|| format!("cannot see how much of {:?} is free", process.data_dir))?;
+            let disk = disk.with_context(|| {
+                format!("cannot see how much of {:?} is free", process.data_dir)
+            })?;
             (disk.f_bavail.saturating_mul(disk.f_frsize) / 4).max(LEAST)
         }
     };
-    Ok(BacklogLimits { bytes, age: node.backlog_age })
+    Ok(BacklogLimits {
+        bytes,
+        age: node.backlog_age,
+    })
 }

@@ -21,7 +21,8 @@ pub fn watch() -> JoinSet<()> {
                 tracing::warn!(
                     direction,
                     seconds = by.as_secs(),
-                    "the clock of this machine was set: retries, polls and leases keep their distance, schedules go by the new time"
+                    "the clock of this machine was set: retries, polls and leases keep their \
+                     distance, schedules go by the new time",
                 );
             }
             sleep(EVERY).await;

@@ -20,7 +20,8 @@ pub fn warn(program: &Path) {
     if let Err(reason) = kanat_script::probe(program) {
         tracing::warn!(
             reason,
-            "code of adapters is not confined by the system: a bug of the JavaScript engine opens this machine"
+            "code of adapters is not confined by the system: a bug of the JavaScript engine opens \
+             this machine",
         );
     }
 }

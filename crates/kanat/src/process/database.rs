@@ -1,4 +1,5 @@
-//! The databases of a process: files in its data folder, or PostgreSQL, which is waited for when it is away.
+//! The databases of a process: files in its data folder, or PostgreSQL, which is waited for when it
+//! is away.
 
 use std::sync::Arc;
 
@@ -16,16 +17,27 @@ use crate::settings::process::Settings;
 use crate::settings::value::Database;
 
 /// Opens the message log.
-pub async fn log(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Result<Arc<dyn MessageLog>> {
+pub async fn log(
+    settings: &Settings,
+    folder: &Folder,
+    doors: &Doors<'_>,
+) -> Result<Arc<dyn MessageLog>> {
     match &settings.database {
         Database::Files => {
-            let log = SqliteLog::open(&folder.database("messages.db")?, sqlite::Options::default()).await;
-            Ok(Arc::new(log.context("cannot open the message log (messages.db)")?))
+            let log =
+                SqliteLog::open(&folder.database("messages.db")?, sqlite::Options::default()).await;
+            Ok(Arc::new(
+                log.context("cannot open the message log (messages.db)")?,
+            ))
         }
         Database::Postgres(url) => {
             let open = || PostgresLog::open(url.expose(), settings.pools.log());
-            let log = doors.wait_for(open, |error| matches!(error, Error::Unavailable(_))).await;
-            Ok(Arc::new(log.context("cannot open the message log in PostgreSQL")?))
+            let log = doors
+                .wait_for(open, |error| matches!(error, Error::Unavailable(_)))
+                .await;
+            Ok(Arc::new(
+                log.context("cannot open the message log in PostgreSQL")?,
+            ))
         }
     }
 }
@@ -33,8 +45,9 @@ pub async fn log(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Res
 /// Opens the configuration store.
 ///
 /// # Errors
-/// It cannot be opened. A file that is missing beside a log with messages, unless `accept_empty` says that a new one is meant:
-/// then none is made, for what it would leave beside itself must not meet the one that is put back.
+/// It cannot be opened. A file that is missing beside a log with messages, unless `accept_empty`
+/// says that a new one is meant: then none is made, for what it would leave beside itself must not
+/// meet the one that is put back.
 pub async fn store(
     settings: &Settings,
     folder: &Folder,
@@ -60,8 +73,8 @@ pub async fn store(
     }
 }
 
-/// Returns the file that the master keys come from, where it is this process's alone: others that share its database need the same
-/// keys.
+/// Returns the file that the master keys come from, where it is this process's alone: others that
+/// share its database need the same keys.
 pub fn own_key_file(settings: &Settings) -> Option<KeyFile> {
     match (&settings.master_key, &settings.database) {
         (None, Database::Files) => Some(KeyFile::of(&settings.data_dir)),
@@ -78,12 +91,17 @@ pub fn sealer(settings: &Settings) -> Result<Arc<Sealer>> {
     if settings.master_key.is_none() && is_there(STORE) && !is_there(MASTER_KEY) {
         let file = settings.data_dir.join(MASTER_KEY);
         return Err(usage(format!(
-            "{} is missing: restore it from a backup, or give the key that it held by KANAT_MASTER_KEY; no other key opens \
-             what is sealed in {STORE}",
+            "{} is missing: restore it from a backup, or give the key that it held by \
+             KANAT_MASTER_KEY; no other key opens what is sealed in {STORE}",
             file.display()
         )));
     }
     close(&settings.data_dir.join(MASTER_KEY), 0o600);
-    let key = settings.master_key.as_ref().map(|key| key.expose().as_str());
-    Ok(Arc::new(Sealer::from_env_or_file(key, &settings.data_dir).context("cannot get the master key")?))
+    let key = settings
+        .master_key
+        .as_ref()
+        .map(|key| key.expose().as_str());
+    Ok(Arc::new(
+        Sealer::from_env_or_file(key, &settings.data_dir).context("cannot get the master key")?,
+    ))
 }

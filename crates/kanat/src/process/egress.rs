@@ -19,7 +19,8 @@ pub enum Reach {
     Others,
 }
 
-/// Returns the client for calls that users direct. It calls none of the listeners, but by URLs that begin with `public`.
+/// Returns the client for calls that users direct. It calls none of the listeners, but by URLs that
+/// begin with `public`.
 ///
 /// # Errors
 /// Fails when the system offers no TLS roots, or a listener has no address.
@@ -29,11 +30,18 @@ pub fn client<'l>(
     listeners: impl IntoIterator<Item = &'l TcpListener>,
     public: Option<&str>,
 ) -> Result<outbound::Client> {
-    let ports = listeners.into_iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
-    let public = public.map(str::parse).transpose().context("the public URL is not a URL")?;
-    let policy =
-        Policy::new(settings.egress_allow.clone(), local_targets).with_own_listeners(OwnListeners::new(ports, public));
-    outbound::Client::new(Arc::new(policy), &outbound::Options::default()).context("cannot set up outbound calls")
+    let ports = listeners
+        .into_iter()
+        .map(|listener| Ok(listener.local_addr()?.port()))
+        .collect::<Result<_>>()?;
+    let public = public
+        .map(str::parse)
+        .transpose()
+        .context("the public URL is not a URL")?;
+    let policy = Policy::new(settings.egress_allow.clone(), local_targets)
+        .with_own_listeners(OwnListeners::new(ports, public));
+    outbound::Client::new(Arc::new(policy), &outbound::Options::default())
+        .context("cannot set up outbound calls")
 }
 
 /// Tells that users' calls may reach this machine and private networks, if they may.
@@ -41,10 +49,12 @@ pub fn announce(local_targets: LocalTargets, reach: Reach) {
     match (local_targets, reach) {
         (LocalTargets::Refused, _) => {}
         (LocalTargets::Allowed, Reach::ThisMachine) => tracing::info!(
-            "local addresses are allowed: targets may be on this machine and in private networks; --egress guarded refuses them"
+            "local addresses are allowed: targets may be on this machine and in private networks; \
+             --egress guarded refuses them",
         ),
         (LocalTargets::Allowed, Reach::Others) => tracing::warn!(
-            "local addresses are allowed by egress = local: whoever builds flows can call this machine and its private networks"
+            "local addresses are allowed by egress = local: whoever builds flows can call this \
+             machine and its private networks",
         ),
     }
 }

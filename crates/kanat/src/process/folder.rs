@@ -1,5 +1,6 @@
-//! The data folder: one process at a time, and nobody else's to read. The locks are the system's, so that they are gone when
-//! the process is. The databases are locked themselves too: who deletes the file of the lock frees the folder, not them.
+//! The data folder: one process at a time, and nobody else's to read. The locks are the system's,
+//! so that they are gone when the process is. The databases are locked themselves too: who deletes
+//! the file of the lock frees the folder, not them.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ pub const STORE: &str = "config.db";
 pub struct Folder {
     path: PathBuf,
     _lock: Option<File>,
-    /// To close one of them would take SQLite's own locks away, so that they outlive all who have the databases open.
+    /// To close one of them would take SQLite's own locks away, so that they outlive all who have
+    /// the databases open.
     databases: Mutex<Vec<File>>,
 }
 
@@ -34,7 +36,8 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Self> {
         make(path).map_err(|error| {
             usage(format!(
-                "cannot make the data folder {}: {error}; --data-dir or KANAT_DATA_DIR names another",
+                "cannot make the data folder {}: {error}; --data-dir or KANAT_DATA_DIR names \
+                 another",
                 path.display()
             ))
         })?;
@@ -42,7 +45,11 @@ impl Folder {
         close_plans(&path.join(PLANS));
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         tracing::info!("the data folder is {}", absolute.display());
-        Ok(Self { path: path.to_owned(), _lock: None, databases: Mutex::default() })
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: None,
+            databases: Mutex::default(),
+        })
     }
 
     /// Makes the folder when it is missing, and takes it; an error when another process has it.
@@ -54,7 +61,10 @@ impl Folder {
     pub fn take_or(path: &Path, advice: &str) -> Result<Self> {
         let folder = Self::open(path)?;
         let lock = lock(&path.join(LOCK), path, advice)?;
-        Ok(Self { _lock: Some(lock), ..folder })
+        Ok(Self {
+            _lock: Some(lock),
+            ..folder
+        })
     }
 
     /// Takes the folder of a service that is stopped, and opens its configuration.
@@ -64,27 +74,40 @@ impl Folder {
     pub async fn open_store(path: &Path) -> Result<(Self, Store)> {
         let file = path.join(STORE);
         if !file.is_file() {
-            return Err(usage(format!("there is no {STORE} in {}: no service keeps its data there", path.display())));
+            return Err(usage(format!(
+                "there is no {STORE} in {}: no service keeps its data there",
+                path.display()
+            )));
         }
-        let folder = Self::take_or(path, "stop the service first, and start it again afterwards")?;
+        let folder = Self::take_or(
+            path,
+            "stop the service first, and start it again afterwards",
+        )?;
         let file = folder.database(STORE)?;
         let store = Store::open(&format!("sqlite:{}", file.display())).await;
-        Ok((folder, store.with_context(|| format!("cannot open {}", file.display()))?))
+        Ok((
+            folder,
+            store.with_context(|| format!("cannot open {}", file.display()))?,
+        ))
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes the file of a database, which is made when it is missing: until this folder is dropped no other process takes it.
-    /// Its owner alone can read it; SQLite gives the files beside it the same mode. Returns its path.
+    /// Takes the file of a database, which is made when it is missing: until this folder is dropped
+    /// no other process takes it. Its owner alone can read it; SQLite gives the files beside it the
+    /// same mode. Returns its path.
     ///
     /// # Errors
     /// Another process has taken it, or it cannot be opened.
     pub fn database(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
         let file = lock(&path, &self.path, ADVICE)?;
-        self.databases.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        self.databases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(file);
         Ok(path)
     }
 }
@@ -94,10 +117,13 @@ fn lock(path: &Path, folder: &Path, advice: &str) -> Result<File> {
     let file = open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(usage(format!("another kanat process uses the data folder {}\n{advice}", folder.display())))
+        Err(TryLockError::WouldBlock) => Err(usage(format!(
+            "another kanat process uses the data folder {}\n{advice}",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
     }
 }
 
@@ -109,14 +135,17 @@ fn make(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Takes what others may do with a file or folder of ours away, and says so. A folder for everybody, such as `/tmp`, is not
-/// ours; neither is one that another user owns, as some volumes are.
+/// Takes what others may do with a file or folder of ours away, and says so. A folder for
+/// everybody, such as `/tmp`, is not ours; neither is one that another user owns, as some volumes
+/// are.
 pub fn close(path: &Path, mode: u32) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         const STICKY: u32 = 0o1000;
-        let Ok(found) = std::fs::metadata(path) else { return };
+        let Ok(found) = std::fs::metadata(path) else {
+            return;
+        };
         if found.uid() != rustix::process::geteuid().as_raw() {
             return;
         }
@@ -127,16 +156,23 @@ pub fn close(path: &Path, mode: u32) {
         let path_text = path.display();
         match std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)) {
             Ok(()) => {
-                tracing::warn!("{path_text} was open to others (mode {found:o}), and is closed now (mode {mode:o})")
+                tracing::warn!(
+                    "{path_text} was open to others (mode {found:o}), and is closed now (mode \
+                     {mode:o})",
+                )
             }
             Err(error) => {
-                tracing::warn!(%error, "{path_text} is open to others (mode {found:o}), and cannot be closed")
+                tracing::warn!(
+                    %error,
+                    "{path_text} is open to others (mode {found:o}), and cannot be closed",
+                )
             }
         }
     }
 }
 
-/// Closes the folder of the plans and those of its environments. Builds of before left their modes to the umask.
+/// Closes the folder of the plans and those of its environments. Builds of before left their modes
+/// to the umask.
 fn close_plans(plans: &Path) {
     close(plans, 0o700);
     let entries = std::fs::read_dir(plans).into_iter().flatten().flatten();
@@ -150,7 +186,9 @@ fn open(path: &Path) -> Result<File> {
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).with_context(|| format!("cannot open {}", path.display()))
+    options
+        .open(path)
+        .with_context(|| format!("cannot open {}", path.display()))
 }
 
 #[cfg(test)]
@@ -163,7 +201,10 @@ mod tests {
         let folder = parent.path().join("data");
         let first = Folder::take(&folder).unwrap();
         let error = Folder::take(&folder).err().unwrap().to_string();
-        assert!(error.contains("another kanat process") && error.contains("--data-dir"), "{error}");
+        assert!(
+            error.contains("another kanat process") && error.contains("--data-dir"),
+            "{error}"
+        );
         drop(first);
         Folder::take(&folder).unwrap();
     }
@@ -190,7 +231,9 @@ mod tests {
         close(&path, 0o600);
         std::fs::write(&path, "").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-        let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+        };
         for (found, left) in [(0o644, 0o600), (0o640, 0o600), (0o400, 0o400)] {
             set(&path, found);
             close(&path, 0o600);
@@ -210,7 +253,13 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let parent = tempfile::tempdir().unwrap();
         std::fs::set_permissions(parent.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let file = Folder::take(parent.path()).unwrap().database("messages.db").unwrap();
-        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        let file = Folder::take(parent.path())
+            .unwrap()
+            .database("messages.db")
+            .unwrap();
+        assert_eq!(
+            std::fs::metadata(file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Who this node is: an id made at the first start and kept in the data folder, so that a restart is the same node.
+//! Who this node is: an id made at the first start and kept in the data folder, so that a restart
+//! is the same node.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,8 +15,10 @@ pub fn node_id(folder: &Path) -> Result<NodeId> {
     match std::fs::read(&path) {
         Ok(bytes) => read(&bytes).with_context(|| {
             let path = path.display();
-            format!("{path} holds no node id: restore it, or remove it to go on as a new node, which takes up what the former \
-                     one held once its lease has ended")
+            format!(
+                "{path} holds no node id: restore it, or remove it to go on as a new node, \
+                     which takes up what the former one held once its lease has ended"
+            )
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let id = NodeId::generate();

@@ -21,30 +21,41 @@ use crate::settings::process::{Settings, TlsFiles};
 pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => usage(format!(
-            "cannot listen on {address}: another process does\nstop it, or take another address with --listen (port 0 takes a free one)"
+            "cannot listen on {address}: another process does\nstop it, or take another address \
+             with --listen (port 0 takes a free one)"
         )),
         _ => usage(format!("cannot listen on {address}: {error}")),
     })
 }
 
-/// Warns where other machines reach an address, and nothing hides on the way what they send and read.
+/// Warns where other machines reach an address, and nothing hides on the way what they send and
+/// read.
 pub fn warn_of_clear_text(address: SocketAddr, options: &server::Options) {
     if !address.ip().is_loopback() && options.tls.is_none() {
         tracing::warn!(
-            "{address} is open to other machines without TLS: keys and payloads pass in clear text, unless a proxy or a \
-             network that is private hides them"
+            "{address} is open to other machines without TLS: keys and payloads pass in clear \
+             text, unless a proxy or a network that is private hides them",
         );
     }
 }
 
-/// The bounds of a listener, with TLS when there is a certificate; `clients` vouches for those who call.
+/// The bounds of a listener, with TLS when there is a certificate; `clients` vouches for those who
+/// call.
 ///
 /// # Errors
 /// Files that cannot be read or used, by the names of their settings.
 pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Options> {
-    let tls = settings.tls.as_ref().map(|files| tls(files, clients, ["tls_cert", "tls_key"])).transpose()?;
+    let tls = settings
+        .tls
+        .as_ref()
+        .map(|files| tls(files, clients, ["tls_cert", "tls_key"]))
+        .transpose()?;
     let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
-    Ok(server::Options { tls, trusted_proxies, ..server::Options::default() })
+    Ok(server::Options {
+        tls,
+        trusted_proxies,
+        ..server::Options::default()
+    })
 }
 
 /// Reads the files of a listener, whose settings have these names.
@@ -54,27 +65,43 @@ pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Op
 pub fn tls(files: &TlsFiles, clients: Option<&Path>, names: [&str; 2]) -> Result<ServerTls> {
     let certificate = files.certificate.as_path();
     let key = files.key.as_path();
-    let named = [(names[0], Some(certificate)), (names[1], Some(key)), ("tls_client_ca", clients)];
+    let named = [
+        (names[0], Some(certificate)),
+        (names[1], Some(key)),
+        ("tls_client_ca", clients),
+    ];
     let faults = named.into_iter().filter_map(|(setting, path)| {
         let path = path?;
         let error = File::open(path).err()?;
-        Some(format!("\n  {setting}: cannot read {}: {error}", path.display()))
+        Some(format!(
+            "\n  {setting}: cannot read {}: {error}",
+            path.display()
+        ))
     });
     let faults: String = faults.collect();
     if !faults.is_empty() {
         return Err(usage(format!("bad settings:{faults}")));
     }
-    ServerTls::read(certificate, key, clients).map_err(|error| usage(format!("bad setting: {}: {error}", names[0])))
+    ServerTls::read(certificate, key, clients)
+        .map_err(|error| usage(format!("bad setting: {}: {error}", names[0])))
 }
 
-/// Lets open requests come to their end, none of which is refused; then drains the node in what is left of the time.
+/// Lets open requests come to their end, none of which is refused; then drains the node in what is
+/// left of the time.
 pub async fn close_and_drain(listeners: &TaskTracker, data: DataPlane, within: Duration) {
     let deadline = Instant::now() + within;
     listeners.close();
     // A sender that drips its body must not cost the messages in flight their time.
-    let closed = tokio::time::timeout(within / 2, listeners.wait()).await.is_ok();
-    data.drain(deadline.saturating_duration_since(Instant::now())).await;
-    if !closed && tokio::time::timeout_at(deadline, listeners.wait()).await.is_err() {
+    let closed = tokio::time::timeout(within / 2, listeners.wait())
+        .await
+        .is_ok();
+    data.drain(deadline.saturating_duration_since(Instant::now()))
+        .await;
+    if !closed
+        && tokio::time::timeout_at(deadline, listeners.wait())
+            .await
+            .is_err()
+    {
         tracing::warn!("requests were still open at the deadline and are cut off");
     }
 }
@@ -86,7 +113,11 @@ pub fn url(address: SocketAddr, options: &server::Options) -> String {
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         SocketAddr::V4(_) | SocketAddr::V6(_) => address.ip(),
     };
-    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let scheme = if options.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
     format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }
 

@@ -1,4 +1,5 @@
-//! SIGTERM, SIGINT and SIGHUP: the first one asks for a drain, the second one ends the process at once.
+//! SIGTERM, SIGINT and SIGHUP: the first one asks for a drain, the second one ends the process at
+//! once.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-/// A signal within this time after another one is the same: some senders signal the process and then its group.
+/// A signal within this time after another one is the same: some senders signal the process and
+/// then its group.
 const REPEAT: Duration = Duration::from_millis(500);
 
 /// The signals that arrive after this was made.
@@ -21,7 +23,11 @@ pub struct Signals {
 impl Signals {
     pub fn listen() -> Result<Self> {
         let on = |kind| signal(kind).context("cannot listen for signals");
-        let hang_up = if ignores_hang_up() { None } else { Some(on(SignalKind::hangup())?) };
+        let hang_up = if ignores_hang_up() {
+            None
+        } else {
+            Some(on(SignalKind::hangup())?)
+        };
         Ok(Self {
             terminate: on(SignalKind::terminate())?,
             interrupt: on(SignalKind::interrupt())?,
@@ -35,7 +41,10 @@ impl Signals {
         loop {
             self.receive().await;
             let now = Instant::now();
-            if self.last.is_none_or(|last| now.duration_since(last) >= REPEAT) {
+            if self
+                .last
+                .is_none_or(|last| now.duration_since(last) >= REPEAT)
+            {
                 self.last = Some(now);
                 return;
             }
@@ -43,7 +52,12 @@ impl Signals {
     }
 
     async fn receive(&mut self) {
-        let Self { terminate, interrupt, hang_up, last: _ } = self;
+        let Self {
+            terminate,
+            interrupt,
+            hang_up,
+            last: _,
+        } = self;
         let hang_up = async {
             match hang_up {
                 Some(signal) => signal.recv().await,
@@ -79,10 +93,12 @@ fn ignores_hang_up() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored(&status) & 1 == 1)
 }
 
-/// The signals that are ignored, the first one in the lowest bit, from the text of `/proc/<id>/status`.
+/// The signals that are ignored, the first one in the lowest bit, from the text of
+/// `/proc/<id>/status`.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! A database that is away when a process starts: it is waited for, however long that takes. Meanwhile the process says
-//! on its listeners that it is alive and not ready, so that a supervisor lets it be and a proxy sends nothing.
+//! A database that is away when a process starts: it is waited for, however long that takes.
+//! Meanwhile the process says on its listeners that it is alive and not ready, so that a supervisor
+//! lets it be and a proxy sends nothing.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -38,7 +39,11 @@ impl<'a> Doors<'a> {
     }
 
     /// Opens a database, again and again as long as the error `may_pass`.
-    pub async fn wait_for<T, E, F>(&self, mut open: impl FnMut() -> F, may_pass: impl Fn(&E) -> bool) -> Result<T>
+    pub async fn wait_for<T, E, F>(
+        &self,
+        mut open: impl FnMut() -> F,
+        may_pass: impl Fn(&E) -> bool,
+    ) -> Result<T>
     where
         E: Display + Send + Sync + std::error::Error + 'static,
         F: Future<Output = Result<T, E>>,
@@ -49,12 +54,19 @@ impl<'a> Doors<'a> {
             match open().await {
                 Err(error) if may_pass(&error) => {
                     let again = pause.as_millis();
-                    tracing::warn!(%error, retry.ms = again, "the database is out of reach: waiting for it, not ready");
+                    tracing::warn!(
+                        %error,
+                        retry.ms = again,
+                        "the database is out of reach: waiting for it, not ready",
+                    );
                 }
                 opened => break opened,
             }
             if answering.is_none() {
-                answering = Some(self.answer().context("cannot answer while the database is away")?);
+                answering = Some(
+                    self.answer()
+                        .context("cannot answer while the database is away")?,
+                );
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -67,13 +79,19 @@ impl<'a> Doors<'a> {
     }
 
     fn answer(&self) -> Result<Answering> {
-        let answering = Answering { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
+        let answering = Answering {
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
         for (listener, options) in &self.0 {
             let service = tower::service_fn(|request: Request<Inbound>| async move {
                 Ok::<_, Infallible>(answer(request.uri().path(), request.headers()))
             });
-            let (listener, shutdown) = (share(listener)?, answering.shutdown.clone());
-            answering.tasks.spawn(server::serve(listener, service, options.clone(), shutdown));
+            let listener = share(listener)?;
+            let shutdown = answering.shutdown.clone();
+            answering
+                .tasks
+                .spawn(server::serve(listener, service, options.clone(), shutdown));
         }
         Ok(answering)
     }
@@ -88,7 +106,8 @@ impl Answering {
     }
 }
 
-/// The same socket once more: what waits to be accepted when this one goes is accepted by the other.
+/// The same socket once more: what waits to be accepted when this one goes is accepted by the
+/// other.
 fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
     let socket = listener.as_fd().try_clone_to_owned()?;
     TcpListener::from_std(std::net::TcpListener::from(socket))
@@ -97,10 +116,19 @@ fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
 fn answer(path: &str, headers: &HeaderMap) -> Response<Body> {
     match path {
         "/health" => plain::state(StatusCode::OK, "ok", headers),
-        "/ready" => plain::state(StatusCode::SERVICE_UNAVAILABLE, "waiting for the database", headers),
+        "/ready" => plain::state(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "waiting for the database",
+            headers,
+        ),
         _ => {
             let text = "the service waits for its database, try again later";
-            plain::error(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", text, headers)
+            plain::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "UNAVAILABLE",
+                text,
+                headers,
+            )
         }
     }
 }
@@ -114,12 +142,20 @@ mod tests {
         let mut tried = 0;
         let open = || {
             tried += 1;
-            let kind = if tried == 1 { std::io::ErrorKind::ConnectionRefused } else { std::io::ErrorKind::NotFound };
+            let kind = if tried == 1 {
+                std::io::ErrorKind::ConnectionRefused
+            } else {
+                std::io::ErrorKind::NotFound
+            };
             std::future::ready(Err::<(), _>(std::io::Error::from(kind)))
         };
-        let may_pass = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        let may_pass =
+            |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
         let error = Doors::new([]).wait_for(open, may_pass).await.unwrap_err();
-        assert_eq!(error.downcast::<std::io::Error>().unwrap().kind(), std::io::ErrorKind::NotFound);
+        assert_eq!(
+            error.downcast::<std::io::Error>().unwrap().kind(),
+            std::io::ErrorKind::NotFound
+        );
         assert_eq!(tried, 2);
     }
 
@@ -131,8 +167,14 @@ mod tests {
             let response = answer(path);
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
             assert_eq!(response.headers()[http::header::RETRY_AFTER], "1", "{path}");
-            let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
-            let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+            let id = response.headers()["x-request-id"]
+                .to_str()
+                .unwrap()
+                .to_owned();
+            let body = http_body_util::BodyExt::collect(response.into_body())
+                .await
+                .unwrap()
+                .to_bytes();
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(body["requestId"], id, "{path}");
         }

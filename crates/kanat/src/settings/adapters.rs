@@ -44,10 +44,22 @@ impl Flags {
             problems.take(setting, checked)
         };
         let limits = &mut options.limits;
-        let memory = within("adapter_memory", self.adapter_memory, (limits.memory >> 20) as u64, 1024, " MiB");
+        let memory = within(
+            "adapter_memory",
+            self.adapter_memory,
+            (limits.memory >> 20) as u64,
+            1024,
+            " MiB",
+        );
         limits.memory = usize::try_from(memory).map_or(limits.memory, |memory| memory << 20);
         let usual = u64::try_from(limits.cpu.as_millis()).unwrap_or(u64::MAX);
-        limits.cpu = Duration::from_millis(within("adapter_time", self.adapter_time, usual, 60_000, " ms"));
+        limits.cpu = Duration::from_millis(within(
+            "adapter_time",
+            self.adapter_time,
+            usual,
+            60_000,
+            " ms",
+        ));
         let usual = options.processes as u64;
         let processes = within("adapter_processes", self.adapter_processes, usual, 256, "");
         options.processes = usize::try_from(processes).unwrap_or(options.processes);
@@ -57,7 +69,9 @@ impl Flags {
 
 impl Settings {
     pub(super) fn to_flags(&self) -> Flags {
-        let kanat_script::Options { limits, processes, .. } = &self.0;
+        let kanat_script::Options {
+            limits, processes, ..
+        } = &self.0;
         Flags {
             adapter_memory: Some((limits.memory >> 20) as u64),
             adapter_time: u64::try_from(limits.cpu.as_millis()).ok(),

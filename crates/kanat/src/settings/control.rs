@@ -1,5 +1,5 @@
-//! Settings of a process that holds a control plane: how callers reach the service, and how nodes of other processes
-//! prove themselves.
+//! Settings of a process that holds a control plane: how callers reach the service, and how nodes
+//! of other processes prove themselves.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,41 +15,48 @@ use super::{Problems, nodes, or, process, value};
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {
-    /// What webhook URLs begin with, when the service stands behind a proxy [default: the address listened on].
+    /// What webhook URLs begin with, when the service stands behind a proxy [default: the address
+    /// listened on].
     #[arg(long, env = "KANAT_PUBLIC_URL")]
     pub public_url: Option<String>,
-    /// Address of the management API as browsers reach it, for OAuth2 providers to send people back to [default: the public
-    /// URL, or the address listened on where webhooks have one of their own].
+    /// Address of the management API as browsers reach it, for OAuth2 providers to send people back
+    /// to [default: the public URL, or the address listened on where webhooks have one of their
+    /// own].
     #[arg(long, env = "KANAT_API_URL")]
     pub api_url: Option<String>,
-    /// Origins of pages whose scripts may call the management API, separated by commas, as in `https://app.example.com`
-    /// [default: none].
+    /// Origins of pages whose scripts may call the management API, separated by commas, as in
+    /// `https://app.example.com` [default: none].
     #[arg(long, env = "KANAT_ALLOWED_ORIGINS", value_delimiter = ',')]
     pub allowed_origins: Option<Vec<String>>,
     /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
     #[arg(long, env = "KANAT_RETENTION_DAYS", alias = "retention")]
     pub retention_days: Option<u32>,
-    /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever [default: 30].
+    /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever
+    /// [default: 30].
     #[arg(long, env = "KANAT_BATCH_RETENTION_DAYS")]
     pub batch_retention_days: Option<u32>,
     /// The owner's API key of a first start: `kanat_ak_` and then at least 32 letters, digits, `-`
     /// or `_` [default: a random one, printed once].
     #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
     pub bootstrap_api_key: Option<String>,
-    /// Begin a new configuration although there is a message log with messages, which nobody will see then.
+    /// Begin a new configuration although there is a message log with messages, which nobody will
+    /// see then.
     #[arg(long, env = "KANAT_ACCEPT_EMPTY_CONFIG", num_args = 0..=1, default_missing_value = "true")]
     pub accept_empty_config: Option<bool>,
-    /// What data-plane nodes say to get their plans, 16 characters or more [default: none can connect].
+    /// What data-plane nodes say to get their plans, 16 characters or more [default: none can
+    /// connect].
     #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
     pub join_token: Option<String>,
-    /// Authority whose certificates data-plane nodes must show, besides the join token if there is one (PEM file).
+    /// Authority whose certificates data-plane nodes must show, besides the join token if there is
+    /// one (PEM file).
     #[arg(long, env = "KANAT_TLS_CLIENT_CA")]
     pub tls_client_ca: Option<PathBuf>,
     /// Tokens and certificates that open some environments alone: tables of the file.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<nodes::Entry>>,
-    /// Let nodes connect without TLS from other machines, although plans carry the secrets of connectors.
+    /// Let nodes connect without TLS from other machines, although plans carry the secrets of
+    /// connectors.
     #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
     pub send_secrets_unencrypted: Option<bool>,
 }
@@ -80,25 +87,50 @@ impl Flags {
 
     pub(super) fn check(self, process: &process::Settings, problems: &mut Problems) -> Settings {
         let settings = Settings {
-            public_url: problems.take("public_url", self.public_url.as_deref().map(value::url).transpose()),
-            api_url: problems.take("api_url", self.api_url.as_deref().map(value::url).transpose()),
-            allowed_origins: problems
-                .take("allowed_origins", value::origins(&self.allowed_origins.unwrap_or_default())),
+            public_url: problems.take(
+                "public_url",
+                self.public_url.as_deref().map(value::url).transpose(),
+            ),
+            api_url: problems.take(
+                "api_url",
+                self.api_url.as_deref().map(value::url).transpose(),
+            ),
+            allowed_origins: problems.take(
+                "allowed_origins",
+                value::origins(&self.allowed_origins.unwrap_or_default()),
+            ),
             retention: value::retention(self.retention_days.unwrap_or(30)),
             batch_retention: value::retention(self.batch_retention_days.unwrap_or(30)),
-            bootstrap_api_key: problems
-                .take("bootstrap_api_key", self.bootstrap_api_key.map(value::api_key).transpose()),
+            bootstrap_api_key: problems.take(
+                "bootstrap_api_key",
+                self.bootstrap_api_key.map(value::api_key).transpose(),
+            ),
             accept_empty_config: self.accept_empty_config.unwrap_or(false),
-            join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
-            nodes: problems.take("nodes", nodes::checked(self.nodes, self.tls_client_ca.is_some())),
+            join_token: problems.take(
+                "join_token",
+                self.join_token.map(value::join_token).transpose(),
+            ),
+            nodes: problems.take(
+                "nodes",
+                nodes::checked(self.nodes, self.tls_client_ca.is_some()),
+            ),
             tls_client_ca: self.tls_client_ca,
             send_secrets_unencrypted: self.send_secrets_unencrypted.unwrap_or(false),
         };
         if settings.tls_client_ca.is_some() && process.tls.is_none() {
-            problems.add("tls_client_ca", "clients show certificates over TLS: give --tls-cert and --tls-key too");
+            problems.add(
+                "tls_client_ca",
+                "clients show certificates over TLS: give --tls-cert and --tls-key too",
+            );
         }
         let is_open = process.tls.is_none() && !process.listen.ip().is_loopback();
-        let by_token = match (&settings.join_token, settings.nodes.iter().any(|entry| entry.token_sha256.is_some())) {
+        let by_token = match (
+            &settings.join_token,
+            settings
+                .nodes
+                .iter()
+                .any(|entry| entry.token_sha256.is_some()),
+        ) {
             (Some(_), _) => Some("join_token"),
             (None, true) => Some("nodes"),
             (None, false) => None,
@@ -106,8 +138,9 @@ impl Flags {
         if let Some(setting) = by_token.filter(|_| is_open && !settings.send_secrets_unencrypted) {
             problems.add(
                 setting,
-                "plans carry the secrets of connectors, and would leave this machine without TLS: give --tls-cert and \
-                 --tls-key, or listen on loopback, or say --send-secrets-unencrypted",
+                "plans carry the secrets of connectors, and would leave this machine without TLS: \
+                 give --tls-cert and --tls-key, or listen on loopback, or say \
+                 --send-secrets-unencrypted",
             );
         }
         settings

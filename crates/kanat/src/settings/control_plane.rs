@@ -18,12 +18,13 @@ pub struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub control: control::Flags,
-    /// Write what is published into this file, sealed under the master key, and end: `kanat data-plane --plan-file` takes
-    /// it.
+    /// Write what is published into this file, sealed under the master key, and end:
+    /// `kanat data-plane --plan-file` takes it.
     #[arg(long)]
     #[serde(skip)]
     pub write_plan_file: Option<PathBuf>,
-    /// Tell the node of this id to drain and end, by whichever control plane it is connected to, and end.
+    /// Tell the node of this id to drain and end, by whichever control plane it is connected to,
+    /// and end.
     #[arg(long, value_name = "NODE")]
     #[serde(skip)]
     pub drain_node: Option<String>,
@@ -36,21 +37,30 @@ pub struct Settings {
 }
 
 impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the whole.
+    /// Fills what the command line and the environment leave out from the file, and checks the
+    /// whole.
     pub fn resolve(self, given: Given) -> Result<Settings> {
         let mut problems = Problems::of(&given);
         environment::check(&mut problems);
         let file: Self = file::read(given, self.process.config.as_deref(), &mut problems)?;
-        let (process, control) = (self.process.or(file.process), self.control.or(file.control));
-        Self { process, control, ..Self::default() }.check(problems)
+        let process = self.process.or(file.process);
+        let control = self.control.or(file.control);
+        Self {
+            process,
+            control,
+            ..Self::default()
+        }
+        .check(problems)
     }
 
     fn check(self, mut problems: Problems) -> Result<Settings> {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
-            problems
-                .missing("database_url", "a control plane of its own shares PostgreSQL with its nodes: postgres://...");
+            problems.missing(
+                "database_url",
+                "a control plane of its own shares PostgreSQL with its nodes: postgres://...",
+            );
         }
         let control = self.control.check(&process, &mut problems);
         problems.finish()?;
@@ -62,7 +72,9 @@ impl Settings {
     /// The settings as a `kanat.toml` that would give them, secrets masked.
     pub fn print(&self) -> Result<String> {
         let flags = Flags {
-            process: self.process.to_flags(self.process.egress.unwrap_or_default()),
+            process: self
+                .process
+                .to_flags(self.process.egress.unwrap_or_default()),
             control: self.control.to_flags(),
             ..Flags::default()
         };
@@ -75,7 +87,9 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Result<Settings> {
-        super::super::parse::<Flags>(text).map_err(anyhow::Error::msg)?.check(Problems::default())
+        super::super::parse::<Flags>(text)
+            .map_err(anyhow::Error::msg)?
+            .check(Problems::default())
     }
 
     const DATABASE: &str = "database_url = \"postgres://kanat:hunter2@db/kanat\"\n";
@@ -86,26 +100,50 @@ mod tests {
         let open = format!("{DATABASE}{TOKEN}listen = \"0.0.0.0:8080\"\n");
         let problem = settings(&open).err().unwrap().to_string();
         assert!(problem.contains("--send-secrets-unencrypted"), "{problem}");
-        for more in ["send_secrets_unencrypted = true\n", "tls_cert = \"c.pem\"\ntls_key = \"k.pem\"\n"] {
+        for more in [
+            "send_secrets_unencrypted = true\n",
+            "tls_cert = \"c.pem\"\ntls_key = \"k.pem\"\n",
+        ] {
             assert!(settings(&format!("{open}{more}")).is_ok(), "{more}");
         }
-        assert!(settings(&format!("{DATABASE}listen = \"0.0.0.0:8080\"\n")).is_ok(), "no node can connect");
-        assert!(settings(&format!("{DATABASE}{TOKEN}")).is_ok(), "on loopback");
+        assert!(
+            settings(&format!("{DATABASE}listen = \"0.0.0.0:8080\"\n")).is_ok(),
+            "no node can connect"
+        );
+        assert!(
+            settings(&format!("{DATABASE}{TOKEN}")).is_ok(),
+            "on loopback"
+        );
     }
 
     #[test]
     fn needs_a_database_that_others_can_share() {
         let none = settings("").err().unwrap().to_string();
-        assert!(none.contains("database_url is missing (--database-url, KANAT_DATABASE_URL): "), "{none}");
+        assert!(
+            none.contains("database_url is missing (--database-url, KANAT_DATABASE_URL): "),
+            "{none}"
+        );
         assert!(none.contains("PostgreSQL"), "{none}");
-        let sqlite = settings("database_url = \"sqlite:kanat.db\"\n").err().unwrap().to_string();
+        let sqlite = settings("database_url = \"sqlite:kanat.db\"\n")
+            .err()
+            .unwrap()
+            .to_string();
         assert!(sqlite.contains("one process of `kanat up`"), "{sqlite}");
     }
 
     #[test]
     fn what_is_printed_hides_secrets() {
-        let printed = settings(&format!("{DATABASE}{TOKEN}")).unwrap().print().unwrap();
-        assert!(!printed.contains("hunter2") && !printed.contains("0123456789abcdef"), "{printed}");
-        assert!(printed.contains("postgres://kanat:********@db/kanat"), "{printed}");
+        let printed = settings(&format!("{DATABASE}{TOKEN}"))
+            .unwrap()
+            .print()
+            .unwrap();
+        assert!(
+            !printed.contains("hunter2") && !printed.contains("0123456789abcdef"),
+            "{printed}"
+        );
+        assert!(
+            printed.contains("postgres://kanat:********@db/kanat"),
+            "{printed}"
+        );
     }
 }

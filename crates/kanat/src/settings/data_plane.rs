@@ -31,14 +31,17 @@ pub struct Flags {
     /// Authority that vouches for the control planes (PEM file) [default: the public ones].
     #[arg(long, env = "KANAT_TLS_CA")]
     pub tls_ca: Option<PathBuf>,
-    /// Plans for a start without any, when no control plane is in reach: a file of `kanat control-plane --write-plan-file`
-    /// [default: what was published last, from the database].
+    /// Plans for a start without any, when no control plane is in reach: a file of
+    /// `kanat control-plane --write-plan-file` [default: what was published last, from the
+    /// database].
     #[arg(long, env = "KANAT_PLAN_FILE")]
     pub plan_file: Option<PathBuf>,
-    /// Listen without TLS, for a proxy on the same machine, and show --tls-cert to the control planes alone.
+    /// Listen without TLS, for a proxy on the same machine, and show --tls-cert to the control
+    /// planes alone.
     #[arg(long, env = "KANAT_LISTEN_WITHOUT_TLS", num_args = 0..=1, default_missing_value = "true")]
     pub listen_without_tls: Option<bool>,
-    /// Reach control planes on other machines without TLS, although plans carry the secrets of connectors.
+    /// Reach control planes on other machines without TLS, although plans carry the secrets of
+    /// connectors.
     #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
     pub send_secrets_unencrypted: Option<bool>,
 }
@@ -57,7 +60,8 @@ pub struct Settings {
 }
 
 impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the whole.
+    /// Fills what the command line and the environment leave out from the file, and checks the
+    /// whole.
     pub fn resolve(self, given: Given) -> Result<Settings> {
         let mut problems = Problems::of(&given);
         environment::check(&mut problems);
@@ -76,20 +80,32 @@ impl Flags {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
-            problems.missing("database_url", "a node shares PostgreSQL with its control planes: postgres://...");
+            problems.missing(
+                "database_url",
+                "a node shares PostgreSQL with its control planes: postgres://...",
+            );
         }
         let send_secrets_unencrypted = self.send_secrets_unencrypted.unwrap_or(false);
-        let control_planes = control_planes(&self.control_plane.unwrap_or_default(), send_secrets_unencrypted);
+        let control_planes = control_planes(
+            &self.control_plane.unwrap_or_default(),
+            send_secrets_unencrypted,
+        );
         if control_planes.as_ref().is_ok_and(Vec::is_empty) {
-            let problem = "a node needs the address of a control plane, such as https://control.example.com";
+            let problem =
+                "a node needs the address of a control plane, such as https://control.example.com";
             problems.missing("control_plane", problem);
         }
         let settings = Settings {
             process,
             node: self.node.check(&mut problems),
             control_planes: problems.take("control_plane", control_planes),
-            environments: value::words(&self.environments.unwrap_or_default()).map(str::to_owned).collect(),
-            join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
+            environments: value::words(&self.environments.unwrap_or_default())
+                .map(str::to_owned)
+                .collect(),
+            join_token: problems.take(
+                "join_token",
+                self.join_token.map(value::join_token).transpose(),
+            ),
             tls_ca: self.tls_ca,
             plan_file: self.plan_file,
             listen_without_tls: self.listen_without_tls.unwrap_or(false),
@@ -104,7 +120,9 @@ impl Settings {
     /// The settings as a `kanat.toml` that would give them, secrets masked.
     pub fn print(&self) -> Result<String> {
         let flags = Flags {
-            process: self.process.to_flags(self.process.egress.unwrap_or_default()),
+            process: self
+                .process
+                .to_flags(self.process.egress.unwrap_or_default()),
             node: self.node.to_flags(),
             control_plane: Some(self.control_planes.clone()),
             environments: Some(self.environments.clone()),
@@ -119,11 +137,13 @@ impl Settings {
 }
 
 fn control_planes(texts: &[String], in_clear_text: bool) -> Result<Vec<String>, String> {
-    let urls = value::words(texts).map(value::url).collect::<Result<Vec<_>, _>>()?;
+    let urls = value::words(texts)
+        .map(value::url)
+        .collect::<Result<Vec<_>, _>>()?;
     match urls.iter().find(|url| !value::is_private(url)) {
         Some(open) if !in_clear_text => Err(format!(
-            "plans carry the secrets of connectors, and would come from {open} without TLS: use https://, or say \
-             --send-secrets-unencrypted"
+            "plans carry the secrets of connectors, and would come from {open} without TLS: use \
+             https://, or say --send-secrets-unencrypted"
         )),
         Some(_) | None => Ok(urls),
     }
@@ -135,24 +155,43 @@ mod tests {
 
     fn settings(text: &str) -> Result<Settings> {
         let text = format!("database_url = \"postgres://db/kanat\"\n{text}");
-        super::super::parse::<Flags>(&text).map_err(anyhow::Error::msg)?.check(Problems::default())
+        super::super::parse::<Flags>(&text)
+            .map_err(anyhow::Error::msg)?
+            .check(Problems::default())
     }
 
     #[test]
     fn takes_several_control_planes() {
-        let settings = settings("control_plane = [\"https://a.example.com/\", \"http://127.0.0.1:1\"]\n").unwrap();
-        assert_eq!(settings.control_planes, ["https://a.example.com", "http://127.0.0.1:1"]);
+        let settings =
+            settings("control_plane = [\"https://a.example.com/\", \"http://127.0.0.1:1\"]\n")
+                .unwrap();
+        assert_eq!(
+            settings.control_planes,
+            ["https://a.example.com", "http://127.0.0.1:1"]
+        );
     }
 
     #[test]
     fn does_not_ask_for_secrets_in_clear_text_unless_that_is_said() {
         let open = "control_plane = [\"http://control.example.com\"]\n";
-        assert!(settings(open).err().unwrap().to_string().contains("--send-secrets-unencrypted"));
+        assert!(
+            settings(open)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("--send-secrets-unencrypted")
+        );
         assert!(settings(&format!("{open}send_secrets_unencrypted = true\n")).is_ok());
     }
 
     #[test]
     fn needs_a_control_plane() {
-        assert!(settings("").err().unwrap().to_string().contains("address of a control plane"));
+        assert!(
+            settings("")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("address of a control plane")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Variables of the environment that begin with `KANAT_` and that nothing reads. A slip of a known name
-//! is a fault, since the setting that was meant does not hold; any other name is warned of.
+//! Variables of the environment that begin with `KANAT_` and that nothing reads. A slip of a known
+//! name is a fault, since the setting that was meant does not hold; any other name is warned of.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,14 @@ const MAX_EDITS: usize = 2;
 /// Adds a fault for each variable whose name is a slip of a known one.
 pub(super) fn check(problems: &mut Problems) {
     for (name, meant) in Unread::of_process().misspelt {
-        problems.texts.push(format!("there is no variable {name}; did you mean {meant}?"));
+        problems.texts.push(format!(
+            "there is no variable {name}; did you mean {meant}?"
+        ));
     }
 }
 
-/// What a command of clients reads, and the names that are taken for it: a slip here makes the command speak to another
-/// service, or change another environment.
+/// What a command of clients reads, and the names that are taken for it: a slip here makes the
+/// command speak to another service, or change another environment.
 const OF_CLIENTS: [(&str, &str); 5] = [
     ("KANAT_URL", "KANAT_URL"),
     ("KANAT_API_KEY", "KANAT_API_KEY"),
@@ -36,7 +38,9 @@ const OF_CLIENTS: [(&str, &str); 5] = [
 pub(super) fn check_client(problems: &mut Problems) {
     for (name, meant) in Unread::of_process().misspelt {
         if let Some((_, meant)) = OF_CLIENTS.iter().find(|(known, _)| *known == meant) {
-            problems.texts.push(format!("there is no variable {name}; did you mean {meant}?"));
+            problems.texts.push(format!(
+                "there is no variable {name}; did you mean {meant}?"
+            ));
         }
     }
 }
@@ -69,7 +73,9 @@ impl Unread {
     fn among(variables: impl IntoIterator<Item = (String, String)>, known: &[String]) -> Self {
         let mut unread = Self::default();
         for (variable, value) in variables.into_iter().collect::<BTreeMap<_, _>>() {
-            let Some(name) = variable.strip_prefix(PREFIX) else { continue };
+            let Some(name) = variable.strip_prefix(PREFIX) else {
+                continue;
+            };
             if known.iter().any(|known| known == name) || is_of_a_platform(name, &value) {
                 continue;
             }
@@ -104,9 +110,9 @@ fn known_names() -> Vec<String> {
     names
 }
 
-/// Returns whether a container platform sets the variable, as Kubernetes does in each container for every
-/// service of the namespace: those of a service `kanat` or `kanat-control-plane` begin with the
-/// prefix. `name` is without the prefix.
+/// Returns whether a container platform sets the variable, as Kubernetes does in each container for
+/// every service of the namespace: those of a service `kanat` or `kanat-control-plane` begin with
+/// the prefix. `name` is without the prefix.
 fn is_of_a_platform(name: &str, value: &str) -> bool {
     const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
     let words: Vec<&str> = name.split('_').collect();
@@ -116,7 +122,9 @@ fn is_of_a_platform(name: &str, value: &str) -> bool {
         let is_number = three[1].bytes().all(|byte| byte.is_ascii_digit());
         three[0] == "PORT" && is_number && PROTOCOLS.contains(&three[2])
     });
-    let scheme = value.split_once("://").map(|(scheme, _)| scheme.to_uppercase());
+    let scheme = value
+        .split_once("://")
+        .map(|(scheme, _)| scheme.to_uppercase());
     let is_address = scheme.is_some_and(|scheme| PROTOCOLS.contains(&scheme.as_str()));
     name == "PORT"
         || name.ends_with("_PORT") && is_address
@@ -147,7 +155,10 @@ mod tests {
             "KANAT_OUTPUT",
         ];
         assert_eq!(unread(&known.map(|name| (name, "x"))), Unread::default());
-        assert_eq!(unread(&[("PATH", "/bin"), ("KANATS_LISTEN", "x")]), Unread::default());
+        assert_eq!(
+            unread(&[("PATH", "/bin"), ("KANATS_LISTEN", "x")]),
+            Unread::default()
+        );
     }
 
     #[test]
@@ -163,15 +174,29 @@ mod tests {
         ];
         for (name, meant) in slips {
             let misspelt = vec![(name.to_owned(), meant.to_owned())];
-            assert_eq!(unread(&[(name, "x")]), Unread { misspelt, ..Unread::default() });
+            assert_eq!(
+                unread(&[(name, "x")]),
+                Unread {
+                    misspelt,
+                    ..Unread::default()
+                }
+            );
         }
     }
 
     #[test]
     fn a_name_that_is_near_to_none_is_unknown() {
-        let names = ["KANAT_DATABASE_HOST", "KANAT_FOO", "KANAT_IMAGE_TAG", "KANAT_LOG_LEVEL"];
+        let names = [
+            "KANAT_DATABASE_HOST",
+            "KANAT_FOO",
+            "KANAT_IMAGE_TAG",
+            "KANAT_LOG_LEVEL",
+        ];
         let unknown = names.map(str::to_owned).to_vec();
-        let expected = Unread { unknown, ..Unread::default() };
+        let expected = Unread {
+            unknown,
+            ..Unread::default()
+        };
         assert_eq!(unread(&names.map(|name| (name, "x"))), expected);
     }
 

@@ -1,5 +1,5 @@
-//! The settings file. A table's name is the first part of its settings' names: `cert` in `[tls]` is `tls_cert`. Every fault
-//! is reported with its line, and no fault hides another one.
+//! The settings file. A table's name is the first part of its settings' names: `cert` in `[tls]` is
+//! `tls_cert`. Every fault is reported with its line, and no fault hides another one.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,9 @@ const FLAGS_ONLY: [&str; 4] = ["config", "print_config", "write_plan_file", "dra
 /// Settings that the file alone has: lists of tables.
 const FILE_ONLY: [&str; 1] = ["nodes"];
 
-/// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working folder, which may be
-/// missing. `problems` learns what each setting comes from; those of `given` are not taken from the file.
+/// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working
+/// folder, which may be missing. `problems` learns what each setting comes from; those of `given`
+/// are not taken from the file.
 ///
 /// # Errors
 /// A file that cannot be read. Faults of its settings are added to `problems`.
@@ -33,10 +34,19 @@ where
     let path = named.map_or_else(|| PathBuf::from(DEFAULT_FILE), Path::to_path_buf);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            String::new()
+        }
         Err(error) => {
-            let name = given.names.get("config").map(|name| format!("{name}: ")).unwrap_or_default();
-            return Err(usage(format!("{name}cannot read {}: {error}", path.display())));
+            let name = given
+                .names
+                .get("config")
+                .map(|name| format!("{name}: "))
+                .unwrap_or_default();
+            return Err(usage(format!(
+                "{name}cannot read {}: {error}",
+                path.display()
+            )));
         }
     };
     let settings = parse(&text, &path.display().to_string(), problems);
@@ -44,17 +54,29 @@ where
     Ok(settings)
 }
 
-/// Returns the settings of a file's text that have no fault, and adds the faults of the others to `problems`.
+/// Returns the settings of a file's text that have no fault, and adds the faults of the others to
+/// `problems`.
 pub(super) fn parse<T>(text: &str, file: &str, problems: &mut Problems) -> T
 where
     T: clap::Args + DeserializeOwned + Default,
 {
     let (table, faults) = DeTable::parse_recoverable(text);
     let command = T::augment_args(clap::Command::new("kanat"));
-    let known = command.get_arguments().map(|argument| argument.get_id().as_str());
-    let known = known.filter(|setting| !FLAGS_ONLY.contains(setting)).chain(FILE_ONLY.into_iter().filter(takes::<T>));
+    let known = command
+        .get_arguments()
+        .map(|argument| argument.get_id().as_str());
+    let known = known
+        .filter(|setting| !FLAGS_ONLY.contains(setting))
+        .chain(FILE_ONLY.into_iter().filter(takes::<T>));
     let known = known.collect();
-    let mut reader = Reader { text, file, known, settings: Table::new(), problems, check_types: check_types::<T> };
+    let mut reader = Reader {
+        text,
+        file,
+        known,
+        settings: Table::new(),
+        problems,
+        check_types: check_types::<T>,
+    };
     for fault in &faults {
         let at = fault.span().map_or(0, |span| span.start);
         reader.fault(at, &format!("{}{}", fault.message(), unquoted(text, at)));
@@ -66,12 +88,15 @@ where
     reader.settings.try_into().unwrap_or_default()
 }
 
-/// Returns the hint for a line whose value is a text without quotes, which is the usual reason why a file cannot be
-/// read; empty for other lines. `at` is a byte of the line.
+/// Returns the hint for a line whose value is a text without quotes, which is the usual reason why
+/// a file cannot be read; empty for other lines. `at` is a byte of the line.
 fn unquoted(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    match line.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+    match line
+        .split_once('=')
+        .map(|(name, value)| (name.trim(), value.trim()))
+    {
         Some((name, value)) if !value.is_empty() && !value.contains(['"', '\'', '[', '{']) => {
             format!("; a text stands in quotes: {name} = {value:?}")
         }
@@ -79,14 +104,18 @@ fn unquoted(text: &str, at: usize) -> String {
     }
 }
 
-/// Returns whether a process has a setting that is no flag: one that it has not is passed over, whatever its type is.
+/// Returns whether a process has a setting that is no flag: one that it has not is passed over,
+/// whatever its type is.
 fn takes<T: DeserializeOwned>(setting: &&str) -> bool {
     check_types::<T>(Table::from_iter([((*setting).to_owned(), true.into())])).is_err()
 }
 
 /// Checks the types of some settings; an error is the text of the deserializer.
 fn check_types<T: DeserializeOwned>(settings: Table) -> Result<(), String> {
-    settings.try_into::<T>().map(drop).map_err(|error| error.message().to_owned())
+    settings
+        .try_into::<T>()
+        .map(drop)
+        .map_err(|error| error.message().to_owned())
 }
 
 struct Reader<'a> {
@@ -119,8 +148,13 @@ impl Reader<'_> {
             let last = names.last().copied().unwrap_or_default();
             let near = nearest::nearest(&setting, self.known.iter().copied());
             let near = near.or_else(|| nearest::nearest(last, self.known.iter().copied()));
-            let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-            return self.fault(at, &format!("there is no setting {:?}{near}", names.join(".")));
+            let near = near
+                .map(|near| format!("; did you mean {near:?}?"))
+                .unwrap_or_default();
+            return self.fault(
+                at,
+                &format!("there is no setting {:?}{near}", names.join(".")),
+            );
         }
         if self.settings.contains_key(&setting) {
             return self.fault(at, &format!("{setting}: is given twice"));
@@ -135,15 +169,26 @@ impl Reader<'_> {
                 self.problems.names.insert(setting, name);
                 self.settings.extend(alone);
             }
-            Err(problem) => self.fault(at, &format!("{setting}: {}", type_fault(&problem, found, source))),
+            Err(problem) => self.fault(
+                at,
+                &format!("{setting}: {}", type_fault(&problem, found, source)),
+            ),
         }
     }
 
     /// Returns the setting as a table of its own.
-    fn alone(&self, setting: &str, found: &DeValue<'_>, source: &str) -> Result<Table, toml::de::Error> {
+    fn alone(
+        &self,
+        setting: &str,
+        found: &DeValue<'_>,
+        source: &str,
+    ) -> Result<Table, toml::de::Error> {
         // The source of a list of tables is no value.
         if FILE_ONLY.contains(&setting) {
-            let value = toml::Value::deserialize(ValueDeserializer::from(Spanned::new(0..0, found.clone())))?;
+            let value = toml::Value::deserialize(ValueDeserializer::from(Spanned::new(
+                0..0,
+                found.clone(),
+            )))?;
             return Ok(Table::from_iter([(setting.to_owned(), value)]));
         }
         toml::from_str(&format!("{setting} = {source}"))
@@ -156,14 +201,22 @@ impl Reader<'_> {
 
     /// The place of a byte of the text, as in `kanat.toml:3`.
     fn place(&self, at: usize) -> String {
-        let line = 1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let line = 1 + self
+            .text
+            .bytes()
+            .take(at)
+            .filter(|byte| *byte == b'\n')
+            .count();
         format!("{}:{line}", self.file)
     }
 }
 
-/// The text of a fault whose value is of another type than its setting. Only numbers are repeated: a text may be a secret.
+/// The text of a fault whose value is of another type than its setting. Only numbers are repeated:
+/// a text may be a secret.
 fn type_fault(problem: &str, found: &DeValue<'_>, source: &str) -> String {
-    let expected = problem.rsplit_once("expected ").map_or(problem, |(_, expected)| expected);
+    let expected = problem
+        .rsplit_once("expected ")
+        .map_or(problem, |(_, expected)| expected);
     let (expected, is_number) = match expected {
         "u16" | "u32" | "u64" | "usize" => ("a whole number that is not negative", true),
         "a string" | "path string" => ("a text in quotes", false),
@@ -172,7 +225,9 @@ fn type_fault(problem: &str, found: &DeValue<'_>, source: &str) -> String {
         other => (other, false),
     };
     match found {
-        DeValue::Integer(_) | DeValue::Float(_) if is_number => format!("expected {expected}, found {source}"),
+        DeValue::Integer(_) | DeValue::Float(_) if is_number => {
+            format!("expected {expected}, found {source}")
+        }
         _ => format!("expected {expected}, found {}", found.type_str()),
     }
 }
@@ -190,13 +245,15 @@ mod tests {
 
     #[test]
     fn every_fault_is_reported_with_its_line_and_the_name_of_its_setting() {
-        let text = "listen = \"127.0.0.1:8080\"\n\nretention_days = \"7\"\nretention_day = 7\nbody_limit = -1\n\
-                    egress_allow = \"10.0.0.0/8\"\nmaster_key = 7\n";
+        let text = "listen = \"127.0.0.1:8080\"\n\nretention_days = \"7\"\nretention_day = \
+                    7\nbody_limit = -1\negress_allow = \"10.0.0.0/8\"\nmaster_key = 7\n";
         assert_eq!(
             faults(text),
             [
-                "kanat.toml:3: retention_days: expected a whole number that is not negative, found string",
-                "kanat.toml:4: there is no setting \"retention_day\"; did you mean \"retention_days\"?",
+                "kanat.toml:3: retention_days: expected a whole number that is not negative, \
+                 found string",
+                "kanat.toml:4: there is no setting \"retention_day\"; did you mean \
+                 \"retention_days\"?",
                 "kanat.toml:5: body_limit: expected a whole number that is not negative, found -1",
                 "kanat.toml:6: egress_allow: expected a list in brackets, found string",
                 "kanat.toml:7: master_key: expected a text in quotes, found integer",
@@ -207,27 +264,40 @@ mod tests {
     #[test]
     fn faults_of_syntax_have_their_lines() {
         let found = faults("listen = \"127.0.0.1:8080\"\nlog = info\nlog = \"info\"\n");
-        assert!(!found.is_empty() && found[0].starts_with("kanat.toml:2: "), "{found:?}");
+        assert!(
+            !found.is_empty() && found[0].starts_with("kanat.toml:2: "),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn a_text_without_quotes_is_shown_with_them() {
         let found = faults("retention_days = 7\nlisten = 127.0.0.1:8126\n");
         assert!(found[0].starts_with("kanat.toml:2: "), "{found:?}");
-        assert!(found[0].ends_with("; a text stands in quotes: listen = \"127.0.0.1:8126\""), "{found:?}");
+        assert!(
+            found[0].ends_with("; a text stands in quotes: listen = \"127.0.0.1:8126\""),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn the_name_of_a_table_is_the_first_part_of_its_settings_names() {
         let settings: Flags = super::super::parse(
-            "data_plane_listen = \"127.0.0.1:1\"\ntls.cert = \"c.pem\"\n[drain]\nseconds = 7\n[adapter]\nmemory = 8\n",
+            "data_plane_listen = \"127.0.0.1:1\"\ntls.cert = \"c.pem\"\n[drain]\nseconds = \
+             7\n[adapter]\nmemory = 8\n",
         )
         .unwrap();
-        assert_eq!(settings.process.tls_cert.as_deref(), Some(Path::new("c.pem")));
+        assert_eq!(
+            settings.process.tls_cert.as_deref(),
+            Some(Path::new("c.pem"))
+        );
         assert_eq!(settings.process.drain_seconds, Some(7));
         assert_eq!(settings.process.adapters.adapter_memory, Some(8));
         assert_eq!(
-            faults("tls_cert = \"c.pem\"\n[tls]\ncert = \"d.pem\"\n[server]\nlisten = \"127.0.0.1:1\"\n"),
+            faults(
+                "tls_cert = \"c.pem\"\n[tls]\ncert = \"d.pem\"\n[server]\nlisten = \
+                 \"127.0.0.1:1\"\n"
+            ),
             [
                 "kanat.toml:3: tls_cert: is given twice",
                 "kanat.toml:5: there is no setting \"server.listen\"; did you mean \"listen\"?",
@@ -236,7 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_out_of_range_is_reported_beside_the_others_and_only_where_the_file_gives_it() {
+    fn a_value_that_is_out_of_range_is_reported_beside_the_others_and_only_where_the_file_gives_it()
+    {
         let text = "lisen = \"127.0.0.1:1\"\nlease_seconds = 0\ndrain_seconds = 9999\n";
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kanat.toml");
@@ -246,14 +317,21 @@ mod tests {
         flags.process.drain_seconds = Some(8888);
         let names = [("drain_seconds".to_owned(), "KANAT_DRAIN_SECONDS".to_owned())];
         let faults = vec!["KANAT_RETENTION_DAYS: invalid value".to_owned()];
-        let error = flags.resolve(Given { names: names.into(), faults }).err().unwrap().to_string();
+        let error = flags
+            .resolve(Given {
+                names: names.into(),
+                faults,
+            })
+            .err()
+            .unwrap()
+            .to_string();
         let file = path.display();
         assert_eq!(
             error,
             format!(
-                "bad settings:\n  KANAT_RETENTION_DAYS: invalid value\n  {file}:1: there is no setting \"lisen\"; did you mean \"listen\"?\n  \
-                 KANAT_DRAIN_SECONDS: 8888 s is not between 0 and 3600\n  \
-                 {file}:2: lease_seconds: 0 s is not between 1 and 3600"
+                "bad settings:\n  KANAT_RETENTION_DAYS: invalid value\n  {file}:1: there is no \
+                 setting \"lisen\"; did you mean \"listen\"?\n  KANAT_DRAIN_SECONDS: 8888 s is \
+                 not between 0 and 3600\n  {file}:2: lease_seconds: 0 s is not between 1 and 3600"
             )
         );
     }
@@ -261,17 +339,25 @@ mod tests {
     #[test]
     fn lists_of_tables_are_settings_of_the_processes_that_have_them() {
         let digest = "0f".repeat(32);
-        let entry = format!("[[nodes]]\ntoken_sha256 = \"{digest}\"\nenvironments = [\"staging\"]\n");
+        let entry =
+            format!("[[nodes]]\ntoken_sha256 = \"{digest}\"\nenvironments = [\"staging\"]\n");
         let text = format!("listen = \"127.0.0.1:1\"\n{entry}{entry}");
         let settings: Flags = super::super::parse(&text).unwrap();
         let nodes = settings.control.nodes.unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!(nodes[1].token_sha256.as_deref(), Some(digest.as_str()));
-        let found = faults("[[nodes]]\ntoken = \"0123456789abcdef\"\nenvironments = [\"staging\"]\n");
-        assert!(found.len() == 1 && found[0].starts_with("kanat.toml:1: nodes: "), "{found:?}");
+        let found =
+            faults("[[nodes]]\ntoken = \"0123456789abcdef\"\nenvironments = [\"staging\"]\n");
+        assert!(
+            found.len() == 1 && found[0].starts_with("kanat.toml:1: nodes: "),
+            "{found:?}"
+        );
         assert!(!found[0].contains("0123456789abcdef"), "{found:?}");
         let mut problems = Problems::default();
         parse::<crate::settings::data_plane::Flags>(&entry, "kanat.toml", &mut problems);
-        assert_eq!(problems.texts, ["kanat.toml:1: there is no setting \"nodes\""]);
+        assert_eq!(
+            problems.texts,
+            ["kanat.toml:1: there is no setting \"nodes\""]
+        );
     }
 }

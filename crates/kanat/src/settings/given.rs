@@ -1,5 +1,5 @@
-//! What the command line and the environment give: the command, what each setting comes from, and the variables whose
-//! values are of a wrong type.
+//! What the command line and the environment give: the command, what each setting comes from, and
+//! the variables whose values are of a wrong type.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -23,15 +23,17 @@ pub struct Given {
 }
 
 impl Given {
-    /// Reads the command line and the environment. A variable whose value cannot be read counts as not
-    /// set, and is a fault of what is returned: it must not hide other faults. A command line that is
-    /// wrong ends the process.
+    /// Reads the command line and the environment. A variable whose value cannot be read counts as
+    /// not set, and is a fault of what is returned: it must not hide other faults. A command line
+    /// that is wrong ends the process.
     pub fn read() -> (Cli, Self) {
-        let (mut command, faults) = without_wrong_values(Cli::command(), |name| std::env::var_os(name));
+        let (mut command, faults) =
+            without_wrong_values(Cli::command(), |name| std::env::var_os(name));
         let matches = command
             .try_get_matches_from_mut(std::env::args_os())
             .unwrap_or_else(|error| of_flag(error, &mut command).exit());
-        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        let cli = Cli::from_arg_matches(&matches)
+            .unwrap_or_else(|error| error.format(&mut command).exit());
         (cli, Self::of(&command, &matches, faults))
     }
 
@@ -41,13 +43,22 @@ impl Given {
         let name = called.map(|(name, _)| name);
         // A flag stands in the place of its variable, whatever that says.
         let is_overridden = |fault: &Fault| {
-            let matches = if fault.command.is_some() { called.map(|(_, matches)| matches) } else { Some(matches) };
-            matches.is_some_and(|matches| matches.value_source(&fault.argument) == Some(ValueSource::CommandLine))
+            let matches = if fault.command.is_some() {
+                called.map(|(_, matches)| matches)
+            } else {
+                Some(matches)
+            };
+            matches.is_some_and(|matches| {
+                matches.value_source(&fault.argument) == Some(ValueSource::CommandLine)
+            })
         };
-        let faults = faults
-            .into_iter()
-            .filter(|fault| fault.command.as_deref().is_none_or(|of| Some(of) == name) && !is_overridden(fault));
-        let mut given = Self { names: BTreeMap::new(), faults: faults.map(|fault| fault.text).collect() };
+        let faults = faults.into_iter().filter(|fault| {
+            fault.command.as_deref().is_none_or(|of| Some(of) == name) && !is_overridden(fault)
+        });
+        let mut given = Self {
+            names: BTreeMap::new(),
+            faults: faults.map(|fault| fault.text).collect(),
+        };
         let Some((called, matches)) =
             called.and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
         else {
@@ -56,7 +67,9 @@ impl Given {
         for argument in called.get_arguments() {
             let id = argument.get_id().as_str();
             let name = match matches.value_source(id) {
-                Some(ValueSource::CommandLine) => argument.get_long().map(|long| format!("--{long}")),
+                Some(ValueSource::CommandLine) => {
+                    argument.get_long().map(|long| format!("--{long}"))
+                }
                 Some(ValueSource::EnvVariable) => variable(argument),
                 Some(_) | None => None,
             };
@@ -68,7 +81,8 @@ impl Given {
     /// Checks what a command reads that has no settings.
     ///
     /// # Errors
-    /// A variable whose value cannot be read, or whose name is a slip of one that such commands read.
+    /// A variable whose value cannot be read, or whose name is a slip of one that such commands
+    /// read.
     pub fn check(self) -> Result<()> {
         let mut problems = Problems::of(&self);
         environment::check_client(&mut problems);
@@ -85,19 +99,31 @@ struct Fault {
     text: String,
 }
 
-/// Returns the command without the variables whose values cannot be read, and what is wrong with these.
-fn without_wrong_values(command: Command, value: impl Fn(&str) -> Option<OsString>) -> (Command, Vec<Fault>) {
+/// Returns the command without the variables whose values cannot be read, and what is wrong with
+/// these.
+fn without_wrong_values(
+    command: Command,
+    value: impl Fn(&str) -> Option<OsString>,
+) -> (Command, Vec<Fault>) {
     let mut faults = Vec::new();
     let mut check = |of: Option<&str>, argument: Arg| {
-        let Some(problem) = problem(&argument, &value) else { return argument };
+        let Some(problem) = problem(&argument, &value) else {
+            return argument;
+        };
         let id = argument.get_id().to_string();
-        faults.push(Fault { command: of.map(str::to_owned), argument: id, text: problem });
+        faults.push(Fault {
+            command: of.map(str::to_owned),
+            argument: id,
+            text: problem,
+        });
         argument.env(None::<&'static str>)
     };
-    let command = command.mut_args(|argument| check(None, argument)).mut_subcommands(|command| {
-        let name = command.get_name().to_owned();
-        command.mut_args(|argument| check(Some(&name), argument))
-    });
+    let command = command
+        .mut_args(|argument| check(None, argument))
+        .mut_subcommands(|command| {
+            let name = command.get_name().to_owned();
+            command.mut_args(|argument| check(Some(&name), argument))
+        });
     (command, faults)
 }
 
@@ -108,7 +134,9 @@ fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<S
     let value = value(&name)?;
     let mut flag = OsString::from(format!("--{long}="));
     flag.push(&value);
-    let alone = Command::new("kanat").no_binary_name(true).arg(argument.clone().env(None::<&'static str>));
+    let alone = Command::new("kanat")
+        .no_binary_name(true)
+        .arg(argument.clone().env(None::<&'static str>));
     let error = alone.try_get_matches_from([flag]).err()?;
     Some(format!("{name}: {}", reason(argument, &value, &error)))
 }
@@ -118,27 +146,44 @@ const NO_DIGIT: &str = "invalid digit found in string";
 
 const WHOLE_NUMBER: &str = "expected a whole number that is not negative";
 
-/// Returns the error of a command line, with the number that a flag takes named where its value is none.
+/// Returns the error of a command line, with the number that a flag takes named where its value is
+/// none.
 fn of_flag(error: clap::Error, command: &mut Command) -> clap::Error {
-    match (error.source(), error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue)) {
-        (Some(source), Some(flag), Some(value)) if source.to_string() == NO_DIGIT => {
-            command.error(error.kind(), format!("invalid value '{value}' for '{flag}': {WHOLE_NUMBER}"))
-        }
+    match (
+        error.source(),
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) {
+        (Some(source), Some(flag), Some(value)) if source.to_string() == NO_DIGIT => command.error(
+            error.kind(),
+            format!("invalid value '{value}' for '{flag}': {WHOLE_NUMBER}"),
+        ),
         _ => error,
     }
 }
 
 /// Returns why a value cannot be read. A secret is not repeated.
 fn reason(argument: &Arg, value: &OsStr, error: &clap::Error) -> String {
-    let Some(value) = value.to_str() else { return "is no text in UTF-8".to_owned() };
-    let reason = match (error.get(ContextKind::ValidValue), error.source().map(ToString::to_string)) {
+    let Some(value) = value.to_str() else {
+        return "is no text in UTF-8".to_owned();
+    };
+    let reason = match (
+        error.get(ContextKind::ValidValue),
+        error.source().map(ToString::to_string),
+    ) {
         _ if value.is_empty() => return "is empty".to_owned(),
-        (Some(ContextValue::Strings(valid)), _) if !valid.is_empty() => format!("expected one of {}", valid.join(", ")),
+        (Some(ContextValue::Strings(valid)), _) if !valid.is_empty() => {
+            format!("expected one of {}", valid.join(", "))
+        }
         (_, Some(source)) if source == NO_DIGIT => WHOLE_NUMBER.to_owned(),
         (_, Some(source)) => source,
         (_, None) => "cannot be read".to_owned(),
     };
-    if argument.is_hide_env_values_set() { reason } else { format!("invalid value {value:?}: {reason}") }
+    if argument.is_hide_env_values_set() {
+        reason
+    } else {
+        format!("invalid value {value:?}: {reason}")
+    }
 }
 
 fn variable(argument: &Arg) -> Option<String> {
@@ -151,7 +196,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads a command line beside these variables. Only their faults are looked at: their values are not read.
+    /// Reads a command line beside these variables. Only their faults are looked at: their values
+    /// are not read.
     fn given(arguments: &[&str], variables: &[(&str, &[u8])]) -> Given {
         let value = |name: &str| {
             let (_, value) = variables.iter().find(|(variable, _)| *variable == name)?;
@@ -181,23 +227,52 @@ mod tests {
                 "KANAT_DRAIN_SECONDS: is empty",
                 "KANAT_MASTER_KEY: is no text in UTF-8",
                 "KANAT_OUTPUT: invalid value \"xml\": expected one of table, json, yaml",
-                "KANAT_RETENTION_DAYS: invalid value \"ten\": expected a whole number that is not negative",
-                "KANAT_SEND_SECRETS_UNENCRYPTED: invalid value \"yes\": expected one of true, false",
+                "KANAT_RETENTION_DAYS: invalid value \"ten\": expected a whole number that is not \
+                 negative",
+                "KANAT_SEND_SECRETS_UNENCRYPTED: invalid value \"yes\": expected one of true, \
+                 false",
             ]
         );
     }
 
     #[test]
     fn a_command_has_the_faults_of_the_variables_that_it_reads() {
-        let wrong: [(&str, &[u8]); 2] = [("KANAT_RETENTION_DAYS", b"ten"), ("KANAT_LEASE_SECONDS", b"ten")];
+        let wrong: [(&str, &[u8]); 2] = [
+            ("KANAT_RETENTION_DAYS", b"ten"),
+            ("KANAT_LEASE_SECONDS", b"ten"),
+        ];
         let faults = given(&["kanat", "data-plane"], &wrong).faults;
         assert_eq!(
             faults,
-            ["KANAT_LEASE_SECONDS: invalid value \"ten\": expected a whole number that is not negative"]
+            [
+                "KANAT_LEASE_SECONDS: invalid value \"ten\": expected a whole number that is not \
+                 negative"
+            ]
         );
         assert_eq!(given(&["kanat", "flow", "list"], &wrong).faults, [""; 0]);
-        assert_eq!(given(&["kanat", "up", "--retention-days", "7", "--lease-seconds", "7"], &wrong).faults, [""; 0]);
-        assert_eq!(given(&["kanat", "flow", "list", "-o", "json"], &[("KANAT_OUTPUT", b"xml")]).faults, [""; 0]);
+        assert_eq!(
+            given(
+                &[
+                    "kanat",
+                    "up",
+                    "--retention-days",
+                    "7",
+                    "--lease-seconds",
+                    "7"
+                ],
+                &wrong
+            )
+            .faults,
+            [""; 0]
+        );
+        assert_eq!(
+            given(
+                &["kanat", "flow", "list", "-o", "json"],
+                &[("KANAT_OUTPUT", b"xml")]
+            )
+            .faults,
+            [""; 0]
+        );
     }
 
     #[test]

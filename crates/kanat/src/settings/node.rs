@@ -14,12 +14,12 @@ pub struct Flags {
     /// Largest body that a webhook may have, in bytes [default: 1048576].
     #[arg(long, env = "KANAT_BODY_LIMIT")]
     pub body_limit: Option<usize>,
-    /// Bytes of unfinished messages at which intake is refused [default: a quarter of the free disk at the start, at least
-    /// 1073741824; with PostgreSQL 8589934592].
+    /// Bytes of unfinished messages at which intake is refused [default: a quarter of the free disk
+    /// at the start, at least 1073741824; with PostgreSQL 8589934592].
     #[arg(long, env = "KANAT_BACKLOG_BYTES")]
     pub backlog_bytes: Option<u64>,
-    /// How long the oldest message of a flow may wait for its first attempt before intake of the flow is refused, such as
-    /// 10m [default: without a bound].
+    /// How long the oldest message of a flow may wait for its first attempt before intake of the
+    /// flow is refused, such as 10m [default: without a bound].
     #[arg(long, env = "KANAT_BACKLOG_AGE")]
     pub backlog_age: Option<String>,
     /// How long messages of a process that died wait for another, in seconds [default: 30].
@@ -50,12 +50,29 @@ impl Flags {
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         Settings {
-            body_limit: problems.take("body_limit", value::body_limit(self.body_limit.unwrap_or(1 << 20))),
-            backlog_bytes: problems.take("backlog_bytes", self.backlog_bytes.map(value::backlog_bytes).transpose()),
-            backlog_age: problems.take("backlog_age", self.backlog_age.as_deref().map(value::backlog_age).transpose()),
-            lease: problems.take("lease_seconds", value::seconds(self.lease_seconds.unwrap_or(30), 1, 3600)),
-            poll_answer_limit: problems
-                .take("poll_answer_limit", value::poll_answer_limit(self.poll_answer_limit.unwrap_or(16 << 20))),
+            body_limit: problems.take(
+                "body_limit",
+                value::body_limit(self.body_limit.unwrap_or(1 << 20)),
+            ),
+            backlog_bytes: problems.take(
+                "backlog_bytes",
+                self.backlog_bytes.map(value::backlog_bytes).transpose(),
+            ),
+            backlog_age: problems.take(
+                "backlog_age",
+                self.backlog_age
+                    .as_deref()
+                    .map(value::backlog_age)
+                    .transpose(),
+            ),
+            lease: problems.take(
+                "lease_seconds",
+                value::seconds(self.lease_seconds.unwrap_or(30), 1, 3600),
+            ),
+            poll_answer_limit: problems.take(
+                "poll_answer_limit",
+                value::poll_answer_limit(self.poll_answer_limit.unwrap_or(16 << 20)),
+            ),
         }
     }
 }

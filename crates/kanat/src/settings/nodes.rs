@@ -1,4 +1,5 @@
-//! `[[nodes]]` of the settings file: tokens and certificates of data-plane nodes, each with the environments that it opens.
+//! `[[nodes]]` of the settings file: tokens and certificates of data-plane nodes, each with the
+//! environments that it opens.
 
 use kanat_control_plane::{BoundNode, Proof};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,10 @@ impl Entry {
             (None, Some(name)) => Proof::Certificate(name.clone()),
             (Some(_), Some(_)) | (None, None) => return None,
         };
-        Some(BoundNode { proof, environments: self.environments.clone() })
+        Some(BoundNode {
+            proof,
+            environments: self.environments.clone(),
+        })
     }
 }
 
@@ -39,7 +43,8 @@ impl Entry {
 pub fn checked(entries: Option<Vec<Entry>>, has_authority: bool) -> Result<Vec<Entry>, String> {
     let entries = entries.unwrap_or_default();
     for (n, entry) in (1..).zip(&entries) {
-        problem(entry, has_authority).map_or(Ok(()), |problem| Err(format!("entry {n}: {problem}")))?;
+        problem(entry, has_authority)
+            .map_or(Ok(()), |problem| Err(format!("entry {n}: {problem}")))?;
     }
     Ok(entries)
 }
@@ -47,10 +52,13 @@ pub fn checked(entries: Option<Vec<Entry>>, has_authority: bool) -> Result<Vec<E
 fn problem(entry: &Entry, has_authority: bool) -> Option<&'static str> {
     match (&entry.token_sha256, &entry.certificate) {
         (None, None) => Some("it has neither token_sha256 nor certificate"),
-        (Some(_), Some(_)) => Some("it has both token_sha256 and certificate: give each an entry of its own"),
-        (Some(token), None) if digest(token).is_none() => {
-            Some("token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` tells them")
+        (Some(_), Some(_)) => {
+            Some("it has both token_sha256 and certificate: give each an entry of its own")
         }
+        (Some(token), None) if digest(token).is_none() => Some(
+            "token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` tells \
+             them",
+        ),
         // Whoever shows no token would know this one.
         (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
             Some("token_sha256 is that of an empty token")
@@ -91,19 +99,37 @@ mod tests {
         let digest = "0f".repeat(32);
         let good = entry(Some(&digest), None, &["staging"]);
         let named = entry(None, Some("node-1.example.com"), &["staging"]);
-        assert_eq!(checked(Some(vec![good.clone(), named.clone()]), true).unwrap().len(), 2);
+        assert_eq!(
+            checked(Some(vec![good.clone(), named.clone()]), true)
+                .unwrap()
+                .len(),
+            2
+        );
         assert!(good.bound().is_some() && named.bound().is_some());
         for (wrong, problem) in [
             (entry(None, None, &["staging"]), "neither"),
-            (entry(Some(&digest), Some("node-1.example.com"), &["staging"]), "both"),
-            (entry(Some("the-token-itself"), None, &["staging"]), "64 hexadecimal digits"),
+            (
+                entry(Some(&digest), Some("node-1.example.com"), &["staging"]),
+                "both",
+            ),
+            (
+                entry(Some("the-token-itself"), None, &["staging"]),
+                "64 hexadecimal digits",
+            ),
             (entry(Some(EMPTY_SHA256), None, &["staging"]), "empty token"),
             (entry(Some(&digest), None, &[]), "environments is empty"),
             (entry(None, Some(" "), &["staging"]), "certificate is empty"),
         ] {
             let told = checked(Some(vec![good.clone(), wrong]), true).unwrap_err();
-            assert!(told.starts_with("entry 2: ") && told.contains(problem), "{told}");
+            assert!(
+                told.starts_with("entry 2: ") && told.contains(problem),
+                "{told}"
+            );
         }
-        assert!(checked(Some(vec![named]), false).unwrap_err().contains("tls_client_ca"));
+        assert!(
+            checked(Some(vec![named]), false)
+                .unwrap_err()
+                .contains("tls_client_ca")
+        );
     }
 }

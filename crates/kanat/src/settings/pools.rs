@@ -16,10 +16,12 @@ pub struct Flags {
     /// Connections that write groups of messages to PostgreSQL at the same time [default: 2].
     #[arg(long, env = "KANAT_LOG_WRITERS")]
     pub log_writers: Option<u32>,
-    /// Most connections that read messages from PostgreSQL: lists, searches, live streams [default: 4].
+    /// Most connections that read messages from PostgreSQL: lists, searches, live streams [default:
+    /// 4].
     #[arg(long, env = "KANAT_LOG_READERS")]
     pub log_readers: Option<u32>,
-    /// Most connections for what else is done with messages in PostgreSQL: claims, leases, retries [default: 4].
+    /// Most connections for what else is done with messages in PostgreSQL: claims, leases, retries
+    /// [default: 4].
     #[arg(long, env = "KANAT_LOG_WORKERS")]
     pub log_workers: Option<u32>,
 }
@@ -40,11 +42,17 @@ impl Flags {
     }
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
-        let (store, log) = (kanat_store::Options::default(), postgres::Options::default());
-        let mut size =
-            |setting, given: Option<u32>, usual| problems.take(setting, value::connections(given.unwrap_or(usual)));
+        let store = kanat_store::Options::default();
+        let log = postgres::Options::default();
+        let mut size = |setting, given: Option<u32>, usual| {
+            problems.take(setting, value::connections(given.unwrap_or(usual)))
+        };
         Settings {
-            store: size("store_connections", self.store_connections, store.connections),
+            store: size(
+                "store_connections",
+                self.store_connections,
+                store.connections,
+            ),
             log_writers: size("log_writers", self.log_writers, log.writers),
             log_readers: size("log_readers", self.log_readers, log.readers),
             log_workers: size("log_workers", self.log_workers, log.workers),
@@ -55,7 +63,10 @@ impl Flags {
 impl Settings {
     /// For the configuration store.
     pub fn store(&self) -> kanat_store::Options {
-        kanat_store::Options { connections: self.store, ..Default::default() }
+        kanat_store::Options {
+            connections: self.store,
+            ..Default::default()
+        }
     }
 
     /// For the message log.

@@ -20,11 +20,13 @@ pub struct Flags {
     /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080].
     #[arg(long, env = "KANAT_LISTEN")]
     pub listen: Option<String>,
-    /// Folder of keys and plans, and of the databases where no other is given [default: ./kanat-data].
+    /// Folder of keys and plans, and of the databases where no other is given [default:
+    /// ./kanat-data].
     #[arg(long, env = "KANAT_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
-    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database. Several addresses of one database,
-    /// with commas between, are those of its primary and its standbys.
+    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
+    /// Several addresses of one database, with commas between, are those of its primary and its
+    /// standbys.
     #[arg(long, env = "KANAT_DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     #[command(flatten)]
@@ -33,19 +35,21 @@ pub struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub adapters: adapters::Flags,
-    /// Whether targets may be on this machine and in private networks: `guarded` refuses them, `local` allows them
-    /// [default: guarded; local for `up` where it listens on loopback alone and has no public URL].
+    /// Whether targets may be on this machine and in private networks: `guarded` refuses them,
+    /// `local` allows them [default: guarded; local for `up` where it listens on loopback alone and
+    /// has no public URL].
     #[arg(long, env = "KANAT_EGRESS", value_name = "guarded|local")]
     pub egress: Option<String>,
-    /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
+    /// Networks that targets may be in although they are private or special, separated by commas
+    /// (CIDR).
     #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
     pub egress_allow: Option<Vec<String>>,
-    /// Networks of proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, separated by commas (CIDR)
-    /// [default: none].
+    /// Networks of proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed,
+    /// separated by commas (CIDR) [default: none].
     #[arg(long, env = "KANAT_TRUSTED_PROXIES", value_delimiter = ',')]
     pub trusted_proxies: Option<Vec<String>>,
-    /// Address of its own for /metrics, and for /health and /ready beside it; a port alone is one of this machine alone
-    /// [default: no metrics].
+    /// Address of its own for /metrics, and for /health and /ready beside it; a port alone is one
+    /// of this machine alone [default: no metrics].
     #[arg(long, env = "KANAT_METRICS_LISTEN")]
     pub metrics_listen: Option<String>,
     /// Certificate of the address for metrics, with its chain (PEM file) [default: no TLS].
@@ -54,7 +58,8 @@ pub struct Flags {
     /// Key of that certificate (PEM file).
     #[arg(long, env = "KANAT_METRICS_TLS_KEY")]
     pub metrics_tls_key: Option<PathBuf>,
-    /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default: no traces].
+    /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default: no
+    /// traces].
     #[arg(long, env = "KANAT_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
     /// Certificate of the listener, with its chain (PEM file) [default: no TLS].
@@ -66,8 +71,8 @@ pub struct Flags {
     /// How long a stop waits for what is in flight, in seconds [default: 25].
     #[arg(long, env = "KANAT_DRAIN_SECONDS")]
     pub drain_seconds: Option<u64>,
-    /// How long a stop goes on serving while `/ready` says 503 already, so that a proxy can turn away first, in seconds
-    /// [default: 0].
+    /// How long a stop goes on serving while `/ready` says 503 already, so that a proxy can turn
+    /// away first, in seconds [default: 0].
     #[arg(long, env = "KANAT_DRAIN_GRACE", alias = "drain-grace-seconds")]
     pub drain_grace: Option<u64>,
     /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets, not one repeated byte
@@ -116,7 +121,11 @@ pub struct TlsFiles {
 
 impl TlsFiles {
     /// Takes both or none; `names` are those of the key and of the certificate.
-    fn of(certificate: Option<PathBuf>, key: Option<PathBuf>, names: [&str; 2]) -> Result<Option<Self>, String> {
+    fn of(
+        certificate: Option<PathBuf>,
+        key: Option<PathBuf>,
+        names: [&str; 2],
+    ) -> Result<Option<Self>, String> {
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
             (None, None) => Ok(None),
@@ -137,31 +146,72 @@ impl Flags {
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8080");
-        let tls = TlsFiles::of(self.tls_cert, self.tls_key, ["tls_key (--tls-key)", "tls_cert (--tls-cert)"]);
-        let names = ["metrics_tls_key (--metrics-tls-key)", "metrics_tls_cert (--metrics-tls-cert)"];
+        let tls = TlsFiles::of(
+            self.tls_cert,
+            self.tls_key,
+            ["tls_key (--tls-key)", "tls_cert (--tls-cert)"],
+        );
+        let names = [
+            "metrics_tls_key (--metrics-tls-key)",
+            "metrics_tls_cert (--metrics-tls-cert)",
+        ];
         let metrics_tls = TlsFiles::of(self.metrics_tls_cert, self.metrics_tls_key, names);
         Settings {
-            listen: problems.take("listen", value::address(listen).map(Some)).unwrap_or(([127, 0, 0, 1], 8080).into()),
-            data_dir: self.data_dir.unwrap_or_else(|| PathBuf::from("./kanat-data")),
+            listen: problems
+                .take("listen", value::address(listen).map(Some))
+                .unwrap_or(([127, 0, 0, 1], 8080).into()),
+            data_dir: self
+                .data_dir
+                .unwrap_or_else(|| PathBuf::from("./kanat-data")),
             database: problems
                 .take("database_url", value::database(self.database_url).map(Some))
                 .unwrap_or(Database::Files),
             pools: self.pools.check(problems),
             adapters: self.adapters.check(problems),
-            egress: problems.take("egress", self.egress.as_deref().map(value::egress).transpose()),
-            egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
-            trusted_proxies: problems
-                .take("trusted_proxies", value::networks(&self.trusted_proxies.unwrap_or_default())),
-            metrics_listen: problems
-                .take("metrics_listen", self.metrics_listen.as_deref().map(value::local_address).transpose()),
+            egress: problems.take(
+                "egress",
+                self.egress.as_deref().map(value::egress).transpose(),
+            ),
+            egress_allow: problems.take(
+                "egress_allow",
+                value::networks(&self.egress_allow.unwrap_or_default()),
+            ),
+            trusted_proxies: problems.take(
+                "trusted_proxies",
+                value::networks(&self.trusted_proxies.unwrap_or_default()),
+            ),
+            metrics_listen: problems.take(
+                "metrics_listen",
+                self.metrics_listen
+                    .as_deref()
+                    .map(value::local_address)
+                    .transpose(),
+            ),
             metrics_tls: problems.take("metrics_tls_cert", metrics_tls),
-            otlp_endpoint: problems
-                .take("otlp_endpoint", self.otlp_endpoint.as_deref().map(value::collector).transpose()),
+            otlp_endpoint: problems.take(
+                "otlp_endpoint",
+                self.otlp_endpoint
+                    .as_deref()
+                    .map(value::collector)
+                    .transpose(),
+            ),
             tls: problems.take("tls_cert", tls),
-            drain: problems.take("drain_seconds", value::seconds(self.drain_seconds.unwrap_or(25), 0, 3600)),
-            drain_grace: problems.take("drain_grace", value::seconds(self.drain_grace.unwrap_or(0), 0, 3600)),
-            master_key: problems.take("master_key", self.master_key.map_or(Ok(None), value::master_key)),
-            log: problems.take("log", value::log_filter(self.log.unwrap_or_else(|| "info".to_owned()))),
+            drain: problems.take(
+                "drain_seconds",
+                value::seconds(self.drain_seconds.unwrap_or(25), 0, 3600),
+            ),
+            drain_grace: problems.take(
+                "drain_grace",
+                value::seconds(self.drain_grace.unwrap_or(0), 0, 3600),
+            ),
+            master_key: problems.take(
+                "master_key",
+                self.master_key.map_or(Ok(None), value::master_key),
+            ),
+            log: problems.take(
+                "log",
+                value::log_filter(self.log.unwrap_or_else(|| "info".to_owned())),
+            ),
         }
     }
 }

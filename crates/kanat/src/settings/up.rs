@@ -38,7 +38,8 @@ pub struct Settings {
 }
 
 impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the whole.
+    /// Fills what the command line and the environment leave out from the file, and checks the
+    /// whole.
     pub fn resolve(self, given: Given) -> Result<Settings> {
         let mut problems = Problems::of(&given);
         environment::check(&mut problems);
@@ -59,8 +60,13 @@ impl Flags {
         let settings = Settings {
             control: self.control.check(&process, &mut problems),
             node: self.node.check(&mut problems),
-            data_plane_listen: problems
-                .take("data_plane_listen", self.data_plane_listen.as_deref().map(value::address).transpose()),
+            data_plane_listen: problems.take(
+                "data_plane_listen",
+                self.data_plane_listen
+                    .as_deref()
+                    .map(value::address)
+                    .transpose(),
+            ),
             process,
         };
         problems.finish()?;
@@ -69,7 +75,8 @@ impl Flags {
 }
 
 impl Settings {
-    /// The settings of a service for a while: a free port of this machine, and nothing from the environment.
+    /// The settings of a service for a while: a free port of this machine, and nothing from the
+    /// environment.
     pub fn demo(folder: &Path, owner_key: Secret<String>) -> Result<Self> {
         let mut flags = Flags::default();
         flags.process.listen = Some("127.0.0.1:0".to_owned());
@@ -78,8 +85,9 @@ impl Settings {
         flags.check(Problems::default())
     }
 
-    /// Whether calls that users direct may reach this machine and private networks. Unless it is set, they may where
-    /// nobody else reaches the service: every listener is on loopback, and no public URL leads to them.
+    /// Whether calls that users direct may reach this machine and private networks. Unless it is
+    /// set, they may where nobody else reaches the service: every listener is on loopback, and no
+    /// public URL leads to them.
     pub fn local_targets(&self) -> LocalTargets {
         self.process.egress.unwrap_or(match self.reach() {
             Reach::ThisMachine => LocalTargets::Allowed,
@@ -89,9 +97,20 @@ impl Settings {
 
     /// Returns who reaches the service.
     pub fn reach(&self) -> Reach {
-        let listeners = [Some(self.process.listen), self.data_plane_listen, self.process.metrics_listen];
-        let only_here = listeners.into_iter().flatten().all(|listener| listener.ip().is_loopback());
-        if only_here && self.control.public_url.is_none() { Reach::ThisMachine } else { Reach::Others }
+        let listeners = [
+            Some(self.process.listen),
+            self.data_plane_listen,
+            self.process.metrics_listen,
+        ];
+        let only_here = listeners
+            .into_iter()
+            .flatten()
+            .all(|listener| listener.ip().is_loopback());
+        if only_here && self.control.public_url.is_none() {
+            Reach::ThisMachine
+        } else {
+            Reach::Others
+        }
     }
 
     /// The settings as a `kanat.toml` that would give them, secrets masked.
@@ -120,7 +139,10 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
         let file = flags("listen = \"127.0.0.1:1\"\nlease_seconds = 7\n");
-        let settings = flags("listen = \"127.0.0.1:2\"\n").or(file).check(Problems::default()).unwrap();
+        let settings = flags("listen = \"127.0.0.1:2\"\n")
+            .or(file)
+            .check(Problems::default())
+            .unwrap();
         assert_eq!(settings.process.listen.port(), 2);
         assert_eq!(settings.node.lease, Duration::from_secs(7));
         assert_eq!(settings.process.drain, Duration::from_secs(25));
@@ -128,17 +150,37 @@ mod tests {
 
     #[test]
     fn every_bad_setting_is_named_at_once() {
-        let bad = "listen = \"here\"\nlease_seconds = 0\negress_allow = [\"10.0.0.0/99\"]\njoin_token = \"short\"\n";
-        let error = flags(bad).check(Problems::default()).err().unwrap().to_string();
-        for name in ["listen: \"here\"", "lease_seconds: 0 s", "egress_allow: \"10.0.0.0/99\"", "join_token: it is"] {
+        let bad = "listen = \"here\"\nlease_seconds = 0\negress_allow = \
+                   [\"10.0.0.0/99\"]\njoin_token = \"short\"\n";
+        let error = flags(bad)
+            .check(Problems::default())
+            .err()
+            .unwrap()
+            .to_string();
+        for name in [
+            "listen: \"here\"",
+            "lease_seconds: 0 s",
+            "egress_allow: \"10.0.0.0/99\"",
+            "join_token: it is",
+        ] {
             assert!(error.contains(name), "{error}");
         }
     }
 
     #[test]
     fn an_unknown_key_in_the_file_is_refused() {
-        for text in ["lisen = \"127.0.0.1:1\"\n", "print_config = true\n", "control_plane = []\n"] {
-            assert!(parse::<Flags>(text).err().unwrap().contains("there is no setting"), "{text}");
+        for text in [
+            "lisen = \"127.0.0.1:1\"\n",
+            "print_config = true\n",
+            "control_plane = []\n",
+        ] {
+            assert!(
+                parse::<Flags>(text)
+                    .err()
+                    .unwrap()
+                    .contains("there is no setting"),
+                "{text}"
+            );
         }
     }
 
@@ -158,10 +200,17 @@ mod tests {
 
     #[test]
     fn local_targets_are_allowed_by_default_where_nobody_else_reaches_the_service() {
-        let local = |text: &str| flags(text).check(Problems::default()).unwrap().local_targets();
-        for text in
-            ["", "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \"127.0.0.1:0\"\n"]
-        {
+        let local = |text: &str| {
+            flags(text)
+                .check(Problems::default())
+                .unwrap()
+                .local_targets()
+        };
+        for text in [
+            "",
+            "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \
+             \"127.0.0.1:0\"\n",
+        ] {
             assert_eq!(local(text), LocalTargets::Allowed, "{text}");
         }
         for open in [
@@ -172,20 +221,35 @@ mod tests {
             "public_url = \"http://127.0.0.1:8080\"\n",
         ] {
             assert_eq!(local(open), LocalTargets::Refused, "{open}");
-            assert_eq!(local(&format!("egress = \"local\"\n{open}")), LocalTargets::Allowed, "{open}");
+            assert_eq!(
+                local(&format!("egress = \"local\"\n{open}")),
+                LocalTargets::Allowed,
+                "{open}"
+            );
         }
         assert_eq!(local("egress = \"guarded\"\n"), LocalTargets::Refused);
     }
 
     #[test]
     fn egress_is_guarded_or_local() {
-        let error = flags("egress = \"off\"\n").check(Problems::default()).err().unwrap().to_string();
-        assert!(error.contains("egress: \"off\" is neither guarded nor local"), "{error}");
+        let error = flags("egress = \"off\"\n")
+            .check(Problems::default())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("egress: \"off\" is neither guarded nor local"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_certificate_and_its_key_come_together() {
-        let error = flags("tls_cert = \"c.pem\"\n").check(Problems::default()).err().unwrap().to_string();
+        let error = flags("tls_cert = \"c.pem\"\n")
+            .check(Problems::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("--tls-key"), "{error}");
     }
 }

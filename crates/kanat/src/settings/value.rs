@@ -25,11 +25,12 @@ pub enum Database {
 pub fn database(text: Option<String>) -> Result<Database, String> {
     match text {
         None => Ok(Database::Files),
-        Some(text) if text.starts_with("sqlite:") => {
-            Err("SQLite is for the one process of `kanat up`, which keeps its \
-             files in --data-dir: leave --database-url out there, and give every other process a postgres:// address"
-                .to_owned())
-        }
+        Some(text) if text.starts_with("sqlite:") => Err(
+            "SQLite is for the one process of `kanat up`, which keeps its files in \
+                 --data-dir: leave --database-url out there, and give every other process a \
+                 postgres:// address"
+                .to_owned(),
+        ),
         Some(text) => {
             Addresses::parse(&text).map_err(|error| error.to_string())?;
             Ok(Database::Postgres(Secret::new(text)))
@@ -40,29 +41,47 @@ pub fn database(text: Option<String>) -> Result<Database, String> {
 impl Database {
     /// The addresses without their passwords.
     pub fn masked(&self) -> Option<String> {
-        let Self::Postgres(text) = self else { return None };
-        let Ok(addresses) = Addresses::parse(text.expose()) else { return Some(MASK.to_owned()) };
-        Some(addresses.urls().map(without_password).collect::<Vec<_>>().join(","))
+        let Self::Postgres(text) = self else {
+            return None;
+        };
+        let Ok(addresses) = Addresses::parse(text.expose()) else {
+            return Some(MASK.to_owned());
+        };
+        Some(
+            addresses
+                .urls()
+                .map(without_password)
+                .collect::<Vec<_>>()
+                .join(","),
+        )
     }
 }
 
 fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return MASK.to_owned() };
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return MASK.to_owned();
+    };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     let Some((user, _)) = authority.rsplit_once('@') else {
         // Without a user, a password can only stand among the parameters.
         return format!("{scheme}://{}", rest.split('?').next().unwrap_or_default());
     };
     let place = rest[user.len() + 1..].split('?').next().unwrap_or_default();
-    let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+    let user = user
+        .split_once(':')
+        .map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
     format!("{scheme}://{user}@{place}")
 }
 
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     // A name such as `localhost` would have to be resolved, and could be several addresses.
-    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let local = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
     let text = local.as_deref().unwrap_or(text);
-    text.parse().map_err(|_| format!("{text:?} is not an address with a port, such as 127.0.0.1:8080 or [::1]:8080"))
+    text.parse().map_err(|_| {
+        format!("{text:?} is not an address with a port, such as 127.0.0.1:8080 or [::1]:8080")
+    })
 }
 
 /// An address, or a port alone, which is one of this machine alone.
@@ -75,14 +94,20 @@ pub fn local_address(text: &str) -> Result<SocketAddr, String> {
 
 /// An address of a service, without a slash at its end.
 pub fn url(text: &str) -> Result<String, String> {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")).unwrap_or_default();
+    let host = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"))
+        .unwrap_or_default();
     if host.is_empty() || host.starts_with('/') || host.contains(['?', '#', ' ']) {
-        return Err(format!("{text:?} is not an address such as https://hooks.example.com"));
+        return Err(format!(
+            "{text:?} is not an address such as https://hooks.example.com"
+        ));
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// The address of a collector of traces. It is shown with the other settings, so it holds no password.
+/// The address of a collector of traces. It is shown with the other settings, so it holds no
+/// password.
 pub fn collector(text: &str) -> Result<String, String> {
     if text.contains('@') {
         return Err("a collector's address has neither user nor password in it".to_owned());
@@ -92,9 +117,13 @@ pub fn collector(text: &str) -> Result<String, String> {
 
 /// Whether an address of a service is on this machine, or hides what is sent to it.
 pub fn is_private(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return true };
+    let Some(rest) = url.strip_prefix("http://") else {
+        return true;
+    };
     let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
@@ -119,25 +148,38 @@ pub fn egress_word(egress: LocalTargets) -> &'static str {
 pub fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
     let network = |text: &str| {
         let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
-        text.parse::<IpNet>().or(single).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
+        text.parse::<IpNet>()
+            .or(single)
+            .map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
     };
     words(texts).map(network).collect()
 }
 
 /// Those that say something.
 pub fn words(texts: &[String]) -> impl Iterator<Item = &str> {
-    texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty())
+    texts
+        .iter()
+        .map(|text| text.trim())
+        .filter(|text| !text.is_empty())
 }
 
 pub fn body_limit(bytes: usize) -> Result<usize, String> {
     const MOST: usize = 64 << 20;
-    if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
+    if (1..=MOST).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err(format!("{bytes} bytes are not between 1 and {MOST}"))
+    }
 }
 
 /// Bytes of unfinished messages.
 pub fn backlog_bytes(bytes: u64) -> Result<u64, String> {
     const LEAST: u64 = 64 << 10;
-    if bytes >= LEAST { Ok(bytes) } else { Err(format!("{bytes} bytes are fewer than {LEAST}")) }
+    if bytes >= LEAST {
+        Ok(bytes)
+    } else {
+        Err(format!("{bytes} bytes are fewer than {LEAST}"))
+    }
 }
 
 /// How long a message may wait for its first attempt.
@@ -151,7 +193,11 @@ pub fn backlog_age(text: &str) -> Result<Duration, String> {
 /// An answer is in memory while its records are stored, for each poll under way.
 pub fn poll_answer_limit(bytes: usize) -> Result<usize, String> {
     const MOST: usize = 256 << 20;
-    if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
+    if (1..=MOST).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err(format!("{bytes} bytes are not between 1 and {MOST}"))
+    }
 }
 
 /// `value` seconds, within bounds.
@@ -165,7 +211,11 @@ pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
 /// As many connections as one process may open for one purpose.
 pub fn connections(count: u32) -> Result<u32, String> {
     const MOST: u32 = 1_000;
-    if (1..=MOST).contains(&count) { Ok(count) } else { Err(format!("{count} is not between 1 and {MOST}")) }
+    if (1..=MOST).contains(&count) {
+        Ok(count)
+    } else {
+        Err(format!("{count} is not between 1 and {MOST}"))
+    }
 }
 
 /// None for 0 days, which are no end.
@@ -174,23 +224,32 @@ pub fn retention(days: u32) -> Option<Duration> {
 }
 
 pub fn to_days(retention: Option<Duration>) -> u32 {
-    retention.map_or(0, |keep| u32::try_from(keep.as_secs() / DAY.as_secs()).unwrap_or(u32::MAX))
+    retention.map_or(0, |keep| {
+        u32::try_from(keep.as_secs() / DAY.as_secs()).unwrap_or(u32::MAX)
+    })
 }
 
 /// A filter of the log that lets something through on purpose.
 pub fn log_filter(text: String) -> Result<String, String> {
-    kanat_telemetry::check_filter(&text).map(|()| text).map_err(|error| error.to_string())
+    kanat_telemetry::check_filter(&text)
+        .map(|()| text)
+        .map_err(|error| error.to_string())
 }
 
-/// Origins of pages in browsers, as browsers send them: a scheme and a host, in lower case, and nothing after them; or `*`.
+/// Origins of pages in browsers, as browsers send them: a scheme and a host, in lower case, and
+/// nothing after them; or `*`.
 pub fn origins(texts: &[String]) -> Result<Vec<String>, String> {
     let origin = |text: &str| match text {
         "*" => Ok(text.to_owned()),
         _ => url(text)
             .ok()
-            .filter(|url| !url.contains('@') && !url[url.find("://").map_or(0, |at| at + 3)..].contains('/'))
+            .filter(|url| {
+                !url.contains('@') && !url[url.find("://").map_or(0, |at| at + 3)..].contains('/')
+            })
             .map(|url| url.to_lowercase())
-            .ok_or_else(|| format!("{text:?} is not an origin such as https://app.example.com, or *")),
+            .ok_or_else(|| {
+                format!("{text:?} is not an origin such as https://app.example.com, or *")
+            }),
     };
     words(texts).map(origin).collect()
 }
@@ -206,7 +265,9 @@ pub fn master_key(text: String) -> Result<Option<Secret<String>>, String> {
 
 /// An API key of the operator's choice.
 pub fn api_key(text: String) -> Result<Secret<String>, String> {
-    key::adopt(&text).map(|key| key.text).map_err(|error| error.to_string())
+    key::adopt(&text)
+        .map(|key| key.text)
+        .map_err(|error| error.to_string())
 }
 
 /// A join token that cannot be guessed in a life's time.
@@ -237,8 +298,14 @@ mod tests {
             shown("postgres://kanat:hunter2@db:5432/kanat?sslmode=require"),
             "postgres://kanat:********@db:5432/kanat"
         );
-        assert_eq!(shown("postgres://kanat:p@ss@db/kanat"), "postgres://kanat:********@db/kanat");
-        assert_eq!(shown("postgresql://db/kanat?password=hunter2"), "postgresql://db/kanat");
+        assert_eq!(
+            shown("postgres://kanat:p@ss@db/kanat"),
+            "postgres://kanat:********@db/kanat"
+        );
+        assert_eq!(
+            shown("postgresql://db/kanat?password=hunter2"),
+            "postgresql://db/kanat"
+        );
         assert_eq!(shown("postgres://kanat@db"), "postgres://kanat@db");
         assert_eq!(
             shown("postgres://kanat:hunter2@a/kanat,postgres://kanat:hunter2@b/kanat"),
@@ -250,38 +317,61 @@ mod tests {
     fn another_kind_of_database_is_refused_without_repeating_its_password() {
         let problem = |text: &str| database(Some(text.to_owned())).err().unwrap();
         assert!(problem("sqlite:kanat.db").contains("kanat up"));
-        for text in ["mysql://root:hunter2@db/kanat", "postgres://kanat:hunter2@a/kanat,mysql://root:hunter2@db/kanat"]
-        {
+        for text in [
+            "mysql://root:hunter2@db/kanat",
+            "postgres://kanat:hunter2@a/kanat,mysql://root:hunter2@db/kanat",
+        ] {
             let problem = problem(text);
-            assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
+            assert!(
+                problem.contains("mysql") && !problem.contains("hunter2"),
+                "{problem}"
+            );
         }
     }
 
     #[test]
     fn a_port_alone_is_one_of_this_machine_alone() {
         assert_eq!(local_address("9090").unwrap().to_string(), "127.0.0.1:9090");
-        assert_eq!(local_address("0.0.0.0:9090").unwrap().to_string(), "0.0.0.0:9090");
+        assert_eq!(
+            local_address("0.0.0.0:9090").unwrap().to_string(),
+            "0.0.0.0:9090"
+        );
         assert!(local_address("90900").is_err());
     }
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {
         let read = |text: &str| origins(&[text.to_owned()]);
-        assert_eq!(read("https://App.example.com:8443/").unwrap(), ["https://app.example.com:8443"]);
+        assert_eq!(
+            read("https://App.example.com:8443/").unwrap(),
+            ["https://app.example.com:8443"]
+        );
         assert_eq!(read("*").unwrap(), ["*"]);
-        for wrong in ["app.example.com", "https://app.example.com/page", "https://user@app.example.com", "null"] {
+        for wrong in [
+            "app.example.com",
+            "https://app.example.com/page",
+            "https://user@app.example.com",
+            "null",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn what_leaves_the_machine_in_clear_text_is_told_apart() {
-        for private in
-            ["https://control.example.com", "http://127.0.0.1:8080", "http://[::1]:8080/", "http://localhost"]
-        {
+        for private in [
+            "https://control.example.com",
+            "http://127.0.0.1:8080",
+            "http://[::1]:8080/",
+            "http://localhost",
+        ] {
             assert!(is_private(private), "{private}");
         }
-        for open in ["http://10.0.0.7:8080", "http://control.example.com", "http://[2001:db8::1]:80"] {
+        for open in [
+            "http://10.0.0.7:8080",
+            "http://control.example.com",
+            "http://[2001:db8::1]:80",
+        ] {
             assert!(!is_private(open), "{open}");
         }
     }

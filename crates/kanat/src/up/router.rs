@@ -1,5 +1,5 @@
-//! One port for both planes: the control plane says which requests are its own, the rest is the data plane's. Only
-//! whether they are ready is asked of both.
+//! One port for both planes: the control plane says which requests are its own, the rest is the
+//! data plane's. Only whether they are ready is asked of both.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -36,7 +36,13 @@ impl Router {
         page: Page,
         shutdown: CancellationToken,
     ) -> Self {
-        Self { control: control.service(), monitor: control.monitor(), data, page, shutdown }
+        Self {
+            control: control.service(),
+            monitor: control.monitor(),
+            data,
+            page,
+            shutdown,
+        }
     }
 }
 
@@ -52,14 +58,23 @@ impl Service<Request<Inbound>> for Router {
 
     fn call(&mut self, request: Request<Inbound>) -> Self::Future {
         if PublicService::serves(&request) {
-            let request =
-                if PublicService::takes_stream(&request) { request.map(Inbound::at_any_pace) } else { request };
-            let (answer, shutdown) = (self.control.call(request), self.shutdown.clone());
-            return Box::pin(async move { answer.await.map(|response| live::end_at(&shutdown, response)) });
+            let request = if PublicService::takes_stream(&request) {
+                request.map(Inbound::at_any_pace)
+            } else {
+                request
+            };
+            let answer = self.control.call(request);
+            let shutdown = self.shutdown.clone();
+            return Box::pin(async move {
+                answer
+                    .await
+                    .map(|response| live::end_at(&shutdown, response))
+            });
         }
         if request.uri().path() == "/ready" {
             let headers = request.headers().clone();
-            let (answer, monitor) = (self.data.call(request), self.monitor.clone());
+            let answer = self.data.call(request);
+            let monitor = self.monitor.clone();
             return Box::pin(async move { Ok(readiness(answer.await?, &monitor, &headers).await) });
         }
         if let Some(page) = self.page.answer(&request) {
@@ -76,8 +91,10 @@ async fn readiness(data: Response<Body>, control: &Monitor, headers: &HeaderMap)
     }
     match tokio::time::timeout(PROBE_TIMEOUT, control.ready()).await {
         Ok(true) => data,
-        Ok(false) | Err(_) => {
-            plain::state(StatusCode::SERVICE_UNAVAILABLE, "the configuration store is out of reach", headers)
-        }
+        Ok(false) | Err(_) => plain::state(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the configuration store is out of reach",
+            headers,
+        ),
     }
 }

@@ -1,4 +1,5 @@
-//! Both planes in one process, joined: opened in order, listening, and stopped in the opposite order.
+//! Both planes in one process, joined: opened in order, listening, and stopped in the opposite
+//! order.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -25,7 +26,8 @@ use crate::process::waiting::Doors;
 use crate::process::{Process, backlog, database, egress, identity, listener};
 use crate::settings::up::Settings;
 
-/// Plans come over a transport in memory; a node that has none after this long has a reason that the log tells.
+/// Plans come over a transport in memory; a node that has none after this long has a reason that
+/// the log tells.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running service.
@@ -53,7 +55,9 @@ impl Whole {
             None => None,
         };
         let metrics_door = monitoring::Door::open(process).await?;
-        let data_address = data_listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
+        let data_address = data_listener
+            .as_ref()
+            .map_or(Ok(address), TcpListener::local_addr)?;
         listener::warn_of_clear_text(address, &bounds);
         if data_listener.is_some() {
             listener::warn_of_clear_text(data_address, &bounds);
@@ -67,24 +71,42 @@ impl Whole {
         let outbound = egress::client(
             process,
             settings.local_targets(),
-            [&listener].into_iter().chain(&data_listener).chain(metrics_listener),
+            [&listener]
+                .into_iter()
+                .chain(&data_listener)
+                .chain(metrics_listener),
             Some(settings.control.public_url.as_deref().unwrap_or(&webhooks)),
         )?;
         egress::announce(settings.local_targets(), settings.reach());
-        let doors = data_listener.iter().chain([&listener]).map(|listener| (listener, bounds.clone()));
+        let doors = data_listener
+            .iter()
+            .chain([&listener])
+            .map(|listener| (listener, bounds.clone()));
         let doors = Doors::new(doors.chain(metrics_door.as_ref().map(monitoring::Door::listener)));
         let log = database::log(process, &folder, &doors).await?;
-        let store = database::store(process, &folder, &doors, log.as_ref(), settings.control.accept_empty_config);
+        let store = database::store(
+            process,
+            &folder,
+            &doors,
+            log.as_ref(),
+            settings.control.accept_empty_config,
+        );
         let store = store.await?;
 
-        let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
+        let public_url = PublicUrl::default();
+        let api_url = PublicUrl::default();
         if settings.control.public_url.is_none() && data_address.ip().is_unspecified() {
             tracing::warn!(
-                "there is no --public-url: webhook addresses begin with {own_url}, which only this machine can call"
+                "there is no --public-url: webhook addresses begin with {own_url}, which only \
+                 this machine can call",
             );
         }
         public_url.set(settings.control.public_url.as_ref().unwrap_or(&own_url));
-        let shared = settings.control.public_url.as_ref().filter(|_| settings.data_plane_listen.is_none());
+        let shared = settings
+            .control
+            .public_url
+            .as_ref()
+            .filter(|_| settings.data_plane_listen.is_none());
         api_url.set(settings.control.api_url.as_ref().or(shared).unwrap_or(&url));
         let page = Page::new(api_url.base());
         let options = kanat_control_plane::Options {
@@ -99,7 +121,13 @@ impl Whole {
             key_file: database::own_key_file(process),
             adapters: process.adapters.0.clone(),
         };
-        let control = ControlPlane::start(options, store, Arc::clone(&log), Arc::clone(&sealer), outbound.clone());
+        let control = ControlPlane::start(
+            options,
+            store,
+            Arc::clone(&log),
+            Arc::clone(&sealer),
+            outbound.clone(),
+        );
         let control = control.await.context("cannot start the control plane")?;
         let plans = PlanClient::new(control.plan_service());
         let options = node_options(&settings, &folder, data_address)?;
@@ -111,17 +139,45 @@ impl Whole {
             async move { saved_plans.seal_anew().await }.boxed()
         }));
 
-        let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
+        let shutdown = CancellationToken::new();
+        let listeners = TaskTracker::new();
         let router = Router::new(&control, data.service(), page, shutdown.clone());
-        listeners.spawn(server::serve(listener, router, bounds.clone(), shutdown.clone()));
+        listeners.spawn(server::serve(
+            listener,
+            router,
+            bounds.clone(),
+            shutdown.clone(),
+        ));
         if let Some(data_listener) = data_listener {
-            listeners.spawn(server::serve(data_listener, data.service(), bounds, shutdown.clone()));
+            listeners.spawn(server::serve(
+                data_listener,
+                data.service(),
+                bounds,
+                shutdown.clone(),
+            ));
         }
         let monitoring = metrics_door.map(|door| {
-            let (control, data) = (Some(control.monitor()), Some(data.monitor()));
-            monitoring::Server::start(door, Monitoring { log: Arc::clone(&log), control, data })
+            let control = Some(control.monitor());
+            let data = Some(data.monitor());
+            monitoring::Server::start(
+                door,
+                Monitoring {
+                    log: Arc::clone(&log),
+                    control,
+                    data,
+                },
+            )
         });
-        let whole = Self { url, control, data, log, shutdown, listeners, monitoring, _folder: folder };
+        let whole = Self {
+            url,
+            control,
+            data,
+            log,
+            shutdown,
+            listeners,
+            monitoring,
+            _folder: folder,
+        };
         whole.data.ready_within(READY_WITHIN).await;
         Ok(whole)
     }
@@ -163,7 +219,11 @@ impl Process for Whole {
     }
 }
 
-fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Result<kanat_data_plane::Options> {
+fn node_options(
+    settings: &Settings,
+    folder: &Folder,
+    address: SocketAddr,
+) -> Result<kanat_data_plane::Options> {
     let node_id = identity::node_id(folder.path())?;
     let mut options = kanat_data_plane::Options::new(node_id, settings.process.data_dir.clone());
     options.address = address.to_string();
@@ -184,8 +244,13 @@ mod tests {
     use super::*;
 
     async fn readiness(whole: &Whole) -> String {
-        let mut stream = TcpStream::connect(whole.url().trim_start_matches("http://")).await.unwrap();
-        stream.write_all(b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut stream = TcpStream::connect(whole.url().trim_start_matches("http://"))
+            .await
+            .unwrap();
+        stream
+            .write_all(b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         answer
@@ -200,7 +265,10 @@ mod tests {
         assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
         whole.control.store().close().await;
         let ready = readiness(&whole).await;
-        assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("the configuration store"), "{ready}");
+        assert!(
+            ready.starts_with("HTTP/1.1 503") && ready.contains("the configuration store"),
+            "{ready}"
+        );
         whole.stop(Duration::ZERO).await;
     }
 }

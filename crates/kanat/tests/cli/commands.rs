@@ -8,15 +8,33 @@ use crate::service::{KEY, Service, example, text};
 #[test]
 fn lookup_tables_are_known_by_name() {
     let service = Service::start();
-    service.run(&["lookup", "create", "countries", "--description", "ISO codes"]);
+    service.run(&[
+        "lookup",
+        "create",
+        "countries",
+        "--description",
+        "ISO codes",
+    ]);
     service.run(&["lookup", "set", "countries", "GERMANY", "DE"]);
-    let imported = service.run(&["lookup", "import", "countries", &example("lookups/country_codes.csv")]);
+    let imported = service.run(&[
+        "lookup",
+        "import",
+        "countries",
+        &example("lookups/country_codes.csv"),
+    ]);
     assert_eq!(imported, "countries has 20 entries and is version 3\n");
     service.run(&["lookup", "set", "countries", "CÔTE D'IVOIRE / x", "CI"]);
-    assert!(service.run(&["lookup", "show", "countries", "--search", "IVOIRE"]).contains("CI"));
+    assert!(
+        service
+            .run(&["lookup", "show", "countries", "--search", "IVOIRE"])
+            .contains("CI")
+    );
     service.run(&["lookup", "remove", "countries", "CÔTE D'IVOIRE / x"]);
     let exported = service.run(&["lookup", "export", "countries"]);
-    assert!(exported.starts_with("key,value\n") && exported.contains("KAZAKHSTAN,KZ\n"), "{exported}");
+    assert!(
+        exported.starts_with("key,value\n") && exported.contains("KAZAKHSTAN,KZ\n"),
+        "{exported}"
+    );
     assert!(!exported.contains("IVOIRE"));
     assert!(service.run(&["lookup", "list"]).contains("countries"));
     service.run(&["lookup", "delete", "countries", "--yes"]);
@@ -31,19 +49,57 @@ fn what_cannot_be_undone_is_asked_for_on_a_terminal() {
     service.run(&["lookup", "create", "countries"]);
     let deleted = service.output(&["lookup", "delete", "countries"]);
     assert_eq!(deleted.status.code(), Some(1));
-    assert!(text(&deleted.stderr).contains("with its entries") && text(&deleted.stderr).contains("--yes"));
-    assert!(service.run(&["lookup", "delete", "countries", "--dry-run"]).starts_with("lookup table countries (lt_"));
-    assert!(service.run(&["lookup", "list"]).contains("countries"), "nothing was done");
+    assert!(
+        text(&deleted.stderr).contains("with its entries")
+            && text(&deleted.stderr).contains("--yes")
+    );
+    assert!(
+        service
+            .run(&["lookup", "delete", "countries", "--dry-run"])
+            .starts_with("lookup table countries (lt_")
+    );
+    assert!(
+        service.run(&["lookup", "list"]).contains("countries"),
+        "nothing was done"
+    );
     // `script` gives the command a terminal.
-    for (answer, code, left) in [("n\n", Some(1), true), ("\n", Some(1), true), ("y\n", Some(0), false)] {
-        let mut command = service.command_of("script", &["-qec", "\"$KANAT\" lookup delete countries", "/dev/null"]);
-        command.env("KANAT", env!("CARGO_BIN_EXE_kanat")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for (answer, code, left) in [
+        ("n\n", Some(1), true),
+        ("\n", Some(1), true),
+        ("y\n", Some(0), false),
+    ] {
+        let mut command = service.command_of(
+            "script",
+            &["-qec", "\"$KANAT\" lookup delete countries", "/dev/null"],
+        );
+        command
+            .env("KANAT", env!("CARGO_BIN_EXE_kanat"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(answer.as_bytes())
+            .unwrap();
         let output = child.wait_with_output().unwrap();
-        assert!(text(&output.stdout).contains("[y/N]"), "{}", text(&output.stdout));
-        assert_eq!(output.status.code(), code, "{answer:?}: {}", text(&output.stdout));
-        assert_eq!(service.run(&["lookup", "list"]).contains("countries"), left, "{answer:?}");
+        assert!(
+            text(&output.stdout).contains("[y/N]"),
+            "{}",
+            text(&output.stdout)
+        );
+        assert_eq!(
+            output.status.code(),
+            code,
+            "{answer:?}: {}",
+            text(&output.stdout)
+        );
+        assert_eq!(
+            service.run(&["lookup", "list"]).contains("countries"),
+            left,
+            "{answer:?}"
+        );
     }
 }
 
@@ -52,15 +108,33 @@ fn hints_are_not_part_of_the_answer() {
     let service = Service::start();
     let created = service.output(&["lookup", "create", "countries"]);
     assert_eq!(text(&created.stdout), "lookup table countries is created\n");
-    assert!(text(&created.stderr).contains("kanat lookup import countries FILE"), "{}", text(&created.stderr));
+    assert!(
+        text(&created.stderr).contains("kanat lookup import countries FILE"),
+        "{}",
+        text(&created.stderr)
+    );
     for key in 0..60 {
         service.run(&["lookup", "set", "countries", &format!("key {key}"), "x"]);
     }
     let shown = service.output(&["lookup", "show", "countries", "--limit", "10"]);
-    assert!(text(&shown.stderr).starts_with("10 of 60 entries; "), "{}", text(&shown.stderr));
-    service.run(&["lookup", "create", "long", "--description", &"d".repeat(150)]);
+    assert!(
+        text(&shown.stderr).starts_with("10 of 60 entries; "),
+        "{}",
+        text(&shown.stderr)
+    );
+    service.run(&[
+        "lookup",
+        "create",
+        "long",
+        "--description",
+        &"d".repeat(150),
+    ]);
     let list = service.output(&["lookup", "list", "--limit", "1"]);
-    assert!(text(&list.stdout).contains(&"d".repeat(150)), "cut in a pipe: {}", text(&list.stdout));
+    assert!(
+        text(&list.stdout).contains(&"d".repeat(150)),
+        "cut in a pipe: {}",
+        text(&list.stdout)
+    );
     assert_eq!(text(&list.stderr), "1 of 2; --offset 1 goes on\n");
 }
 
@@ -68,7 +142,11 @@ fn hints_are_not_part_of_the_answer() {
 fn connector_instances_keep_their_secrets() {
     let service = Service::start();
     assert!(service.run(&["connector", "catalog"]).contains("http"));
-    assert!(service.run(&["connector", "catalog", "http"]).contains("base_url"));
+    assert!(
+        service
+            .run(&["connector", "catalog", "http"])
+            .contains("base_url")
+    );
     let secret = service.file("token", "very-secret\n");
     let token = format!("token=@{secret}");
     let create = [
@@ -85,12 +163,23 @@ fn connector_instances_keep_their_secrets() {
     ];
     service.run(&create);
     let shown = service.run(&["connector", "show", "erp"]);
-    assert!(shown.contains("********") && !shown.contains("very-secret"), "{shown}");
+    assert!(
+        shown.contains("********") && !shown.contains("very-secret"),
+        "{shown}"
+    );
     service.run(&["connector", "update", "erp", "--set", "headers.X-Tenant=7"]);
-    assert!(service.run(&["connector", "show", "erp", "-o", "json"]).contains("\"X-Tenant\": \"7\""));
+    assert!(
+        service
+            .run(&["connector", "show", "erp", "-o", "json"])
+            .contains("\"X-Tenant\": \"7\"")
+    );
     let (code, said) = service.fail(&["connector", "test", "erp"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(service.run(&["connector", "list"]).contains("http://127.0.0.1:9"));
+    assert!(
+        service
+            .run(&["connector", "list"])
+            .contains("http://127.0.0.1:9")
+    );
     service.run(&["connector", "delete", "erp", "--yes"]);
     assert_eq!(service.run(&["connector", "list"]), "none\n");
 }
@@ -98,37 +187,110 @@ fn connector_instances_keep_their_secrets() {
 #[test]
 fn a_flow_goes_from_a_file_to_its_messages() {
     let service = Service::start();
-    service.run(&["connector", "create", "http", "erp", "--set", "base_url=http://127.0.0.1:9"]);
+    service.run(&[
+        "connector",
+        "create",
+        "http",
+        "erp",
+        "--set",
+        "base_url=http://127.0.0.1:9",
+    ]);
     let flow = example("flows/stock-count.yaml");
     let sample = example("flows/stock-count.sample.json");
-    assert!(service.run(&["flow", "validate", &flow]).ends_with("is valid\n"));
-    assert!(service.run(&["flow", "create", &flow]).contains("is a draft"));
-    let tested = service.run(&["flow", "test", "stock-count", "--data", &sample, "-o", "json"]);
+    assert!(
+        service
+            .run(&["flow", "validate", &flow])
+            .ends_with("is valid\n")
+    );
+    assert!(
+        service
+            .run(&["flow", "create", &flow])
+            .contains("is a draft")
+    );
+    let tested = service.run(&[
+        "flow",
+        "test",
+        "stock-count",
+        "--data",
+        &sample,
+        "-o",
+        "json",
+    ]);
     assert!(tested.contains("9007199254740993"), "{tested}");
     let tested = service.output(&["flow", "test", "stock-count", "--data", &sample]);
-    assert!(serde_json::from_slice::<serde_json::Value>(&tested.stdout).is_ok(), "{}", text(&tested.stdout));
-    assert!(text(&tested.stderr).contains("target: POST http://127.0.0.1:9/"), "{}", text(&tested.stderr));
+    assert!(
+        serde_json::from_slice::<serde_json::Value>(&tested.stdout).is_ok(),
+        "{}",
+        text(&tested.stdout)
+    );
+    assert!(
+        text(&tested.stderr).contains("target: POST http://127.0.0.1:9/"),
+        "{}",
+        text(&tested.stderr)
+    );
     service.run(&["flow", "deploy", "stock-count", "--summary", "first"]);
     let again = service.run(&["flow", "deploy", "stock-count"]);
-    assert!(again.starts_with("flow stock-count is unchanged (active, version 1)\n"), "{again}");
-    let changed = std::fs::read_to_string(&flow).unwrap().replace("source.by | trim", "source.by");
-    service.run(&["flow", "update", "stock-count", &service.file("changed.yaml", &changed)]);
+    assert!(
+        again.starts_with("flow stock-count is unchanged (active, version 1)\n"),
+        "{again}"
+    );
+    let changed = std::fs::read_to_string(&flow)
+        .unwrap()
+        .replace("source.by | trim", "source.by");
+    service.run(&[
+        "flow",
+        "update",
+        "stock-count",
+        &service.file("changed.yaml", &changed),
+    ]);
     service.run(&["flow", "deploy", "stock-count", "--summary", "second"]);
     let versions = service.run(&["flow", "versions", "stock-count"]);
-    assert!(versions.contains("first") && versions.contains("second"), "{versions}");
-    assert!(service.run(&["flow", "rollback", "stock-count", "1"]).contains("version 3"));
-    assert_eq!(service.run(&["flow", "pause", "stock-count"]), "flow stock-count is paused\n");
+    assert!(
+        versions.contains("first") && versions.contains("second"),
+        "{versions}"
+    );
+    assert!(
+        service
+            .run(&["flow", "rollback", "stock-count", "1"])
+            .contains("version 3")
+    );
+    assert_eq!(
+        service.run(&["flow", "pause", "stock-count"]),
+        "flow stock-count is paused\n"
+    );
     let accepted = service.run(&["flow", "run", "stock-count", "--data", &sample]);
-    let id = accepted.split_whitespace().find(|word| word.starts_with("msg_")).unwrap().to_owned();
+    let id = accepted
+        .split_whitespace()
+        .find(|word| word.starts_with("msg_"))
+        .unwrap()
+        .to_owned();
     let shown = service.run(&["message", "show", &id, "-o", "yaml"]);
-    assert!(shown.contains("status: held") && shown.contains("counted: 9007199254740993"), "{shown}");
+    assert!(
+        shown.contains("status: held") && shown.contains("counted: 9007199254740993"),
+        "{shown}"
+    );
     assert!(service.run(&["logs", "stock-count"]).contains(&id));
-    assert!(service.run(&["message", "list", "stock-count", "--status", "held"]).contains(&id));
-    assert!(service.run(&["message", "discard", &id]).contains("discarded"));
+    assert!(
+        service
+            .run(&["message", "list", "stock-count", "--status", "held"])
+            .contains(&id)
+    );
+    assert!(
+        service
+            .run(&["message", "discard", &id])
+            .contains("discarded")
+    );
     let replayed = service.run(&["message", "replay", &id]);
     assert!(replayed.contains(" as msg_"), "{replayed}");
-    assert_eq!(service.run(&["flow", "resume", "stock-count"]), "flow stock-count is active\n");
-    assert!(service.run(&["flow", "show", "stock-count"]).contains("trigger: manual"));
+    assert_eq!(
+        service.run(&["flow", "resume", "stock-count"]),
+        "flow stock-count is active\n"
+    );
+    assert!(
+        service
+            .run(&["flow", "show", "stock-count"])
+            .contains("trigger: manual")
+    );
     service.run(&["flow", "delete", "stock-count", "--yes"]);
     assert_eq!(service.run(&["flow", "list"]), "none\n");
 }
@@ -137,15 +299,35 @@ fn a_flow_goes_from_a_file_to_its_messages() {
 fn a_definition_from_standard_input_is_told_where_it_is_wrong() {
     let service = Service::start();
     let mut command = service.command(&["flow", "validate", "-"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"flow: x\nsource:\n  trigger: webhok\n").unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"flow: x\nsource:\n  trigger: webhok\n")
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stdout);
-    assert!(said.starts_with("error: ") && said.contains("webhook"), "{said}");
-    assert!(said.contains("--> standard input:3:12") && said.contains("\n3 |   trigger: webhok\n"), "{said}");
+    assert!(
+        said.starts_with("error: ") && said.contains("webhook"),
+        "{said}"
+    );
+    assert!(
+        said.contains("--> standard input:3:12") && said.contains("\n3 |   trigger: webhok\n"),
+        "{said}"
+    );
     assert!(said.contains("^^^^^^ source.trigger"), "{said}");
-    assert!(text(&output.stderr).contains("error: standard input has "), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("error: standard input has "),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -154,15 +336,31 @@ fn a_definition_is_checked_without_a_service() {
     let validate = |text: &str| {
         std::fs::write(folder.path().join("a.yaml"), text).unwrap();
         let mut command = crate::service::kanat();
-        command.args(["flow", "validate", "a.yaml"]).env("HOME", folder.path()).env_remove("XDG_CONFIG_HOME");
+        command
+            .args(["flow", "validate", "a.yaml"])
+            .env("HOME", folder.path())
+            .env_remove("XDG_CONFIG_HOME");
         command.current_dir(folder.path()).output().unwrap()
     };
     let good = validate(&std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap());
-    assert_eq!(text(&good.stdout), "a.yaml is valid\n", "{}", text(&good.stderr));
-    assert!(text(&good.stderr).contains("are not checked: no API key"), "{}", text(&good.stderr));
+    assert_eq!(
+        text(&good.stdout),
+        "a.yaml is valid\n",
+        "{}",
+        text(&good.stderr)
+    );
+    assert!(
+        text(&good.stderr).contains("are not checked: no API key"),
+        "{}",
+        text(&good.stderr)
+    );
     let wrong = validate("flow: x\nsource:\n  trigger: webhok\n");
     assert_eq!(wrong.status.code(), Some(1));
-    assert!(text(&wrong.stdout).contains("--> a.yaml:3:12"), "{}", text(&wrong.stdout));
+    assert!(
+        text(&wrong.stdout).contains("--> a.yaml:3:12"),
+        "{}",
+        text(&wrong.stdout)
+    );
 }
 
 #[test]
@@ -171,33 +369,64 @@ fn a_wrong_definition_is_shown_in_one_form_wherever_it_is_given() {
     let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();
     let file = service.file("good.yaml", &good);
     service.run(&["flow", "create", &file]);
-    service.file("wrong.yaml", &good.replacen("trigger: manual", "trigger: manuel", 1));
-    for command in [&["flow", "create", "wrong.yaml"][..], &["flow", "update", "stock-count", "wrong.yaml"]] {
+    service.file(
+        "wrong.yaml",
+        &good.replacen("trigger: manual", "trigger: manuel", 1),
+    );
+    for command in [
+        &["flow", "create", "wrong.yaml"][..],
+        &["flow", "update", "stock-count", "wrong.yaml"],
+    ] {
         let (code, said) = service.fail(command);
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("--> wrong.yaml:") && said.contains("^^^^^^"), "{said}");
-        assert!(said.contains("did you mean") && said.ends_with("error: wrong.yaml has 1 error\n"), "{said}");
+        assert!(
+            said.contains("--> wrong.yaml:") && said.contains("^^^^^^"),
+            "{said}"
+        );
+        assert!(
+            said.contains("did you mean") && said.ends_with("error: wrong.yaml has 1 error\n"),
+            "{said}"
+        );
     }
     let (_, said) = service.fail(&["flow", "deploy", "stock-count"]);
-    assert!(said.contains("--> flow stock-count:") && said.contains("connector instance"), "{said}");
+    assert!(
+        said.contains("--> flow stock-count:") && said.contains("connector instance"),
+        "{said}"
+    );
 }
 
 #[test]
 fn definitions_of_a_folder_are_applied() {
     let service = Service::start();
-    service.run(&["connector", "create", "http", "erp", "--set", "base_url=http://127.0.0.1:9"]);
+    service.run(&[
+        "connector",
+        "create",
+        "http",
+        "erp",
+        "--set",
+        "base_url=http://127.0.0.1:9",
+    ]);
     let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();
     std::fs::create_dir(service.folder.path().join("flows")).unwrap();
     service.file("flows/a.yaml", &good);
-    service.file("flows/b.yml", &good.replacen("stock-count", "stock-again", 1));
+    service.file(
+        "flows/b.yml",
+        &good.replacen("stock-count", "stock-again", 1),
+    );
     service.file("flows/notes.txt", "no definition");
     let applied = service.run(&["flow", "apply", "flows"]);
     assert_eq!(applied.lines().count(), 2, "{applied}");
-    assert!(applied.starts_with("flow stock-count is created (active, version 1)\n"), "{applied}");
+    assert!(
+        applied.starts_with("flow stock-count is created (active, version 1)\n"),
+        "{applied}"
+    );
     service.file("flows/a.yaml", &format!("{good}# changed\n"));
     service.file("flows/b.yml", "flow: [");
     let (code, said) = service.fail(&["flow", "apply", "flows"]);
-    assert!(code == Some(1) && said.contains("nothing was applied") && said.contains("flows/b.yml:1"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("nothing was applied") && said.contains("flows/b.yml:1"),
+        "{said}"
+    );
     let applied = service.run(&["flow", "apply", "flows/a.yaml"]);
     assert_eq!(applied, "flow stock-count is updated (active, version 2)\n");
 }
@@ -205,29 +434,88 @@ fn definitions_of_a_folder_are_applied() {
 #[test]
 fn keys_environments_and_nodes_are_managed() {
     let service = Service::start();
-    let key = service.run(&["api-key", "create", "ci", "--role", "viewer", "--environment", "staging"]);
-    assert!(key.starts_with("kanat_ak_") && key.lines().count() == 1, "{key}");
+    let key = service.run(&[
+        "api-key",
+        "create",
+        "ci",
+        "--role",
+        "viewer",
+        "--environment",
+        "staging",
+    ]);
+    assert!(
+        key.starts_with("kanat_ak_") && key.lines().count() == 1,
+        "{key}"
+    );
     let who = service.run(&["whoami", "--api-key", key.trim()]);
-    assert!(who.contains(&service.url) && who.contains("viewer") && who.contains("staging"), "{who}");
+    assert!(
+        who.contains(&service.url) && who.contains("viewer") && who.contains("staging"),
+        "{who}"
+    );
     assert!(service.run(&["api-key", "list"]).contains("ci"));
     let (code, said) = service.fail(&["api-key", "revoke", "ci"]);
-    assert!(code == Some(1) && said.contains("viewer") && said.contains("--yes"), "{said}");
-    let (_, said) = service.fail(&["flow", "list", "--env", "development", "--api-key", key.trim()]);
-    assert!(said.contains("bound to another environment") && !said.contains("role"), "{said}");
-    service.run(&["api-key", "create", "soon", "--role", "viewer", "--expires", "1h"]);
+    assert!(
+        code == Some(1) && said.contains("viewer") && said.contains("--yes"),
+        "{said}"
+    );
+    let (_, said) = service.fail(&[
+        "flow",
+        "list",
+        "--env",
+        "development",
+        "--api-key",
+        key.trim(),
+    ]);
+    assert!(
+        said.contains("bound to another environment") && !said.contains("role"),
+        "{said}"
+    );
+    service.run(&[
+        "api-key",
+        "create",
+        "soon",
+        "--role",
+        "viewer",
+        "--expires",
+        "1h",
+    ]);
     service.run(&["api-key", "revoke", "ci", "--yes"]);
     service.fail(&["whoami", "--api-key", key.trim()]);
     let (_, said) = service.fail(&["api-key", "revoke", "c1", "--yes"]);
     assert!(said.contains("kanat api-key list"), "{said}");
 
-    assert!(service.run(&["env", "create", "canary"]).starts_with("environment canary is created"));
-    service.run(&["environment", "update", "canary", "--base-url", "https://canary.example.com"]);
-    assert!(service.run(&["env", "list"]).contains("https://canary.example.com"));
+    assert!(
+        service
+            .run(&["env", "create", "canary"])
+            .starts_with("environment canary is created")
+    );
+    service.run(&[
+        "environment",
+        "update",
+        "canary",
+        "--base-url",
+        "https://canary.example.com",
+    ]);
+    assert!(
+        service
+            .run(&["env", "list"])
+            .contains("https://canary.example.com")
+    );
     let (code, said) = service.fail(&["--env", "canari", "flow", "list"]);
-    assert!(code == Some(1) && said.contains("did you mean \"canary\""), "{said}");
-    assert!(service.run(&["node", "list"]).contains(env!("CARGO_PKG_VERSION")));
+    assert!(
+        code == Some(1) && said.contains("did you mean \"canary\""),
+        "{said}"
+    );
+    assert!(
+        service
+            .run(&["node", "list"])
+            .contains(env!("CARGO_PKG_VERSION"))
+    );
     let version = service.run(&["version"]);
-    assert!(version.starts_with(concat!("kanat ", env!("CARGO_PKG_VERSION"), " (")), "{version}");
+    assert!(
+        version.starts_with(concat!("kanat ", env!("CARGO_PKG_VERSION"), " (")),
+        "{version}"
+    );
 }
 
 #[test]
@@ -246,7 +534,10 @@ fn a_shell_is_told_the_names_of_flows() {
     service.run(&["flow", "create", &example("flows/stock-count.yaml")]);
     assert!(service.run(&["completion", "bash"]).contains("COMPLETE"));
     let mut command = service.command(&["--", "kanat", "flow", "show", "st"]);
-    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "3").env("_CLAP_IFS", "\n");
+    command
+        .env("COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "3")
+        .env("_CLAP_IFS", "\n");
     let told = text(&command.output().unwrap().stdout);
     assert_eq!(told.trim(), "stock-count");
 }
@@ -255,8 +546,14 @@ fn a_shell_is_told_the_names_of_flows() {
 fn the_key_that_login_asks_for_does_not_show() {
     let service = Service::start();
     let mut command = service.command_of("script", &["-qec", "\"$KANAT\" login", "/dev/null"]);
-    command.env_remove("KANAT_API_KEY").env("KANAT", env!("CARGO_BIN_EXE_kanat"));
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    command
+        .env_remove("KANAT_API_KEY")
+        .env("KANAT", env!("CARGO_BIN_EXE_kanat"));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut screen = child.stdout.take().unwrap();
     let mut seen = Vec::new();
     let mut input = child.stdin.take().unwrap();
@@ -270,7 +567,11 @@ fn the_key_that_login_asks_for_does_not_show() {
     drop(input);
     screen.read_to_end(&mut seen).unwrap();
     assert!(child.wait().unwrap().success(), "{}", text(&seen));
-    assert!(!text(&seen).contains(KEY) && text(&seen).contains("logged in"), "{}", text(&seen));
+    assert!(
+        !text(&seen).contains(KEY) && text(&seen).contains("logged in"),
+        "{}",
+        text(&seen)
+    );
     assert!(service.run(&["logout"]).starts_with("logged out: "));
     assert_eq!(service.run(&["logout"]), "nobody was logged in\n");
 }
@@ -279,19 +580,35 @@ fn the_key_that_login_asks_for_does_not_show() {
 fn login_tries_the_key_and_remembers_it() {
     let service = Service::start();
     let mut command = service.command(&["login"]);
-    command.env_remove("KANAT_API_KEY").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env_remove("KANAT_API_KEY")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(format!("{KEY}\n").as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(format!("{KEY}\n").as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!text(&output.stdout).contains(KEY));
     let mut list = service.command(&["flow", "list"]);
-    let output = list.env_remove("KANAT_API_KEY").env_remove("KANAT_URL").output().unwrap();
+    let output = list
+        .env_remove("KANAT_API_KEY")
+        .env_remove("KANAT_URL")
+        .output()
+        .unwrap();
     assert_eq!(text(&output.stdout), "none\n", "{}", text(&output.stderr));
 
     let (code, said) = service.fail(&["login", "--api-key", "kanat_ak_wrong"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("was not saved") && !said.contains("kanat_ak_wrong"), "{said}");
+    assert!(
+        said.contains("was not saved") && !said.contains("kanat_ak_wrong"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -299,7 +616,10 @@ fn an_error_says_what_to_do_next() {
     let service = Service::start();
     let (code, said) = service.fail(&["flow", "show", "nowhere"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("\"nowhere\"") && said.contains("kanat flow list"), "{said}");
+    assert!(
+        said.contains("\"nowhere\"") && said.contains("kanat flow list"),
+        "{said}"
+    );
 
     let (_, said) = service.fail(&["--api-key", "kanat_ak_wrong", "flow", "list"]);
     assert!(said.contains("kanat login"), "{said}");
@@ -307,10 +627,17 @@ fn an_error_says_what_to_do_next() {
     let (_, said) = service.fail(&["--api-key", "wrong", "login"]);
     assert!(said.contains("an API key begins with kanat_ak_"), "{said}");
     let mut without_key = service.command(&["flow", "list"]);
-    let (_, said) = crate::service::failure(without_key.env_remove("KANAT_API_KEY").output().unwrap());
-    assert!(said.contains("no API key is given: log in with `kanat login`"), "{said}");
+    let (_, said) =
+        crate::service::failure(without_key.env_remove("KANAT_API_KEY").output().unwrap());
+    assert!(
+        said.contains("no API key is given: log in with `kanat login`"),
+        "{said}"
+    );
     let (code, said) = service.fail(&["logs", "--since", "foo"]);
-    assert!(code == Some(2) && said.contains("`1h`") && said.contains("an instant such as"), "{said}");
+    assert!(
+        code == Some(2) && said.contains("`1h`") && said.contains("an instant such as"),
+        "{said}"
+    );
     let (_, said) = service.fail(&["api-key", "reset", "--data-dir", "data"]);
     assert!(said.contains("stop the service first"), "{said}");
 

@@ -10,12 +10,21 @@ use crate::service::{KEY, Service, failure, kanat, log_of_a_start, text};
 #[test]
 fn the_demo_tells_its_story_and_ends_with_0() {
     let output = kanat().args(["demo", "--exit"]).output().unwrap();
-    let (story, complaints) = (text(&output.stdout), text(&output.stderr));
+    let story = text(&output.stdout);
+    let complaints = text(&output.stderr);
     assert!(output.status.success(), "{story}\n{complaints}");
-    for part in ["delivered after 3 attempts", "dead letter after 3 attempts", "9007199254740993", "16 orders posted"] {
+    for part in [
+        "delivered after 3 attempts",
+        "dead letter after 3 attempts",
+        "9007199254740993",
+        "16 orders posted",
+    ] {
         assert!(story.contains(part), "{part} is not in\n{story}");
     }
-    assert!(!story.contains('\u{1b}'), "colours where there is no terminal");
+    assert!(
+        !story.contains('\u{1b}'),
+        "colours where there is no terminal"
+    );
 }
 
 #[test]
@@ -23,14 +32,28 @@ fn a_stop_does_not_wait_for_those_who_follow_the_messages() {
     let mut service = Service::start_with(&["--drain-seconds", "3600"]);
     let manual = service.file("manual.yaml", MANUAL);
     service.run(&["flow", "create", &manual]);
-    service.run(&["connector", "create", "http", "nowhere", "--set", "base_url=http://127.0.0.1:9"]);
+    service.run(&[
+        "connector",
+        "create",
+        "http",
+        "nowhere",
+        "--set",
+        "base_url=http://127.0.0.1:9",
+    ]);
     service.run(&["flow", "deploy", "by-hand"]);
     let mut follower = Running(
-        service.command(&["logs", "--follow", "by-hand"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap(),
+        service
+            .command(&["logs", "--follow", "by-hand"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
     );
     service.run(&["flow", "run", "by-hand"]);
     let mut line = String::new();
-    BufReader::new(follower.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(follower.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert!(line.contains("msg_"), "{line}");
     assert_eq!(service.terminate(), Some(0));
 }
@@ -61,10 +84,17 @@ on_error:
 fn a_second_process_on_one_folder_is_told_so() {
     let service = Service::start();
     let data = service.folder.path().join("data");
-    let output = kanat().args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).output().unwrap();
+    let output = kanat()
+        .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data)
+        .output()
+        .unwrap();
     let (code, said) = failure(output);
     assert_eq!(code, Some(2));
-    assert!(said.contains("another kanat process") && said.contains("--data-dir"), "{said}");
+    assert!(
+        said.contains("another kanat process") && said.contains("--data-dir"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -72,9 +102,18 @@ fn an_address_in_use_is_named_with_a_way_out() {
     let service = Service::start();
     let address = service.url.trim_start_matches("http://");
     let folder = TempDir::new().unwrap();
-    let (code, said) = failure(kanat().args(["up", "--listen", address]).current_dir(folder.path()).output().unwrap());
+    let (code, said) = failure(
+        kanat()
+            .args(["up", "--listen", address])
+            .current_dir(folder.path())
+            .output()
+            .unwrap(),
+    );
     assert_eq!(code, Some(2));
-    assert!(said.contains(address) && said.contains("--listen"), "{said}");
+    assert!(
+        said.contains(address) && said.contains("--listen"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -89,10 +128,18 @@ fn bad_settings_are_named_all_at_once_and_exit_with_2() {
         .unwrap();
     let (code, said) = failure(output);
     assert_eq!(code, Some(2));
-    for setting in ["--listen: ", "--body-limit: ", "KANAT_EGRESS_ALLOW: ", "KANAT_RETENTION_DAYS: "] {
+    for setting in [
+        "--listen: ",
+        "--body-limit: ",
+        "KANAT_EGRESS_ALLOW: ",
+        "KANAT_RETENTION_DAYS: ",
+    ] {
         assert!(said.contains(setting), "{said}");
     }
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+    assert!(
+        std::fs::read_dir(folder.path()).unwrap().next().is_none(),
+        "nothing was made"
+    );
 }
 
 #[test]
@@ -101,24 +148,56 @@ fn what_is_shipped_and_planes_of_their_own_are_guarded_and_up_alone_on_loopback_
     let folder = TempDir::new().unwrap();
     let holds = |arguments: &[&str]| {
         let mut service = kanat();
-        service.args(arguments).arg("--print-config").env("KANAT_DATABASE_URL", "postgres://db/kanat");
+        service
+            .args(arguments)
+            .arg("--print-config")
+            .env("KANAT_DATABASE_URL", "postgres://db/kanat");
         let output = service.current_dir(folder.path()).output().unwrap();
         let printed = text(&output.stdout);
-        printed.lines().find(|line| line.starts_with("egress =")).unwrap_or("").to_owned()
+        printed
+            .lines()
+            .find(|line| line.starts_with("egress ="))
+            .unwrap_or("")
+            .to_owned()
     };
-    for (command, file) in [("up", "kanat"), ("control-plane", "control-plane"), ("data-plane", "data-plane")] {
+    for (command, file) in [
+        ("up", "kanat"),
+        ("control-plane", "control-plane"),
+        ("data-plane", "data-plane"),
+    ] {
         let shipped = root.join(format!("deploy/settings/{file}.toml"));
-        assert!(std::fs::read_to_string(&shipped).unwrap().contains("egress = \"guarded\""), "{file}");
-        assert_eq!(holds(&[command, "--config", shipped.to_str().unwrap()]), "egress = \"guarded\"", "{file}");
+        assert!(
+            std::fs::read_to_string(&shipped)
+                .unwrap()
+                .contains("egress = \"guarded\""),
+            "{file}"
+        );
+        assert_eq!(
+            holds(&[command, "--config", shipped.to_str().unwrap()]),
+            "egress = \"guarded\"",
+            "{file}"
+        );
     }
     let control = ["control-plane", "--listen", "127.0.0.1:0"];
-    let data = ["data-plane", "--listen", "127.0.0.1:0", "--control-plane", "http://127.0.0.1:1"];
+    let data = [
+        "data-plane",
+        "--listen",
+        "127.0.0.1:0",
+        "--control-plane",
+        "http://127.0.0.1:1",
+    ];
     for plane in [&control[..], &data[..]] {
         assert_eq!(holds(plane), "egress = \"guarded\"");
-        assert_eq!(holds(&[plane, &["--egress", "local"]].concat()), "egress = \"local\"");
+        assert_eq!(
+            holds(&[plane, &["--egress", "local"]].concat()),
+            "egress = \"local\""
+        );
     }
     assert_eq!(holds(&["up"]), "egress = \"local\"");
-    assert_eq!(holds(&["up", "--public-url", "http://127.0.0.1:8080"]), "egress = \"guarded\"");
+    assert_eq!(
+        holds(&["up", "--public-url", "http://127.0.0.1:8080"]),
+        "egress = \"guarded\""
+    );
 }
 
 #[test]
@@ -126,14 +205,19 @@ fn a_misspelt_variable_ends_the_start_and_is_told_with_all_other_faults() {
     let folder = TempDir::new().unwrap();
     for command in ["up", "control-plane", "data-plane"] {
         let mut service = kanat();
-        service.args([command, "--listen", "here"]).env("KANAT_DATA_DRI", "elsewhere");
+        service
+            .args([command, "--listen", "here"])
+            .env("KANAT_DATA_DRI", "elsewhere");
         let (code, stderr) = failure(service.current_dir(folder.path()).output().unwrap());
         assert_eq!(code, Some(2), "{stderr}");
         let slip = "there is no variable KANAT_DATA_DRI; did you mean KANAT_DATA_DIR?";
         assert!(stderr.contains(slip), "{stderr}");
         assert!(stderr.contains("--listen: \"here\""), "{stderr}");
     }
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+    assert!(
+        std::fs::read_dir(folder.path()).unwrap().next().is_none(),
+        "nothing was made"
+    );
 }
 
 #[test]
@@ -156,7 +240,11 @@ fn an_unknown_variable_is_warned_of_and_those_of_platforms_and_clients_are_not()
 #[test]
 fn client_commands_take_no_notice_of_variables_that_are_not_theirs() {
     let mut version = kanat();
-    version.arg("version").env("KANAT_LISEN", "x").env("KANAT_FOO", "x").env("KANAT_ENVIRONMENTS", "x");
+    version
+        .arg("version")
+        .env("KANAT_LISEN", "x")
+        .env("KANAT_FOO", "x")
+        .env("KANAT_ENVIRONMENTS", "x");
     let output = version.output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
@@ -164,14 +252,21 @@ fn client_commands_take_no_notice_of_variables_that_are_not_theirs() {
 
 #[test]
 fn a_slip_of_a_variable_of_client_commands_is_a_fault() {
-    for (name, meant) in
-        [("KANAT_ENVIRONMENT", "KANAT_ENV"), ("KANAT_UR", "KANAT_URL"), ("KANAT_API_KEI", "KANAT_API_KEY")]
-    {
+    for (name, meant) in [
+        ("KANAT_ENVIRONMENT", "KANAT_ENV"),
+        ("KANAT_UR", "KANAT_URL"),
+        ("KANAT_API_KEI", "KANAT_API_KEY"),
+    ] {
         let mut list = kanat();
         list.args(["flow", "list"]).env(name, "x");
         let (code, said) = failure(list.output().unwrap());
         assert_eq!(code, Some(2));
-        assert!(said.contains(&format!("there is no variable {name}; did you mean {meant}?")), "{said}");
+        assert!(
+            said.contains(&format!(
+                "there is no variable {name}; did you mean {meant}?"
+            )),
+            "{said}"
+        );
     }
 }
 
@@ -179,11 +274,20 @@ fn a_slip_of_a_variable_of_client_commands_is_a_fault() {
 fn files_of_tls_that_cannot_be_read_are_named_by_their_settings() {
     let folder = TempDir::new().unwrap();
     let mut up = kanat();
-    up.args(["up", "--listen", "127.0.0.1:0", "--tls-cert", "none.pem", "--tls-key", "neither.pem"]);
+    up.args([
+        "up",
+        "--listen",
+        "127.0.0.1:0",
+        "--tls-cert",
+        "none.pem",
+        "--tls-key",
+        "neither.pem",
+    ]);
     let (code, said) = failure(up.current_dir(folder.path()).output().unwrap());
     assert_eq!(code, Some(2));
     assert!(
-        said.contains("tls_cert: cannot read none.pem: ") && said.contains("tls_key: cannot read neither.pem"),
+        said.contains("tls_cert: cannot read none.pem: ")
+            && said.contains("tls_key: cannot read neither.pem"),
         "{said}"
     );
 }
@@ -197,22 +301,34 @@ fn a_bad_key_is_named_and_not_shown() {
         ("KANAT_MASTER_KEY", repeated.as_str()),
         ("KANAT_BOOTSTRAP_API_KEY", "not-a-key-at-all"),
         ("KANAT_BOOTSTRAP_API_KEY", "kanat_ak_0123456789abcdef"),
-        ("KANAT_BOOTSTRAP_API_KEY", "kanat_ak_0123456789abcdef0123456789abcd$"),
+        (
+            "KANAT_BOOTSTRAP_API_KEY",
+            "kanat_ak_0123456789abcdef0123456789abcd$",
+        ),
     ] {
         let mut up = kanat();
-        up.args(["up", "--listen", "127.0.0.1:0"]).env(variable, value).current_dir(folder.path());
+        up.args(["up", "--listen", "127.0.0.1:0"])
+            .env(variable, value)
+            .current_dir(folder.path());
         let (code, stderr) = failure(up.output().unwrap());
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains(variable), "{stderr}");
         assert!(!stderr.contains(value), "{stderr}");
     }
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+    assert!(
+        std::fs::read_dir(folder.path()).unwrap().next().is_none(),
+        "nothing was made"
+    );
 }
 
 #[test]
 fn the_settings_that_hold_can_be_shown_without_their_secrets() {
     let folder = TempDir::new().unwrap();
-    std::fs::write(folder.path().join("kanat.toml"), "lease_seconds = 7\nbody_limit = 5000\n").unwrap();
+    std::fs::write(
+        folder.path().join("kanat.toml"),
+        "lease_seconds = 7\nbody_limit = 5000\n",
+    )
+    .unwrap();
     let output = kanat()
         .args(["up", "--print-config", "--body-limit", "6000"])
         .env("KANAT_BOOTSTRAP_API_KEY", KEY)
@@ -221,27 +337,58 @@ fn the_settings_that_hold_can_be_shown_without_their_secrets() {
         .unwrap();
     let printed = text(&output.stdout);
     assert!(output.status.success());
-    assert!(printed.contains("lease_seconds = 7") && printed.contains("body_limit = 6000"), "{printed}");
-    assert!(printed.contains("bootstrap_api_key = \"********\"") && !printed.contains(KEY), "{printed}");
+    assert!(
+        printed.contains("lease_seconds = 7") && printed.contains("body_limit = 6000"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("bootstrap_api_key = \"********\"") && !printed.contains(KEY),
+        "{printed}"
+    );
 }
 
 #[test]
 fn a_refused_call_is_logged_at_debug_with_the_id_of_its_request() {
     let folder = TempDir::new().unwrap();
     let mut up = kanat();
-    up.args(["up", "--listen", "127.0.0.1:0", "--log", "info,kanat_gateway=debug"]).current_dir(folder.path());
-    let mut up = Running(up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    up.args([
+        "up",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "info,kanat_gateway=debug",
+    ])
+    .current_dir(folder.path());
+    let mut up = Running(
+        up.stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
     let mut line = String::new();
-    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(up.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let url = line.trim_end().rsplit_once(' ').unwrap().1.to_owned();
     let mut list = kanat();
-    list.args(["--url", &url, "--api-key", "kanat_ak_wrong", "flow", "list"]).env("XDG_CONFIG_HOME", folder.path());
+    list.args(["--url", &url, "--api-key", "kanat_ak_wrong", "flow", "list"])
+        .env("XDG_CONFIG_HOME", folder.path());
     failure(list.output().unwrap());
     up.0.kill().unwrap();
     let mut log = String::new();
-    up.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-    let refused = log.lines().find(|line| line.contains("a call was refused")).unwrap_or_else(|| panic!("{log}"));
-    assert!(refused.contains("req_") && refused.contains("401"), "{refused}");
+    up.0.stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut log)
+        .unwrap();
+    let refused = log
+        .lines()
+        .find(|line| line.contains("a call was refused"))
+        .unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        refused.contains("req_") && refused.contains("401"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -261,20 +408,31 @@ fn the_journal_does_not_get_the_owner_s_key() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let folder = TempDir::new().unwrap();
     let journal = std::fs::File::create(folder.path().join("journal")).unwrap();
-    let stream = journal.metadata().map(|stream| format!("{}:{}", stream.dev(), stream.ino())).unwrap();
+    let stream = journal
+        .metadata()
+        .map(|stream| format!("{}:{}", stream.dev(), stream.ino()))
+        .unwrap();
     let mut up = kanat();
-    up.args(["up", "--listen", "127.0.0.1:0"]).env("JOURNAL_STREAM", &stream).current_dir(folder.path());
+    up.args(["up", "--listen", "127.0.0.1:0"])
+        .env("JOURNAL_STREAM", &stream)
+        .current_dir(folder.path());
     let mut up = Running(up.stdout(Stdio::piped()).stderr(journal).spawn().unwrap());
     let mut line = String::new();
-    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(up.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let url = line.trim_end().rsplit_once(' ').unwrap().1.to_owned();
     let said = std::fs::read_to_string(folder.path().join("journal")).unwrap();
-    assert!(said.contains("kanat-data/owner-key") && !said.contains("kanat_ak_"), "{said}");
+    assert!(
+        said.contains("kanat-data/owner-key") && !said.contains("kanat_ak_"),
+        "{said}"
+    );
     let file = folder.path().join("kanat-data/owner-key");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let key = std::fs::read_to_string(file).unwrap();
     let mut list = kanat();
-    list.args(["--url", &url, "--api-key", key.trim(), "flow", "list"]).env("XDG_CONFIG_HOME", folder.path());
+    list.args(["--url", &url, "--api-key", key.trim(), "flow", "list"])
+        .env("XDG_CONFIG_HOME", folder.path());
     let listed = list.output().unwrap();
     assert!(listed.status.success(), "{}", text(&listed.stderr));
 }
@@ -283,8 +441,14 @@ fn the_journal_does_not_get_the_owner_s_key() {
 fn the_stream_of_another_process_to_the_journal_is_not_taken_for_its_own() {
     let folder = TempDir::new().unwrap();
     let mut up = kanat();
-    up.args(["up", "--listen", "127.0.0.1:0"]).env("JOURNAL_STREAM", "8:1");
-    assert_eq!(log_of_a_start(up, &folder).matches("shown this once: kanat_ak_").count(), 1);
+    up.args(["up", "--listen", "127.0.0.1:0"])
+        .env("JOURNAL_STREAM", "8:1");
+    assert_eq!(
+        log_of_a_start(up, &folder)
+            .matches("shown this once: kanat_ak_")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -293,7 +457,13 @@ fn an_address_that_is_open_to_other_machines_without_tls_is_warned_of() {
     let log = |listen: &str| {
         let folder = TempDir::new().unwrap();
         let mut up = kanat();
-        up.args(["up", "--public-url", "https://hooks.example.com", "--listen", listen]);
+        up.args([
+            "up",
+            "--public-url",
+            "https://hooks.example.com",
+            "--listen",
+            listen,
+        ]);
         log_of_a_start(up, &folder)
     };
     let open = log("0.0.0.0:0");
@@ -314,7 +484,9 @@ fn folders_and_keys_that_are_open_to_others_are_closed_at_the_start() {
     log_of_a_start(up(), &folder);
     let data = folder.path().join("kanat-data");
     let plans = data.join("plans");
-    let of_an_environment = std::fs::read_dir(&plans).unwrap().map(|entry| entry.unwrap().path());
+    let of_an_environment = std::fs::read_dir(&plans)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let of_an_environment: Vec<_> = of_an_environment.filter(|path| path.is_dir()).collect();
     assert!(!of_an_environment.is_empty());
     let mut folders = vec![data.clone(), plans];
@@ -322,11 +494,16 @@ fn folders_and_keys_that_are_open_to_others_are_closed_at_the_start() {
     let key = data.join("master.key");
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert!(folders.iter().all(|path| mode(path) == 0o700));
-    let set = |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let set =
+        |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     folders.iter().for_each(|path| set(path, 0o755));
     set(&key, 0o644);
     let log = log_of_a_start(up(), &folder);
     assert!(folders.iter().all(|path| mode(path) == 0o700), "{log}");
     assert_eq!(mode(&key), 0o600);
-    assert_eq!(log.matches("was open to others").count(), folders.len() + 1, "{log}");
+    assert_eq!(
+        log.matches("was open to others").count(),
+        folders.len() + 1,
+        "{log}"
+    );
 }

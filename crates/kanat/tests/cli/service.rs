@@ -46,14 +46,25 @@ impl Service {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         if line.is_empty() {
             let mut log = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut log)
+                .unwrap();
             panic!("kanat ended before it listened: {log}");
         }
         let version = env!("CARGO_PKG_VERSION");
-        let url = line.trim_end().strip_prefix(&format!("kanat {version} listening on ")).unwrap().to_owned();
+        let url = line
+            .trim_end()
+            .strip_prefix(&format!("kanat {version} listening on "))
+            .unwrap()
+            .to_owned();
         Self { folder, url, child }
     }
 
@@ -65,8 +76,13 @@ impl Service {
     /// Another program in the same folder and environment.
     pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = isolated(program);
-        command.args(arguments).env("KANAT_URL", &self.url).env("KANAT_API_KEY", KEY);
-        command.env("XDG_CONFIG_HOME", self.folder.path().join("config")).current_dir(self.folder.path());
+        command
+            .args(arguments)
+            .env("KANAT_URL", &self.url)
+            .env("KANAT_API_KEY", KEY);
+        command
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
+            .current_dir(self.folder.path());
         command
     }
 
@@ -78,7 +94,11 @@ impl Service {
     /// What a client command prints; it has to end well.
     pub fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
         text(&output.stdout)
     }
 
@@ -96,7 +116,11 @@ impl Service {
 
     /// SIGTERM; gives the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
-        let sent = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().unwrap();
+        let sent = Command::new("kill")
+            .arg("-TERM")
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
         assert!(sent.success());
         self.child.wait().unwrap().code()
     }
@@ -112,11 +136,19 @@ impl Drop for Service {
 
 /// Starts a service in `folder`, stops it once it listens, and returns its standard error.
 pub fn log_of_a_start(mut service: Command, folder: &TempDir) -> String {
-    service.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    service
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = service.spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    Command::new("kill")
+        .arg(child.id().to_string())
+        .status()
+        .unwrap();
     text(&child.wait_with_output().unwrap().stderr)
 }
 

@@ -21,8 +21,16 @@ pub(super) fn build(fields: Vec<(String, FieldValue)>) -> Result<Mapping, Vec<Co
         return Err(builder.conflicts);
     }
     let source = Plan::new(Root::Source, &mut |visit| object.paths(Reach::Whole, visit));
-    let item = Plan::new(Root::Item, &mut |visit| object.paths(Reach::SameItem, visit));
-    Ok(Mapping { object, references: builder.references, source, item, depth: builder.depth })
+    let item = Plan::new(Root::Item, &mut |visit| {
+        object.paths(Reach::SameItem, visit)
+    });
+    Ok(Mapping {
+        object,
+        references: builder.references,
+        source,
+        item,
+        depth: builder.depth,
+    })
 }
 
 #[derive(Default)]
@@ -69,7 +77,10 @@ impl Builder {
             self.claim(&name)
         };
         match conflict {
-            Some(message) => self.conflicts.push(Conflict { field: name, message }),
+            Some(message) => self.conflicts.push(Conflict {
+                field: name,
+                message,
+            }),
             None => self.place(object, &name, value),
         }
     }
@@ -79,13 +90,17 @@ impl Builder {
         for (dot, _) in name.match_indices('.') {
             let outer = &name[..dot];
             if *self.names.entry(outer.to_owned()).or_insert(Kind::Object) == Kind::Field {
-                return Some(format!("the field {name:?} cannot be inside {outer:?}, which is a field itself"));
+                return Some(format!(
+                    "the field {name:?} cannot be inside {outer:?}, which is a field itself"
+                ));
             }
         }
         match self.names.insert(name.to_owned(), Kind::Field) {
             None => None,
             Some(Kind::Field) => Some(format!("the field {name:?} is there twice")),
-            Some(Kind::Object) => Some(format!("the field {name:?} cannot also have fields inside")),
+            Some(Kind::Object) => {
+                Some(format!("the field {name:?} cannot also have fields inside"))
+            }
         }
     }
 
@@ -93,16 +108,26 @@ impl Builder {
     fn place(&mut self, mut object: &mut Object, name: &str, value: FieldValue) {
         let mut start = 0;
         for (dot, _) in name.match_indices('.') {
-            let index = *self.places.entry(name[..dot].to_owned()).or_insert_with(|| {
-                object.members.push(Member::new(&name[start..dot], MemberValue::Object(Object::default())));
-                object.members.len() - 1
-            });
-            let MemberValue::Object(inner) = &mut object.members[index].value else { return };
+            let index = *self
+                .places
+                .entry(name[..dot].to_owned())
+                .or_insert_with(|| {
+                    object.members.push(Member::new(
+                        &name[start..dot],
+                        MemberValue::Object(Object::default()),
+                    ));
+                    object.members.len() - 1
+                });
+            let MemberValue::Object(inner) = &mut object.members[index].value else {
+                return;
+            };
             object = inner;
             start = dot + 1;
         }
         let value = match value {
-            FieldValue::Expression(expression) => MemberValue::Expression(expression.into_compiled()),
+            FieldValue::Expression(expression) => {
+                MemberValue::Expression(expression.into_compiled())
+            }
             FieldValue::Template(template) => MemberValue::Template(template.into_parts()),
             FieldValue::Each { list, map } => MemberValue::Each(list.into_compiled(), map),
         };
@@ -150,6 +175,10 @@ impl Member {
         let mut key = Vec::with_capacity(name.len() + 3);
         json::write_string(name, &mut key);
         key.push(b':');
-        Self { name: name.to_owned(), key, value }
+        Self {
+            name: name.to_owned(),
+            key,
+            value,
+        }
     }
 }

@@ -8,12 +8,21 @@ use crate::{EvaluationError, Scope, Value, json};
 /// Whether something was written: an undefined value is not.
 type Written = Result<bool, EvaluationError>;
 
-pub(super) fn write(mapping: &Mapping, scope: &Scope, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
+pub(super) fn write(
+    mapping: &Mapping,
+    scope: &Scope,
+    out: &mut Vec<u8>,
+) -> Result<(), EvaluationError> {
     let mut environment = Environment::new(scope);
     let mut slots = Vec::new();
     mapping.source.find(environment.source, &mut slots);
     environment.source_slots = &slots;
-    Writer { end: out.len() + MAX_BYTES, out }.object(&mapping.object, &environment).map(|_| ())
+    Writer {
+        end: out.len() + MAX_BYTES,
+        out,
+    }
+    .object(&mapping.object, &environment)
+    .map(|_| ())
 }
 
 struct Writer<'o> {
@@ -35,10 +44,12 @@ impl Writer<'_> {
             self.out.extend_from_slice(&member.key);
             let written = match &member.value {
                 MemberValue::Object(object) => self.object(object, environment),
-                MemberValue::Expression(expression) => {
-                    expression.evaluate(environment).and_then(|value| self.value(&value))
-                }
-                MemberValue::Template(template) => template.evaluate(environment).and_then(|value| self.value(&value)),
+                MemberValue::Expression(expression) => expression
+                    .evaluate(environment)
+                    .and_then(|value| self.value(&value)),
+                MemberValue::Template(template) => template
+                    .evaluate(environment)
+                    .and_then(|value| self.value(&value)),
                 MemberValue::Each(list, map) => self.each(list, map, environment),
             };
             if written.map_err(|error| error.within(&member.name))? {
@@ -60,13 +71,21 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn each<'s>(&mut self, list: &'s Compiled, map: &'s Mapping, environment: &Environment<'s>) -> Written {
+    fn each<'s>(
+        &mut self,
+        list: &'s Compiled,
+        map: &'s Mapping,
+        environment: &Environment<'s>,
+    ) -> Written {
         let value = list.evaluate(environment)?;
         let items = match &value {
             Value::List(items) => items,
             missing if missing.is_missing() => return Ok(false),
             other => {
-                let error = EvaluationError::mapping(format!("expected a list, found {}", other.type_name()));
+                let error = EvaluationError::mapping(format!(
+                    "expected a list, found {}",
+                    other.type_name()
+                ));
                 return Err(list.shown(error, other));
             }
         };
@@ -78,7 +97,8 @@ impl Writer<'_> {
             }
             map.item.find(item, &mut slots);
             let inner = environment.of_item(item, &slots);
-            self.object(&map.object, &inner).map_err(|error| error.within(&format!("[{index}]")))?;
+            self.object(&map.object, &inner)
+                .map_err(|error| error.within(&format!("[{index}]")))?;
             environment.read.set(inner.read.get());
             self.check_size()?;
         }
@@ -87,6 +107,10 @@ impl Writer<'_> {
     }
 
     fn check_size(&self) -> Result<(), EvaluationError> {
-        if self.out.len() > self.end { Err(too_large()) } else { Ok(()) }
+        if self.out.len() > self.end {
+            Err(too_large())
+        } else {
+            Ok(())
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Arguments of transforms: strings, numbers, true, false, null, and bare words such as table names and date formats.
+//! Arguments of transforms: strings, numbers, true, false, null, and bare words such as table names
+//! and date formats.
 
 use super::{Parsed, Parser, token};
 use crate::node::{Literal, Operand};
@@ -65,7 +66,11 @@ impl Parser<'_> {
         let after = std::mem::replace(&mut self.position, argument.offset + first.len());
         let path = self.path(first, argument.offset).and_then(|path| {
             let ends = self.position == argument.offset + word.len();
-            if ends { Ok(path) } else { Err(self.unexpected("`.`, `[` or the end of the path")) }
+            if ends {
+                Ok(path)
+            } else {
+                Err(self.unexpected("`.`, `[` or the end of the path"))
+            }
         });
         self.position = after;
         path.map(Operand::Path)
@@ -106,7 +111,9 @@ impl Parser<'_> {
             "true" => ArgumentKind::Literal(Literal::Bool(true)),
             "false" => ArgumentKind::Literal(Literal::Bool(false)),
             "null" => ArgumentKind::Literal(Literal::Null),
-            number if token::is_number(number) => ArgumentKind::Literal(Literal::Number(number.to_owned())),
+            number if token::is_number(number) => {
+                ArgumentKind::Literal(Literal::Number(number.to_owned()))
+            }
             word => ArgumentKind::Word(word.to_owned()),
         })
     }

@@ -4,17 +4,30 @@
 pub(crate) fn suggestion(found: &str, names: &[&str]) -> String {
     let found = found.to_lowercase();
     let furthest = |name: &str| (found.len().max(name.len()) / 3).max(1);
-    let distances = names.iter().map(|name| (distance(&found, &name.to_lowercase()), name));
+    let distances = names
+        .iter()
+        .map(|name| (distance(&found, &name.to_lowercase()), name));
     let near = distances.filter(|(distance, name)| *distance <= furthest(name));
-    let nearest = near.min_by_key(|(distance, _)| *distance).map(|(_, name)| *name);
-    let same_start = || names.iter().find(|name| found.len() >= 3 && name.starts_with(&found)).copied();
-    nearest.or_else(same_start).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+    let nearest = near
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| *name);
+    let same_start = || {
+        names
+            .iter()
+            .find(|name| found.len() >= 3 && name.starts_with(&found))
+            .copied()
+    };
+    nearest
+        .or_else(same_start)
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other; long words are far.
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other;
+/// long words are far.
 fn distance(left: &str, right: &str) -> usize {
     const LONGEST: usize = 40;
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
     if left.len() > LONGEST || right.len() > LONGEST {
         return usize::MAX;
     }

@@ -9,8 +9,17 @@ use crate::references::{InstanceValue, Reference, Root, ValueForm};
 const MAX_STEPS: usize = 64;
 
 /// The members of `trigger`. Those after `received_at` come with calls of published APIs.
-const TRIGGER: &[&str] =
-    &["body", "payload", "headers", "query", "method", "path_params", "received_at", "api", "validation"];
+const TRIGGER: &[&str] = &[
+    "body",
+    "payload",
+    "headers",
+    "query",
+    "method",
+    "path_params",
+    "received_at",
+    "api",
+    "validation",
+];
 const STEP: &[&str] = &["output", "status"];
 const TARGET: &[&str] = &["response"];
 const RESPONSE: &[&str] = &["body", "status"];
@@ -23,7 +32,10 @@ impl Parser<'_> {
             self.position = offset;
             let names = Root::ALL.map(Root::as_str);
             let suggestion = suggestion(word, &names);
-            return Err(self.unexpected(&format!("one of the roots {}{suggestion}", names.join(", "))));
+            return Err(self.unexpected(&format!(
+                "one of the roots {}{suggestion}",
+                names.join(", ")
+            )));
         };
         let mut segments = Vec::new();
         let mut offsets = [self.position; 2];
@@ -36,19 +48,31 @@ impl Parser<'_> {
             }
             segments.push(segment);
         }
-        self.references.unknown_members.extend(unknown_member(root, &segments, offsets));
+        self.references
+            .unknown_members
+            .extend(unknown_member(root, &segments, offsets));
         let path = rewrite(root, segments);
         self.references.root(path.root);
         match (path.root, path.segments.first()) {
             (Root::Steps, Some(Segment::Name(name))) => {
-                self.references.steps.push(Reference { name: name.clone(), offset: offsets[0] });
+                self.references.steps.push(Reference {
+                    name: name.clone(),
+                    offset: offsets[0],
+                });
             }
             (Root::Instance, first) => {
                 let offset = if first.is_some() { offsets[0] } else { offset };
                 let names = path.names().map(str::to_owned).collect();
-                self.references.instance_values.push(InstanceValue { names, offset, form: ValueForm::Whole });
+                self.references.instance_values.push(InstanceValue {
+                    names,
+                    offset,
+                    form: ValueForm::Whole,
+                });
             }
-            (Root::Trigger, _) => self.references.trigger_values.push(path.names().map(str::to_owned).collect()),
+            (Root::Trigger, _) => self
+                .references
+                .trigger_values
+                .push(path.names().map(str::to_owned).collect()),
             (Root::Source | Root::Steps | Root::Target | Root::Item | Root::State, _) => {}
         }
         Ok(path)
@@ -103,7 +127,11 @@ fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
     let is = |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Name(found)) if found == name);
     if root == Root::Trigger && (is(segments.first(), "body") || is(segments.first(), "payload")) {
         segments.remove(0);
-        return Path { root: Root::Source, segments, slot: None };
+        return Path {
+            root: Root::Source,
+            segments,
+            slot: None,
+        };
     }
     if root == Root::Trigger
         && is(segments.first(), "headers")
@@ -111,11 +139,15 @@ fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
     {
         header.make_ascii_lowercase();
     }
-    Path { root, segments, slot: None }
+    Path {
+        root,
+        segments,
+        slot: None,
+    }
 }
 
-/// Returns what is wrong with the first name that a closed list of members does not have. `offsets` are those of the first
-/// two segments.
+/// Returns what is wrong with the first name that a closed list of members does not have. `offsets`
+/// are those of the first two segments.
 fn unknown_member(root: Root, segments: &[Segment], offsets: [usize; 2]) -> Option<ParseError> {
     let name = |place: usize| match segments.get(place)? {
         Segment::Name(name) => Some(name.as_str()),
@@ -124,13 +156,18 @@ fn unknown_member(root: Root, segments: &[Segment], offsets: [usize; 2]) -> Opti
     let check = |place: usize, of: &str, members: &[&str]| {
         let found = name(place).filter(|name| !members.contains(name))?;
         let suggestion = suggestion(found, members);
-        let message = format!("found `{found}`, expected a member of {of}: {}{suggestion}", members.join(", "));
+        let message = format!(
+            "found `{found}`, expected a member of {of}: {}{suggestion}",
+            members.join(", ")
+        );
         Some(ParseError::new(offsets[place], message))
     };
     match root {
         Root::Trigger => check(0, "trigger", TRIGGER),
         Root::State => check(0, "state", STATE),
-        Root::Target => check(0, "target", TARGET).or_else(|| check(1, "target.response", RESPONSE)),
+        Root::Target => {
+            check(0, "target", TARGET).or_else(|| check(1, "target.response", RESPONSE))
+        }
         Root::Steps => check(1, &format!("the step {}", name(0)?), STEP),
         Root::Source | Root::Instance | Root::Item => None,
     }

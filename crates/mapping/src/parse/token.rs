@@ -3,7 +3,8 @@
 use super::{Parsed, Parser};
 use crate::ParseError;
 
-const ESCAPES: &str = "an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`";
+const ESCAPES: &str =
+    "an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`";
 
 /// What names are made of.
 pub(super) fn is_word(letter: char) -> bool {
@@ -13,7 +14,8 @@ pub(super) fn is_word(letter: char) -> bool {
 /// Whether a text is a number as JSON writes it.
 pub(super) fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
-    unsigned.starts_with(|digit: char| digit.is_ascii_digit()) && crate::json::check_text(text, 0).is_ok()
+    unsigned.starts_with(|digit: char| digit.is_ascii_digit())
+        && crate::json::check_text(text, 0).is_ok()
 }
 
 impl<'t> Parser<'t> {
@@ -46,7 +48,10 @@ impl<'t> Parser<'t> {
 
     /// Steps over `keyword` when it stands here as a word of its own.
     pub(super) fn keyword(&mut self, keyword: &str) -> bool {
-        let found = self.rest().strip_prefix(keyword).is_some_and(|after| !after.starts_with(is_word));
+        let found = self
+            .rest()
+            .strip_prefix(keyword)
+            .is_some_and(|after| !after.starts_with(is_word));
         if found {
             self.position += keyword.len();
         }
@@ -109,7 +114,9 @@ impl<'t> Parser<'t> {
             Some('r') => '\r',
             Some('t') => '\t',
             Some('u') => return self.unicode_escape(),
-            Some(letter) => return Err(self.error(format!("found `\\{letter}`, expected {ESCAPES}"))),
+            Some(letter) => {
+                return Err(self.error(format!("found `\\{letter}`, expected {ESCAPES}")));
+            }
             None => return Err(self.error(format!("found `\\`, expected {ESCAPES}"))),
         };
         Ok((simple, 2))
@@ -118,7 +125,9 @@ impl<'t> Parser<'t> {
     fn unicode_escape(&self) -> Parsed<(char, usize)> {
         let here = self.here();
         for length in [12, 6] {
-            let Some(escape) = here.get(..length) else { continue };
+            let Some(escape) = here.get(..length) else {
+                continue;
+            };
             let raw = format!("\"{escape}\"");
             if crate::json::check_text(&raw, 0).is_err() {
                 continue;
@@ -139,9 +148,14 @@ impl<'t> Parser<'t> {
         self.skip_whitespace();
         let here = self.here();
         let word = &here[..here.find(|letter| !is_word(letter)).unwrap_or(here.len())];
-        let found = match (word.chars().take(40).collect::<String>(), here.chars().next()) {
+        let found = match (
+            word.chars().take(40).collect::<String>(),
+            here.chars().next(),
+        ) {
             (_, None) => "the end".to_owned(),
-            (word, Some(sign)) if word.is_empty() || sign == '-' => format!("`{}`", sign.escape_debug()),
+            (word, Some(sign)) if word.is_empty() || sign == '-' => {
+                format!("`{}`", sign.escape_debug())
+            }
             (word, Some(_)) => format!("`{word}`"),
         };
         self.error(format!("found {found}, expected {expected}"))

@@ -4,8 +4,16 @@ use super::{Escape, Part, escaped};
 use crate::EvaluationError;
 use crate::evaluate::{Compiled, Environment};
 
-pub(super) fn render<'s>(parts: &'s [Part], environment: &Environment<'s>) -> Result<String, EvaluationError> {
-    let mut endpoint = Endpoint { text: String::new(), segment: 0, value: None, in_path: true };
+pub(super) fn render<'s>(
+    parts: &'s [Part],
+    environment: &Environment<'s>,
+) -> Result<String, EvaluationError> {
+    let mut endpoint = Endpoint {
+        text: String::new(),
+        segment: 0,
+        value: None,
+        in_path: true,
+    };
     for part in parts {
         match part {
             Part::Literal(text) => endpoint.literal(text)?,
@@ -41,9 +49,18 @@ impl<'s> Endpoint<'s> {
         Ok(())
     }
 
-    fn value(&mut self, expression: &'s Compiled, environment: &Environment<'s>) -> Result<(), EvaluationError> {
-        let escape = if self.in_path { Escape::PathSegment } else { Escape::QueryValue };
-        self.text.push_str(&escaped(&expression.evaluate(environment)?, escape));
+    fn value(
+        &mut self,
+        expression: &'s Compiled,
+        environment: &Environment<'s>,
+    ) -> Result<(), EvaluationError> {
+        let escape = if self.in_path {
+            Escape::PathSegment
+        } else {
+            Escape::QueryValue
+        };
+        self.text
+            .push_str(&escaped(&expression.evaluate(environment)?, escape));
         self.value = Some(expression);
         Ok(())
     }

@@ -31,7 +31,12 @@ const SHAPES: [Shape; 36] = [
     Shape("split", 1, 1, "split(separator)"),
     Shape("join", 1, 1, "join(separator)"),
     Shape("replace", 2, 2, "replace(text, by)"),
-    Shape("substring", 1, 2, "substring(start) or substring(start, length)"),
+    Shape(
+        "substring",
+        1,
+        2,
+        "substring(start) or substring(start, length)",
+    ),
     Shape("concat", 1, 100, "concat(value, ...)"),
     Shape("length", 0, 0, "length"),
     Shape("first", 0, 0, "first"),
@@ -62,12 +67,18 @@ pub(crate) fn build(
         let names: Vec<_> = SHAPES.iter().map(|shape| shape.0).collect();
         let suggestion = suggestion(name, &names);
         let name: String = name.chars().take(40).collect();
-        return Err(ParseError::new(offset, format!("there is no transform `{name}`{suggestion}")));
+        return Err(ParseError::new(
+            offset,
+            format!("there is no transform `{name}`{suggestion}"),
+        ));
     };
     if !(*fewest..=*most).contains(&arguments.len()) {
         let found = arguments.len();
         let plural = if found == 1 { "" } else { "s" };
-        return Err(ParseError::new(offset, format!("found {found} argument{plural}, expected `{usage}`")));
+        return Err(ParseError::new(
+            offset,
+            format!("found {found} argument{plural}, expected `{usage}`"),
+        ));
     }
     let transform = match *name {
         "decimal" => Transform::Decimal(whole(&arguments[0], 0, MAX_PLACES)?),
@@ -78,8 +89,15 @@ pub(crate) fn build(
         "date" => Transform::Date(date_format(arguments)?),
         "required" => Transform::Required,
         "lookup" => Transform::Lookup {
-            table: named(&arguments[0], "the name of a table", &mut parser.references.tables)?,
-            default: arguments.get(1).map(|default| parser.operand(default)).transpose()?,
+            table: named(
+                &arguments[0],
+                "the name of a table",
+                &mut parser.references.tables,
+            )?,
+            default: arguments
+                .get(1)
+                .map(|default| parser.operand(default))
+                .transpose()?,
         },
         "default" => Transform::Default(parser.operand(&arguments[0])?),
         "string" => Transform::String,
@@ -90,17 +108,32 @@ pub(crate) fn build(
         "parse_json" => Transform::ParseJson,
         "split" => Transform::Split(arguments[0].text()),
         "join" => Transform::Join(arguments[0].text()),
-        "replace" => Transform::Replace(not_empty(&arguments[0], "a text to look for")?, arguments[1].text()),
+        "replace" => Transform::Replace(
+            not_empty(&arguments[0], "a text to look for")?,
+            arguments[1].text(),
+        ),
         "substring" => Transform::Substring {
             start: whole(&arguments[0], i64::from(i32::MIN), i64::from(i32::MAX))?,
-            length: arguments.get(1).map(|length| whole(length, 0, i32::MAX as usize)).transpose()?,
+            length: arguments
+                .get(1)
+                .map(|length| whole(length, 0, i32::MAX as usize))
+                .transpose()?,
         },
-        "concat" => Transform::Concat(arguments.iter().map(|value| parser.operand(value)).collect::<Result<_, _>>()?),
+        "concat" => Transform::Concat(
+            arguments
+                .iter()
+                .map(|value| parser.operand(value))
+                .collect::<Result<_, _>>()?,
+        ),
         "length" => Transform::Length,
         "first" => Transform::First,
         "last" => Transform::Last,
         "sum" => Transform::Sum,
-        "round" => Transform::Round(arguments.first().map_or(Ok(0), |places| whole(places, 0, MAX_PLACES))?),
+        "round" => Transform::Round(
+            arguments
+                .first()
+                .map_or(Ok(0), |places| whole(places, 0, MAX_PLACES))?,
+        ),
         "abs" => Transform::Abs,
         "unique" => Transform::Unique,
         "sort" => Transform::Sort,
@@ -111,10 +144,17 @@ pub(crate) fn build(
         "base64_decode" => Transform::Base64Decode,
         "url_encode" => Transform::UrlEncode,
         "mask" => Transform::Mask(whole(&arguments[0], 0, i32::MAX as usize)?),
-        "adapter" => {
-            Transform::Adapter(named(&arguments[0], "the name of an adapter", &mut parser.references.adapters)?)
+        "adapter" => Transform::Adapter(named(
+            &arguments[0],
+            "the name of an adapter",
+            &mut parser.references.adapters,
+        )?),
+        other => {
+            return Err(ParseError::new(
+                offset,
+                format!("there is no transform `{other}`"),
+            ));
         }
-        other => return Err(ParseError::new(offset, format!("there is no transform `{other}`"))),
     };
     Ok(Call { name, transform })
 }
@@ -127,23 +167,38 @@ where
         ArgumentKind::Literal(Literal::Number(digits)) => digits.parse().ok(),
         ArgumentKind::Literal(_) | ArgumentKind::Word(_) => None,
     };
-    number.filter(|number| (&least..=&most).contains(&number)).ok_or_else(|| {
-        let found = shown(argument);
-        ParseError::new(argument.offset, format!("found `{found}`, expected a whole number from {least} to {most}"))
-    })
+    number
+        .filter(|number| (&least..=&most).contains(&number))
+        .ok_or_else(|| {
+            let found = shown(argument);
+            ParseError::new(
+                argument.offset,
+                format!("found `{found}`, expected a whole number from {least} to {most}"),
+            )
+        })
 }
 
 fn not_empty(argument: &Argument, expected: &str) -> Result<String, ParseError> {
     let text = argument.text();
     if text.is_empty() {
-        return Err(ParseError::new(argument.offset, format!("found an empty text, expected {expected}")));
+        return Err(ParseError::new(
+            argument.offset,
+            format!("found an empty text, expected {expected}"),
+        ));
     }
     Ok(text)
 }
 
-fn named(argument: &Argument, expected: &str, names: &mut Vec<Reference>) -> Result<String, ParseError> {
+fn named(
+    argument: &Argument,
+    expected: &str,
+    names: &mut Vec<Reference>,
+) -> Result<String, ParseError> {
     let name = not_empty(argument, expected)?;
-    names.push(Reference { name: name.clone(), offset: argument.offset });
+    names.push(Reference {
+        name: name.clone(),
+        offset: argument.offset,
+    });
     Ok(name)
 }
 
@@ -170,26 +225,67 @@ mod tests {
     #[track_caller]
     fn refuses(text: &str, offset: usize, message: &str) {
         let errors = expression(&format!("1 | {text}")).map(|_| ()).unwrap_err();
-        assert_eq!((errors[0].offset - 4, errors[0].message.as_str()), (offset, message), "{text}");
+        assert_eq!(errors[0].offset - 4, offset, "{text}");
+        assert_eq!(errors[0].message.as_str(), message, "{text}");
     }
 
     #[test]
     fn checks_arguments() {
         refuses("decimal", 0, "found 0 arguments, expected `decimal(n)`");
         refuses("trim(1)", 0, "found 1 argument, expected `trim`");
-        refuses("decimal(31)", 8, "found `31`, expected a whole number from 0 to 30");
-        refuses("decimal(-1)", 8, "found `-1`, expected a whole number from 0 to 30");
-        refuses("decimal(1.0)", 8, "found `1.0`, expected a whole number from 0 to 30");
-        refuses("decimal('2')", 8, "found `2`, expected a whole number from 0 to 30");
-        refuses("mask(x)", 5, "found `x`, expected a whole number from 0 to 2147483647");
-        refuses("lookup('')", 7, "found an empty text, expected the name of a table");
-        refuses("replace('', x)", 8, "found an empty text, expected a text to look for");
+        refuses(
+            "decimal(31)",
+            8,
+            "found `31`, expected a whole number from 0 to 30",
+        );
+        refuses(
+            "decimal(-1)",
+            8,
+            "found `-1`, expected a whole number from 0 to 30",
+        );
+        refuses(
+            "decimal(1.0)",
+            8,
+            "found `1.0`, expected a whole number from 0 to 30",
+        );
+        refuses(
+            "decimal('2')",
+            8,
+            "found `2`, expected a whole number from 0 to 30",
+        );
+        refuses(
+            "mask(x)",
+            5,
+            "found `x`, expected a whole number from 0 to 2147483647",
+        );
+        refuses(
+            "lookup('')",
+            7,
+            "found an empty text, expected the name of a table",
+        );
+        refuses(
+            "replace('', x)",
+            8,
+            "found an empty text, expected a text to look for",
+        );
         refuses("concat(source.)", 14, "found `)`, expected a name");
-        refuses("concat(source.a b)", 16, "found `b`, expected `.`, `[` or the end of the path");
+        refuses(
+            "concat(source.a b)",
+            16,
+            "found `b`, expected `.`, `[` or the end of the path",
+        );
         refuses("split(", 6, "found the end, expected an argument");
         refuses("split(,)", 6, "found `,`, expected an argument");
         refuses("split('a' b)", 10, "found `b`, expected `,` or `)`");
-        refuses("date(YYYY, Mars/Olympus)", 11, "there is no time zone `Mars/Olympus`");
-        refuses("date(YYYY, Europe/Berln)", 11, "there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?");
+        refuses(
+            "date(YYYY, Mars/Olympus)",
+            11,
+            "there is no time zone `Mars/Olympus`",
+        );
+        refuses(
+            "date(YYYY, Europe/Berln)",
+            11,
+            "there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?",
+        );
     }
 }

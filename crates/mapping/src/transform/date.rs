@@ -22,14 +22,23 @@ pub(super) fn utc() -> TimeZone {
 
 /// A time zone by its IANA name, or a fixed offset such as `+02:00`.
 pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
-    let offset =
-        || name.starts_with(['+', '-']).then(|| jiff::fmt::temporal::DateTimeParser::new().parse_time_zone(name));
+    let offset = || {
+        name.starts_with(['+', '-'])
+            .then(|| jiff::fmt::temporal::DateTimeParser::new().parse_time_zone(name))
+    };
     match (TimeZone::get(name), offset()) {
         (Ok(zone), _) | (Err(_), Some(Ok(zone))) => Ok(zone),
         (Err(_), Some(Err(_)) | None) => {
-            let known: Vec<String> = jiff::tz::db().available().map(|known| known.to_string()).collect();
-            let suggestion = suggestion(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
-            Err(format!("there is no time zone `{}`{suggestion}", name.chars().take(40).collect::<String>()))
+            let known: Vec<String> = jiff::tz::db()
+                .available()
+                .map(|known| known.to_string())
+                .collect();
+            let suggestion =
+                suggestion(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
+            Err(format!(
+                "there is no time zone `{}`{suggestion}",
+                name.chars().take(40).collect::<String>()
+            ))
         }
     }
 }

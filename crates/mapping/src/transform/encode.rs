@@ -12,11 +12,17 @@ use crate::EvaluationError;
 use crate::value::Value;
 
 /// All but the unreserved characters of RFC 3986.
-pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// In hexadecimal, lower case.
 pub(super) fn sha256<'s>(value: &Value<'s>) -> Applied<'s> {
-    Ok(Value::plain(hex::encode(Sha256::digest(text::of(value)?.as_bytes()))))
+    Ok(Value::plain(hex::encode(Sha256::digest(
+        text::of(value)?.as_bytes(),
+    ))))
 }
 
 pub(super) fn base64<'s>(value: &Value<'s>) -> Applied<'s> {
@@ -30,12 +36,16 @@ pub(super) fn base64_decode<'s>(value: &Value<'s>) -> Applied<'s> {
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
     );
     let encoded = text::of(value)?.trim().replace('-', "+").replace('_', "/");
-    let bytes =
-        ANY_PADDING.decode(encoded).map_err(|error| EvaluationError::mapping(format!("expected Base64: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| EvaluationError::mapping("expected Base64 of UTF-8 text"))?;
+    let bytes = ANY_PADDING
+        .decode(encoded)
+        .map_err(|error| EvaluationError::mapping(format!("expected Base64: {error}")))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| EvaluationError::mapping("expected Base64 of UTF-8 text"))?;
     Ok(Value::plain(text))
 }
 
 pub(super) fn url_encode<'s>(value: &Value<'s>) -> Applied<'s> {
-    Ok(Value::plain(utf8_percent_encode(&text::of(value)?, RESERVED).to_string()))
+    Ok(Value::plain(
+        utf8_percent_encode(&text::of(value)?, RESERVED).to_string(),
+    ))
 }

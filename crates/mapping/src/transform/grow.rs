@@ -24,5 +24,8 @@ impl Growing {
 }
 
 pub(crate) fn too_large() -> EvaluationError {
-    EvaluationError::mapping(format!("the result is larger than {} MiB", MAX_BYTES / 1024 / 1024))
+    EvaluationError::mapping(format!(
+        "the result is larger than {} MiB",
+        MAX_BYTES / 1024 / 1024
+    ))
 }

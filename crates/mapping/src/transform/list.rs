@@ -20,10 +20,17 @@ pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
         count += 1;
         parts.push(if count == 1 { b'[' } else { b',' });
         json::write_string(part, &mut parts);
-        if count > MAX_ITEMS { Err(EvaluationError::mapping(format!("more than {MAX_ITEMS} parts"))) } else { Ok(()) }
+        if count > MAX_ITEMS {
+            Err(EvaluationError::mapping(format!(
+                "more than {MAX_ITEMS} parts"
+            )))
+        } else {
+            Ok(())
+        }
     };
     if separator.is_empty() {
-        text.char_indices().try_for_each(|(index, letter)| push(&text[index..index + letter.len_utf8()]))?;
+        text.char_indices()
+            .try_for_each(|(index, letter)| push(&text[index..index + letter.len_utf8()]))?;
     } else {
         text.split(separator).try_for_each(push)?;
     }
@@ -74,7 +81,8 @@ pub(super) fn last<'s>(value: &Value<'s>) -> Applied<'s> {
 /// Each value once, where it first stands.
 pub(super) fn unique<'s>(value: &Value<'s>) -> Applied<'s> {
     let mut seen = HashSet::new();
-    let items = json::items(list(value)?).filter(|item| seen.insert(canonical(&Value::from_json(item))));
+    let items =
+        json::items(list(value)?).filter(|item| seen.insert(canonical(&Value::from_json(item))));
     Ok(rebuild(items))
 }
 
@@ -92,7 +100,9 @@ pub(super) fn sort<'s>(value: &Value<'s>) -> Applied<'s> {
         Value::String(text) => Ok(Rank::String(text.decode().into_owned())),
         Value::Bool(value) => Ok(Rank::Bool(value)),
         Value::Null | Value::Undefined => Ok(Rank::Null),
-        item @ (Value::List(_) | Value::Object(_)) => Err(refused(&item, "numbers, strings and booleans in the list")),
+        item @ (Value::List(_) | Value::Object(_)) => {
+            Err(refused(&item, "numbers, strings and booleans in the list"))
+        }
     };
     let items = json::items(list(value)?).map(|item| Ok((rank(item)?, item)));
     let mut items = items.collect::<Result<Vec<_>, EvaluationError>>()?;
@@ -101,11 +111,19 @@ pub(super) fn sort<'s>(value: &Value<'s>) -> Applied<'s> {
 }
 
 pub(super) fn keys<'s>(value: &Value<'s>) -> Applied<'s> {
-    Ok(rebuild(json::members(object(value)?).into_iter().map(|(key, _)| key)))
+    Ok(rebuild(
+        json::members(object(value)?)
+            .into_iter()
+            .map(|(key, _)| key),
+    ))
 }
 
 pub(super) fn values<'s>(value: &Value<'s>) -> Applied<'s> {
-    Ok(rebuild(json::members(object(value)?).into_iter().map(|(_, value)| value)))
+    Ok(rebuild(
+        json::members(object(value)?)
+            .into_iter()
+            .map(|(_, value)| value),
+    ))
 }
 
 fn list<'v, 's>(value: &'v Value<'s>) -> Result<&'v Cow<'s, str>, EvaluationError> {

@@ -9,32 +9,50 @@ use crate::scope::{Lookup, Named};
 use crate::value::Value;
 use crate::{EvaluationError, json};
 
-/// The table's value for a key; for a missing key, or a key that the table does not have, the default or undefined.
+/// The table's value for a key; for a missing key, or a key that the table does not have, the
+/// default or undefined.
 pub(super) fn lookup<'s>(
     value: &Value<'s>,
     table: &str,
     default: Option<&'s Operand>,
     environment: &Environment<'s>,
 ) -> Applied<'s> {
-    let found = if value.is_missing() { Lookup::NoKey } else { environment.tables.lookup(table, &text::of(value)?) };
+    let found = if value.is_missing() {
+        Lookup::NoKey
+    } else {
+        environment.tables.lookup(table, &text::of(value)?)
+    };
     match (found, default) {
         (Lookup::Value(found), _) => Ok(Value::plain(found)),
         (Lookup::NoKey, Some(default)) => environment.operand(default),
         (Lookup::NoKey, None) => Ok(Value::Undefined),
-        (Lookup::NoTable, _) => {
-            Err(EvaluationError::new(ErrorKind::Configuration, format!("there is no lookup table named {table:?}")))
-        }
+        (Lookup::NoTable, _) => Err(EvaluationError::new(
+            ErrorKind::Configuration,
+            format!("there is no lookup table named {table:?}"),
+        )),
     }
 }
 
-/// What the adapter of that name makes of a value. Each call takes time in a process of its own: see [`crate::Adapters`].
-pub(super) fn adapter<'s>(value: &Value<'s>, name: &str, environment: &Environment<'s>) -> Applied<'s> {
+/// What the adapter of that name makes of a value. Each call takes time in a process of its own:
+/// see [`crate::Adapters`].
+pub(super) fn adapter<'s>(
+    value: &Value<'s>,
+    name: &str,
+    environment: &Environment<'s>,
+) -> Applied<'s> {
     let of = |failure: Failure| EvaluationError::new(failure.kind, failure.message);
-    match environment.adapters.call(Named::Name(name), &value.to_json()).map_err(|error| of(error.into()))? {
+    match environment
+        .adapters
+        .call(Named::Name(name), &value.to_json())
+        .map_err(|error| of(error.into()))?
+    {
         None => Ok(Value::Undefined),
         Some(output) => {
             json::check(output.as_bytes(), json::MAX_DEPTH).map_err(|error| {
-                EvaluationError::new(ErrorKind::Adapter, format!("the adapter {name:?} gave what is no JSON: {error}"))
+                EvaluationError::new(
+                    ErrorKind::Adapter,
+                    format!("the adapter {name:?} gave what is no JSON: {error}"),
+                )
             })?;
             Ok(Value::from_owned_json(output.trim().to_owned()))
         }

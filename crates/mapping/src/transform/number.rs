@@ -10,7 +10,8 @@ pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> Applied<'s> {
     Ok(Value::plain(parse(value)?.fixed(places)))
 }
 
-/// A number stays as it is; a numeric string becomes one, with its digits where JSON can write them.
+/// A number stays as it is; a numeric string becomes one, with its digits where JSON can write
+/// them.
 pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
     let number = parse(value)?;
     match value {
@@ -19,7 +20,11 @@ pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
             let text = value.text().unwrap_or_default();
             let text = text.trim();
             let written = json::check_text(text, 0).is_ok();
-            Ok(Value::number(if written { text.to_owned() } else { number.plain() }))
+            Ok(Value::number(if written {
+                text.to_owned()
+            } else {
+                number.plain()
+            }))
         }
     }
 }
@@ -27,14 +32,17 @@ pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
 pub(super) fn integer<'s>(value: &Value<'s>) -> Applied<'s> {
     let number = parse(value)?;
     if !number.is_whole() {
-        return Err(EvaluationError::mapping("expected a whole number; `round` makes one"));
+        return Err(EvaluationError::mapping(
+            "expected a whole number; `round` makes one",
+        ));
     }
     Ok(Value::number(number.plain()))
 }
 
 /// Numbers are true unless they are 0; of strings, the usual words.
 pub(super) fn boolean<'s>(value: &Value<'s>) -> Applied<'s> {
-    const EXPECTED: &str = "a boolean, a number, or a string such as true, false, yes, no, on, off, 1 or 0";
+    const EXPECTED: &str =
+        "a boolean, a number, or a string such as true, false, yes, no, on, off, 1 or 0";
     match value {
         Value::Bool(_) => Ok(value.clone()),
         Value::Number(_) => Ok(Value::Bool(value.truthy())),
@@ -43,7 +51,9 @@ pub(super) fn boolean<'s>(value: &Value<'s>) -> Applied<'s> {
             "false" | "no" | "off" | "0" | "n" | "f" => Ok(Value::Bool(false)),
             _ => Err(EvaluationError::mapping(format!("expected {EXPECTED}"))),
         },
-        Value::Undefined | Value::Null | Value::List(_) | Value::Object(_) => Err(refused(value, EXPECTED)),
+        Value::Undefined | Value::Null | Value::List(_) | Value::Object(_) => {
+            Err(refused(value, EXPECTED))
+        }
     }
 }
 
@@ -60,14 +70,18 @@ pub(super) fn sum<'s>(value: &Value<'s>) -> Applied<'s> {
     let Value::List(list) = value else {
         return Err(refused(value, "a list of numbers"));
     };
-    let items = json::items(list).map(Value::from_json).filter(|item| !item.is_missing());
+    let items = json::items(list)
+        .map(Value::from_json)
+        .filter(|item| !item.is_missing());
     let numbers = items.enumerate().map(|(index, item)| {
         parse(&item).map_err(|mut error| {
             error.message = format!("item {index} of the list: {}", error.message);
             error
         })
     });
-    Ok(Value::number(Decimal::sum(&numbers.collect::<Result<Vec<_>, _>>()?).plain()))
+    Ok(Value::number(
+        Decimal::sum(&numbers.collect::<Result<Vec<_>, _>>()?).plain(),
+    ))
 }
 
 fn parse(value: &Value) -> Result<Decimal, EvaluationError> {
@@ -79,5 +93,6 @@ fn parse(value: &Value) -> Result<Decimal, EvaluationError> {
             return Err(refused(value, EXPECTED));
         }
     };
-    Decimal::parse_bounded(&text).map_err(|wrong| EvaluationError::mapping(format!("expected {EXPECTED}: {wrong}")))
+    Decimal::parse_bounded(&text)
+        .map_err(|wrong| EvaluationError::mapping(format!("expected {EXPECTED}: {wrong}")))
 }

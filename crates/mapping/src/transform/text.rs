@@ -10,7 +10,9 @@ use crate::value::Value;
 
 /// The text of a value that has one.
 pub(super) fn of<'v>(value: &'v Value) -> Result<Cow<'v, str>, EvaluationError> {
-    value.text().ok_or_else(|| refused(value, "a string, a number or a boolean"))
+    value
+        .text()
+        .ok_or_else(|| refused(value, "a string, a number or a boolean"))
 }
 
 pub(super) fn replace<'s>(value: &Value<'s>, from: &str, to: &str) -> Applied<'s> {
@@ -36,11 +38,20 @@ pub(super) fn substring<'s>(value: &Value<'s>, start: i64, length: Option<usize>
             text.chars().count().saturating_sub(from_end)
         }
     };
-    Ok(Value::plain(text.chars().skip(skipped).take(length.unwrap_or(usize::MAX)).collect::<String>()))
+    Ok(Value::plain(
+        text.chars()
+            .skip(skipped)
+            .take(length.unwrap_or(usize::MAX))
+            .collect::<String>(),
+    ))
 }
 
 /// Missing values among the operands add nothing.
-pub(super) fn concat<'s>(value: &Value<'s>, operands: &'s [Operand], environment: &Environment<'s>) -> Applied<'s> {
+pub(super) fn concat<'s>(
+    value: &Value<'s>,
+    operands: &'s [Operand],
+    environment: &Environment<'s>,
+) -> Applied<'s> {
     let mut text = Growing::default();
     text.push(&of(value)?)?;
     for operand in operands {

@@ -1,4 +1,5 @@
-//! Equality and order of values: numbers by value, strings by their characters, types never equal to each other.
+//! Equality and order of values: numbers by value, strings by their characters, types never equal
+//! to each other.
 
 use std::cmp::Ordering;
 
@@ -6,13 +7,18 @@ use super::Value;
 use crate::decimal::Decimal;
 use crate::json;
 
-/// Whether two values are equal. Null equals undefined; objects are equal whatever the order of their keys.
+/// Whether two values are equal. Null equals undefined; objects are equal whatever the order of
+/// their keys.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Number(left), Value::Number(right)) => left == right || Decimal::parse(left) == Decimal::parse(right),
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || Decimal::parse(left) == Decimal::parse(right)
+        }
         (Value::String(left), Value::String(right)) => left.decode() == right.decode(),
-        (Value::List(_), Value::List(_)) | (Value::Object(_), Value::Object(_)) => canonical(left) == canonical(right),
+        (Value::List(_), Value::List(_)) | (Value::Object(_), Value::Object(_)) => {
+            canonical(left) == canonical(right)
+        }
         _ => left.is_missing() && right.is_missing(),
     }
 }
@@ -20,7 +26,9 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
 /// The order of two numbers or two strings; there is none between other values.
 pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => Some(Decimal::parse(left)?.cmp(&Decimal::parse(right)?)),
+        (Value::Number(left), Value::Number(right)) => {
+            Some(Decimal::parse(left)?.cmp(&Decimal::parse(right)?))
+        }
         (Value::String(left), Value::String(right)) => Some(left.decode().cmp(&right.decode())),
         _ => None,
     }
@@ -61,7 +69,9 @@ fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>) {
             }
             out.push(b'}');
         }
-        Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => value.write_json(out),
+        Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
+            value.write_json(out)
+        }
     }
 }
 
@@ -71,7 +81,11 @@ mod tests {
 
     #[track_caller]
     fn check(left: &str, right: &str, expected: bool) {
-        assert_eq!(equal(&Value::from_json(left), &Value::from_json(right)), expected, "{left} == {right}");
+        assert_eq!(
+            equal(&Value::from_json(left), &Value::from_json(right)),
+            expected,
+            "{left} == {right}"
+        );
     }
 
     #[test]

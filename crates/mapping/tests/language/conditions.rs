@@ -35,7 +35,10 @@ fn and_binds_before_or() {
     check("true or false and false", "true");
     check("(true or false) and false", "false");
     check("source.id and source.name", "true");
-    check("source.zero or source.empty or source.nothing or source.missing or source.no", "false");
+    check(
+        "source.zero or source.empty or source.nothing or source.missing or source.no",
+        "false",
+    );
 }
 
 #[test]

@@ -10,7 +10,10 @@ fn split_and_join_are_each_other_s_reverse() {
     check("source.list | join('-')", r#""3-1-2-1.0""#);
     check("source.none | join(',')", r#""""#);
     check("source.lines[*].sku | join(', ')", r#""a, ""#);
-    fails("source.mixed | join(',')", "expected a string, a number or a boolean, found an object");
+    fails(
+        "source.mixed | join(',')",
+        "expected a string, a number or a boolean, found an object",
+    );
     fails("source.id | join(',')", "expected a list, found a number");
 }
 
@@ -21,7 +24,10 @@ fn length_counts() {
     check("source.object | length", "2");
     check("source.none | length", "0");
     check("source.missing | length", "undefined");
-    fails("source.id | length", "expected a string, a list or an object, found a number");
+    fails(
+        "source.id | length",
+        "expected a string, a list or an object, found a number",
+    );
 }
 
 #[test]
@@ -37,7 +43,10 @@ fn ends_of_a_list() {
 fn unique_keeps_the_first_of_equal_values() {
     check("source.list | unique", "[3,1,2]");
     check("source.mixed | unique", r#"[1,"1",null,true,{"a": 1}]"#);
-    check(r#"'[{"a":1,"b":2},{"b":2.0,"a":1},[],[]]' | parse_json | unique"#, r#"[{"a":1,"b":2},[]]"#);
+    check(
+        r#"'[{"a":1,"b":2},{"b":2.0,"a":1},[],[]]' | parse_json | unique"#,
+        r#"[{"a":1,"b":2},[]]"#,
+    );
 }
 
 #[test]
@@ -48,7 +57,10 @@ fn sort_goes_by_value() {
         r#"[-1e1,9,10,"a","b",false,true,null]"#,
     );
     check("source.none | sort", "[]");
-    fails("source.mixed | sort", "expected numbers, strings and booleans in the list, found an object");
+    fails(
+        "source.mixed | sort",
+        "expected numbers, strings and booleans in the list, found an object",
+    );
 }
 
 #[test]

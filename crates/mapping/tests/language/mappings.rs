@@ -13,13 +13,19 @@ use Field::{Each, Text};
 
 fn mapping(fields: &[(&str, Field)]) -> Mapping {
     let value = |field: &Field| match field {
-        Text(text) if text.contains("{{") => FieldValue::Template(Template::parse(text).expect("a template")),
-        Text(text) => FieldValue::Expression(Expression::parse(text).expect("an expression")),
-        Each(list, map) => {
-            FieldValue::Each { list: Expression::parse(list).expect("an expression"), map: Box::new(mapping(map)) }
+        Text(text) if text.contains("{{") => {
+            FieldValue::Template(Template::parse(text).expect("a template"))
         }
+        Text(text) => FieldValue::Expression(Expression::parse(text).expect("an expression")),
+        Each(list, map) => FieldValue::Each {
+            list: Expression::parse(list).expect("an expression"),
+            map: Box::new(mapping(map)),
+        },
     };
-    let fields = fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
+    let fields = fields
+        .iter()
+        .map(|(name, field)| ((*name).to_owned(), value(field)))
+        .collect();
     Mapping::new(fields).expect("no conflict")
 }
 
@@ -45,7 +51,10 @@ fn writes_fields_in_their_order_and_leaves_out_the_undefined() {
             ("nothing", Text("source.nothing")),
             ("big", Text("source.big")),
             ("country", Text("source.country | lookup(countries, ZZ)")),
-            ("greeting", Text("Dear {{ source.country | uppercase }}, {{ source.missing }}!")),
+            (
+                "greeting",
+                Text("Dear {{ source.country | uppercase }}, {{ source.missing }}!"),
+            ),
             ("id", Text("{{ source.id }}")),
             ("none", Text("{{ source.missing }}")),
             ("processed_at", Text("'' | now")),
@@ -70,7 +79,10 @@ fn dotted_names_nest_where_they_are_first_mentioned() {
         ],
         r#"{"customer":{"name":"de","address":{"city":0}},"total":149.5}"#,
     );
-    check(&[("a.b.c", Text("source.missing")), ("d", Text("1"))], r#"{"d":1}"#);
+    check(
+        &[("a.b.c", Text("source.missing")), ("d", Text("1"))],
+        r#"{"d":1}"#,
+    );
     check(&[("a \"b\"", Text("1"))], r#"{"a \"b\"":1}"#);
 }
 
@@ -81,21 +93,41 @@ fn maps_a_list_item_by_item() {
             "lines",
             Each(
                 "source.lines",
-                &[("sku", Text("item.sku | uppercase")), ("qty", Text("item.qty")), ("of", Text("source.id"))],
+                &[
+                    ("sku", Text("item.sku | uppercase")),
+                    ("qty", Text("item.qty")),
+                    ("of", Text("source.id")),
+                ],
             ),
         )],
         r#"{"lines":[{"sku":"A","qty":2,"of":17},{"qty":3,"of":17},{"sku":null,"of":17}]}"#,
     );
-    check(&[("x", Each("source.none", &[("a", Text("1"))]))], r#"{"x":[]}"#);
-    check(&[("x", Each("source.list", &[("v", Text("item"))]))], r#"{"x":[{"v":3},{"v":1},{"v":2},{"v":1.0}]}"#);
+    check(
+        &[("x", Each("source.none", &[("a", Text("1"))]))],
+        r#"{"x":[]}"#,
+    );
+    check(
+        &[("x", Each("source.list", &[("v", Text("item"))]))],
+        r#"{"x":[{"v":3},{"v":1},{"v":2},{"v":1.0}]}"#,
+    );
 }
 
 #[test]
 fn maps_lists_within_lists() {
-    let inner = [("n", Text("item.n")), ("id", Text("source.id")), ("tag", Text("n{{ item.n }}"))];
+    let inner = [
+        ("n", Text("item.n")),
+        ("id", Text("source.id")),
+        ("tag", Text("n{{ item.n }}")),
+    ];
     let lines = Each("item.lines", &inner);
     check(
-        &[("orders", Each("source.orders", &[("lines", lines), ("first", Text("item.lines[0].n"))]))],
+        &[(
+            "orders",
+            Each(
+                "source.orders",
+                &[("lines", lines), ("first", Text("item.lines[0].n"))],
+            ),
+        )],
         concat!(
             r#"{"orders":[{"lines":[{"n":1,"id":17,"tag":"n1"},{"n":2,"id":17,"tag":"n2"}],"first":1},"#,
             r#"{"lines":[{"n":3,"id":17,"tag":"n3"}],"first":3}]}"#
@@ -105,7 +137,13 @@ fn maps_lists_within_lists() {
 
 #[test]
 fn a_missing_list_is_left_out_and_anything_else_is_an_error() {
-    check(&[("x", Each("source.missing", &[])), ("y", Each("source.nothing", &[]))], "{}");
+    check(
+        &[
+            ("x", Each("source.missing", &[])),
+            ("y", Each("source.nothing", &[])),
+        ],
+        "{}",
+    );
     let error = write(&[("x.y", Each("source.id", &[]))]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -115,7 +153,11 @@ fn a_missing_list_is_left_out_and_anything_else_is_an_error() {
 
 #[test]
 fn an_error_names_the_field_with_its_items() {
-    let error = write(&[("a.lines", Each("source.lines", &[("price", Text("item.qty | required"))]))]).unwrap_err();
+    let error = write(&[(
+        "a.lines",
+        Each("source.lines", &[("price", Text("item.qty | required"))]),
+    )])
+    .unwrap_err();
     assert_eq!(error.field.as_deref(), Some("a.lines[2].price"));
     assert_eq!(error.expression, "item.qty | required");
     assert_eq!(error.transform, Some("required"));
@@ -126,14 +168,31 @@ fn an_error_names_the_field_with_its_items() {
 fn fields_that_cannot_be_together_are_refused() {
     let conflicts = |names: &[&str]| {
         let one = Expression::parse("1").expect("an expression");
-        let fields = names.iter().map(|name| ((*name).to_owned(), FieldValue::Expression(one.clone()))).collect();
-        Mapping::new(fields).map(|_| ()).unwrap_err().into_iter().map(|conflict| conflict.message).collect::<Vec<_>>()
+        let fields = names
+            .iter()
+            .map(|name| ((*name).to_owned(), FieldValue::Expression(one.clone())))
+            .collect();
+        Mapping::new(fields)
+            .map(|_| ())
+            .unwrap_err()
+            .into_iter()
+            .map(|conflict| conflict.message)
+            .collect::<Vec<_>>()
     };
     assert_eq!(conflicts(&["a", "a"]), ["the field \"a\" is there twice"]);
-    assert_eq!(conflicts(&["a", "a.b"]), ["the field \"a.b\" cannot be inside \"a\", which is a field itself"]);
-    assert_eq!(conflicts(&["a.b", "a"]), ["the field \"a\" cannot also have fields inside"]);
+    assert_eq!(
+        conflicts(&["a", "a.b"]),
+        ["the field \"a.b\" cannot be inside \"a\", which is a field itself"]
+    );
+    assert_eq!(
+        conflicts(&["a.b", "a"]),
+        ["the field \"a\" cannot also have fields inside"]
+    );
     assert_eq!(conflicts(&["a.b", "a.b", "", "x..y"]).len(), 3);
-    assert_eq!(conflicts(&[&vec!["a"; 65].join(".")]), ["fields nest deeper than 64 levels"]);
+    assert_eq!(
+        conflicts(&[&vec!["a"; 65].join(".")]),
+        ["fields nest deeper than 64 levels"]
+    );
     assert_eq!(conflicts(&[&vec!["a"; 100_000].join(".")]).len(), 1);
 }
 
@@ -142,10 +201,24 @@ fn output_and_reading_are_bounded() {
     let scope_of = |source| kanat_mapping::Scope::new(source, crate::NOW);
     let source = format!("[{}]", vec!["\"0123456789\""; 20_000].join(","));
     let scope = scope_of(source.as_bytes());
-    let run = |fields: &[(&str, Field)]| mapping(fields).write(&scope, &mut Vec::new()).unwrap_err().message;
-    assert_eq!(run(&[("x", Each("source", &[("all", Text("source"))]))]), "the result is larger than 16 MiB");
+    let run = |fields: &[(&str, Field)]| {
+        mapping(fields)
+            .write(&scope, &mut Vec::new())
+            .unwrap_err()
+            .message
+    };
     assert_eq!(
-        run(&[("x", Each("source", &[("all", Text("(source | required | required) == 1"))]))]),
+        run(&[("x", Each("source", &[("all", Text("source"))]))]),
+        "the result is larger than 16 MiB"
+    );
+    assert_eq!(
+        run(&[(
+            "x",
+            Each(
+                "source",
+                &[("all", Text("(source | required | required) == 1"))]
+            )
+        )]),
         "more than 512 MiB were read for one message"
     );
 }
@@ -155,10 +228,20 @@ fn references_are_those_of_all_fields() {
     let mapping = mapping(&[
         ("a", Text("source.x | lookup(one)")),
         ("b", Text("{{ steps.s.output }} {{ item | lookup(two) }}")),
-        ("c", Each("trigger.list", &[("d", Text("item | lookup(three, state.x)"))])),
+        (
+            "c",
+            Each(
+                "trigger.list",
+                &[("d", Text("item | lookup(three, state.x)"))],
+            ),
+        ),
     ]);
     let references = mapping.references();
-    let tables: Vec<_> = references.tables.iter().map(|table| table.name.as_str()).collect();
+    let tables: Vec<_> = references
+        .tables
+        .iter()
+        .map(|table| table.name.as_str())
+        .collect();
     assert_eq!(tables, ["one", "two", "three"]);
     let roots: Vec<_> = references.roots.iter().map(|root| root.as_str()).collect();
     assert_eq!(roots, ["source", "steps", "item", "trigger", "state"]);

@@ -11,16 +11,28 @@ fn decimal_formats_exactly() {
     check("source.big | decimal(0)", r#""9007199254740993""#);
     check("source.big | decimal(1)", r#""9007199254740993.0""#);
     check("'-2.5' | decimal(0)", r#""-3""#);
-    check("' 1e-3 ' | decimal(30)", r#""0.001000000000000000000000000000""#);
+    check(
+        "' 1e-3 ' | decimal(30)",
+        r#""0.001000000000000000000000000000""#,
+    );
     check("source.id | decimal(2)", r#""17.00""#);
     check("source.nothing | decimal(2)", "null");
     check("source.missing | decimal(2)", "undefined");
     fails("source.name | decimal(2)", NOT_A_NUMBER);
     fails("source.empty | decimal(2)", NOT_A_NUMBER);
     fails("'1,5' | decimal(2)", NOT_A_NUMBER);
-    fails("'1e10001' | decimal(2)", "expected a number or a numeric string: its exponent is beyond 10000");
-    fails("source.yes | decimal(2)", "expected a number or a numeric string, found a boolean");
-    fails("source.list | decimal(2)", "expected a number or a numeric string, found a list");
+    fails(
+        "'1e10001' | decimal(2)",
+        "expected a number or a numeric string: its exponent is beyond 10000",
+    );
+    fails(
+        "source.yes | decimal(2)",
+        "expected a number or a numeric string, found a boolean",
+    );
+    fails(
+        "source.list | decimal(2)",
+        "expected a number or a numeric string, found a list",
+    );
 }
 
 #[test]
@@ -38,7 +50,10 @@ fn integer_takes_whole_numbers_only() {
     check("'42' | integer", "42");
     check("42.0 | integer", "42");
     check("1e3 | integer", "1000");
-    fails("source.total | integer", "expected a whole number; `round` makes one");
+    fails(
+        "source.total | integer",
+        "expected a whole number; `round` makes one",
+    );
 }
 
 #[test]
@@ -64,22 +79,41 @@ fn round_abs_and_sum_are_exact() {
     check("source.lines[*].price | sum", "3.15");
     check("source.none | sum", "0");
     check("source.missing | sum", "undefined");
-    fails("source.mixed | sum", "item 2 of the list: expected a number or a numeric string, found a boolean");
-    fails("source.id | sum", "expected a list of numbers, found a number");
+    fails(
+        "source.mixed | sum",
+        "item 2 of the list: expected a number or a numeric string, found a boolean",
+    );
+    fails(
+        "source.id | sum",
+        "expected a list of numbers, found a number",
+    );
 }
 
 #[test]
 fn date_formats_in_utc_or_a_zone() {
-    check("'2026-01-31T23:30:00Z' | date(YYYY-MM-DD)", r#""2026-01-31""#);
-    check("'2026-01-31T23:30:00Z' | date(DD.MM.YYYY HH:mm, Europe/Berlin)", r#""01.02.2026 00:30""#);
-    check("1769847300 | date('D MMM YYYY, h:mm A')", r#""31 Jan 2026, 8:15 AM""#);
+    check(
+        "'2026-01-31T23:30:00Z' | date(YYYY-MM-DD)",
+        r#""2026-01-31""#,
+    );
+    check(
+        "'2026-01-31T23:30:00Z' | date(DD.MM.YYYY HH:mm, Europe/Berlin)",
+        r#""01.02.2026 00:30""#,
+    );
+    check(
+        "1769847300 | date('D MMM YYYY, h:mm A')",
+        r#""31 Jan 2026, 8:15 AM""#,
+    );
     check("1769847300123 | date(X)", r#""1769847300""#);
-    check("'2026-01-31 08:15' | date(YYYY-MM-DDTHH:mm:ss.SSS[Z])", r#""2026-01-31T08:15:00.000Z""#);
+    check(
+        "'2026-01-31 08:15' | date(YYYY-MM-DDTHH:mm:ss.SSS[Z])",
+        r#""2026-01-31T08:15:00.000Z""#,
+    );
     check("now() | date(dddd[, ]D)", r#""Saturday, 31""#);
     check("source.nothing | date(YYYY)", "null");
     fails(
         "source.name | date(YYYY)",
-        "expected a date in ISO 8601, or seconds or milliseconds since 1970, from the year -9999 to 9999",
+        "expected a date in ISO 8601, or seconds or milliseconds since 1970, from the year -9999 \
+         to 9999",
     );
     fails(
         "source.yes | date(YYYY)",

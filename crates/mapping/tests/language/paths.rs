@@ -63,7 +63,10 @@ fn every_root_has_its_document() {
 #[test]
 fn literals_stand_for_themselves() {
     check("'it\\'s'", r#""it's""#);
-    check(r#""say \"x\" \u00e9\ud83d\ude00\n""#, r#""say \"x\" é😀\n""#);
+    check(
+        r#""say \"x\" \u00e9\ud83d\ude00\n""#,
+        r#""say \"x\" é😀\n""#,
+    );
     check("-1.50e3", "-1.50e3");
     check("true", "true");
     check("null", "null");

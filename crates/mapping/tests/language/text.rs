@@ -10,7 +10,10 @@ fn case_and_blanks() {
     check("source.yes | uppercase", r#""TRUE""#);
     check("source.nothing | trim", "null");
     check("source.missing | trim", "undefined");
-    fails("source.list | trim", "expected a string, a number or a boolean, found a list");
+    fails(
+        "source.list | trim",
+        "expected a string, a number or a boolean, found a list",
+    );
 }
 
 #[test]
@@ -18,8 +21,14 @@ fn required_takes_all_but_null_and_undefined() {
     check("source.empty | required", r#""""#);
     check("source.no | required", "false");
     check("source.missing | default(1) | required", "1");
-    fails("source.missing | required", "a value is required, found undefined");
-    fails("source.nothing | trim | required", "a value is required, found null");
+    fails(
+        "source.missing | required",
+        "a value is required, found undefined",
+    );
+    fails(
+        "source.nothing | trim | required",
+        "a value is required, found null",
+    );
     fails(
         "source.country | lookup(countries) | uppercase | lookup(countries) | required",
         "a value is required, found undefined",
@@ -29,8 +38,14 @@ fn required_takes_all_but_null_and_undefined() {
 #[test]
 fn lookup_replaces_by_the_table() {
     check("source.country | lookup(countries)", r#""Germany""#);
-    check("source.country | uppercase | lookup(countries)", "undefined");
-    check("source.country | uppercase | lookup(countries, ZZ)", r#""ZZ""#);
+    check(
+        "source.country | uppercase | lookup(countries)",
+        "undefined",
+    );
+    check(
+        "source.country | uppercase | lookup(countries, ZZ)",
+        r#""ZZ""#,
+    );
     check("source.missing | lookup(countries, 'none')", r#""none""#);
     check("source.nothing | lookup(countries)", "undefined");
     check("source.nothing | lookup(countries, null)", "null");
@@ -39,8 +54,14 @@ fn lookup_replaces_by_the_table() {
     check("source.empty | lookup('countries', x)", r#""empty""#);
     check("source.id | lookup(countries)", r#""by its text""#);
     check("source.yes | lookup(countries)", r#""by its text""#);
-    fails("source.country | lookup(planets)", "there is no lookup table named \"planets\"");
-    fails("source.list | lookup(countries)", "expected a string, a number or a boolean, found a list");
+    fails(
+        "source.country | lookup(planets)",
+        "there is no lookup table named \"planets\"",
+    );
+    fails(
+        "source.list | lookup(countries)",
+        "expected a string, a number or a boolean, found a list",
+    );
 }
 
 #[test]
@@ -49,7 +70,10 @@ fn default_stands_in_for_what_is_missing() {
     check("source.nothing | default(-1.50)", "-1.50");
     check("source.empty | default(x)", r#""""#);
     check("source.missing | default(source.object.b)", "1");
-    check("source.missing | default('source.object.b')", r#""source.object.b""#);
+    check(
+        "source.missing | default('source.object.b')",
+        r#""source.object.b""#,
+    );
     check("source.missing | default(007)", r#""007""#);
     check("source.missing | default(true)", "true");
 }
@@ -62,12 +86,18 @@ fn pieces_of_text() {
     check("'abc' | substring(-2)", r#""bc""#);
     check("'abc' | substring(-9, 1)", r#""a""#);
     check("'abc' | substring(5, 1)", r#""""#);
-    check("'a' | concat('-', source.id, source.missing, b)", r#""a-17b""#);
+    check(
+        "'a' | concat('-', source.id, source.missing, b)",
+        r#""a-17b""#,
+    );
     check("source.missing | concat(x)", "undefined");
     check("'4111111111111111' | mask(4)", r#""************1111""#);
     check("'123' | mask(4)", r#""***""#);
     check("'äöü' | mask(0)", r#""***""#);
-    fails("'a' | concat(source.list)", "expected a string, a number or a boolean, found a list");
+    fails(
+        "'a' | concat(source.list)",
+        "expected a string, a number or a boolean, found a list",
+    );
 }
 
 #[test]
@@ -86,7 +116,10 @@ fn text_and_json() {
 
 #[test]
 fn encodings() {
-    check("'abc' | sha256", r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#);
+    check(
+        "'abc' | sha256",
+        r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#,
+    );
     check("'Grüße?>' | base64", r#""R3LDvMOfZT8+""#);
     check("'R3LDvMOfZT8-' | base64_decode", r#""Grüße?>""#);
     check("'YQ' | base64_decode", r#""a""#);
@@ -97,11 +130,17 @@ fn encodings() {
 
 #[test]
 fn an_adapter_that_is_not_there_fails() {
-    fails("source.id | adapter(tidy)", "there is no adapter named \"tidy\"");
+    fails(
+        "source.id | adapter(tidy)",
+        "there is no adapter named \"tidy\"",
+    );
 }
 
 #[test]
 fn no_value_grows_beyond_16_mib() {
     let tenfold = "| replace(a, aaaaaaaaaa) ".repeat(8);
-    fails(&format!("'a' {tenfold}"), "the result is larger than 16 MiB");
+    fails(
+        &format!("'a' {tenfold}"),
+        "the result is larger than 16 MiB",
+    );
 }

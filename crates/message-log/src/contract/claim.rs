@@ -12,25 +12,56 @@ use super::subject::{LONG, Subject, message, settlement};
 use crate::{Claim, NewMessage, Outcome, Place, Room, Settled, Settlement};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
-    let (one, other, third) = (FlowId::generate(), FlowId::generate(), FlowId::generate());
+    let one = FlowId::generate();
+    let other = FlowId::generate();
+    let third = FlowId::generate();
     let subject = Subject::open(harness).await;
     for flow in [&one, &other, &third] {
-        subject.append_all((0..5).map(|_| message(flow)).collect()).await;
+        subject
+            .append_all((0..5).map(|_| message(flow)).collect())
+            .await;
     }
     let rooms = vec![
-        Room { flow_id: one.clone(), messages: 2, without_versions: Vec::new() },
-        Room { flow_id: other.clone(), messages: 100, without_versions: Vec::new() },
-        Room { flow_id: FlowId::generate(), messages: 9, without_versions: Vec::new() },
+        Room {
+            flow_id: one.clone(),
+            messages: 2,
+            without_versions: Vec::new(),
+        },
+        Room {
+            flow_id: other.clone(),
+            messages: 100,
+            without_versions: Vec::new(),
+        },
+        Room {
+            flow_id: FlowId::generate(),
+            messages: 9,
+            without_versions: Vec::new(),
+        },
     ];
     let claimed = subject
         .log
-        .claim(Claim { owner: subject.boot.clone(), rooms, awaited: Vec::new() })
+        .claim(Claim {
+            owner: subject.boot.clone(),
+            rooms,
+            awaited: Vec::new(),
+        })
         .await
         .expect("it is taken");
-    let of = |flow: &FlowId| claimed.iter().filter(|claimed| claimed.flow_id == *flow).count();
-    assert_eq!((of(&one), of(&other), of(&third), claimed.len()), (2, 5, 0, 7));
+    let of = |flow: &FlowId| {
+        claimed
+            .iter()
+            .filter(|claimed| claimed.flow_id == *flow)
+            .count()
+    };
+    assert_eq!(of(&one), 2);
+    assert_eq!(of(&other), 5);
+    assert_eq!(of(&third), 0);
+    assert_eq!(claimed.len(), 7);
     for claimed in &claimed {
-        assert_eq!(subject.get(&claimed.lease.message_id).await.status, Status::Processing);
+        assert_eq!(
+            subject.get(&claimed.lease.message_id).await.status,
+            Status::Processing
+        );
         subject.deliver(&claimed.lease).await;
     }
     subject.close().await;
@@ -40,24 +71,44 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let now = Timestamp::now();
-    let (past, future) = (now.before(Duration::from_secs(5)), now.after(LONG));
+    let past = now.before(Duration::from_secs(5));
+    let future = now.after(LONG);
     for due in [past, future] {
         let lease = subject.lease(message(&flow)).await;
-        assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+        assert_eq!(
+            subject.settle(&lease, 1, Outcome::Retry { due }).await,
+            Settled::Done
+        );
     }
     let waiting = subject.log.waiting().await.expect("the log reads");
     assert_eq!(waiting.len(), 1);
-    assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (1, Some(past), Some(future)));
+    assert_eq!(waiting[0].due, 1);
+    assert_eq!(waiting[0].oldest, Some(past));
+    assert_eq!(waiting[0].next_due, Some(future));
     let claimed = subject.claim_one(&flow).await;
-    assert_eq!((claimed.attempts, claimed.due_at), (1, past));
+    assert_eq!(claimed.attempts, 1);
+    assert_eq!(claimed.due_at, past);
     // Given back by one who has no use for it, it has waited as long as before.
-    let undone = Outcome::Release { due: claimed.due_at };
-    assert_eq!(subject.settle(&claimed.lease, 0, undone).await, Settled::Done);
-    assert_eq!(subject.log.waiting().await.expect("the log reads")[0].oldest, Some(past));
+    let undone = Outcome::Release {
+        due: claimed.due_at,
+    };
+    assert_eq!(
+        subject.settle(&claimed.lease, 0, undone).await,
+        Settled::Done
+    );
+    assert_eq!(
+        subject.log.waiting().await.expect("the log reads")[0].oldest,
+        Some(past)
+    );
     let claimed = subject.claim_one(&flow).await;
     let waiting = subject.log.waiting().await.expect("the log reads");
-    assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (0, None, Some(future)));
-    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);
+    assert_eq!(waiting[0].due, 0);
+    assert_eq!(waiting[0].oldest, None);
+    assert_eq!(waiting[0].next_due, Some(future));
+    assert_eq!(
+        subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
+        Settled::Done
+    );
     subject.close().await;
 }
 
@@ -68,7 +119,10 @@ pub async fn claims_the_oldest_first(harness: &dyn Harness) {
     let mut sent = Vec::new();
     for age in [3, 1, 2] {
         let received_at = now.before(Duration::from_secs(age));
-        let sent_now = NewMessage { received_at, ..message(&flow) };
+        let sent_now = NewMessage {
+            received_at,
+            ..message(&flow)
+        };
         sent.push((age, sent_now.id.clone()));
         subject.append(sent_now).await;
     }
@@ -83,7 +137,9 @@ pub async fn claims_the_oldest_first(harness: &dyn Harness) {
 pub async fn never_gives_one_message_to_two(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    subject.append_all((0..100).map(|_| message(&flow)).collect()).await;
+    subject
+        .append_all((0..100).map(|_| message(&flow)).collect())
+        .await;
     let mut nodes = Vec::new();
     for _ in 0..4 {
         nodes.push(subject.beside().await);
@@ -91,12 +147,16 @@ pub async fn never_gives_one_message_to_two(harness: &dyn Harness) {
     let mut seen = HashSet::new();
     loop {
         let flows = [&flow];
-        let claims = futures::future::join_all(nodes.iter().map(|node| node.claim(7, &flows))).await;
+        let claims =
+            futures::future::join_all(nodes.iter().map(|node| node.claim(7, &flows))).await;
         if claims.iter().all(Vec::is_empty) {
             break;
         }
         for claimed in claims.into_iter().flatten() {
-            assert!(seen.insert(claimed.lease.message_id.clone()), "one message went to two");
+            assert!(
+                seen.insert(claimed.lease.message_id.clone()),
+                "one message went to two"
+            );
         }
     }
     assert_eq!(seen.len(), 100);
@@ -107,7 +167,9 @@ pub async fn does_not_let_a_backlog_hide_other_flows(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let busy = FlowId::generate();
     let sent = 1_200;
-    subject.append_all((0..sent).map(|_| message(&busy)).collect()).await;
+    subject
+        .append_all((0..sent).map(|_| message(&busy)).collect())
+        .await;
     let mut quiet: Vec<FlowId> = (0..5).map(|_| FlowId::generate()).collect();
     quiet.push(FlowId::new("a"));
     quiet.push(FlowId::new("z"));
@@ -118,9 +180,14 @@ pub async fn does_not_let_a_backlog_hide_other_flows(harness: &dyn Harness) {
     let flows: HashSet<&FlowId> = waiting.iter().map(|waiting| &waiting.flow_id).collect();
     assert_eq!(waiting.len(), 8);
     assert!(quiet.iter().all(|flow| flows.contains(flow)));
-    let backlog = waiting.iter().find(|waiting| waiting.flow_id == busy).expect("it waits too");
+    let backlog = waiting
+        .iter()
+        .find(|waiting| waiting.flow_id == busy)
+        .expect("it waits too");
     assert_eq!(backlog.due, crate::Waiting::COUNT_LIMIT);
-    let claimed = subject.claim(3, &quiet.iter().chain([&busy]).collect::<Vec<_>>()).await;
+    let claimed = subject
+        .claim(3, &quiet.iter().chain([&busy]).collect::<Vec<_>>())
+        .await;
     assert_eq!(claimed.len(), 7 + 3);
     subject.close().await;
 }
@@ -128,12 +195,16 @@ pub async fn does_not_let_a_backlog_hide_other_flows(harness: &dyn Harness) {
 pub async fn holds_the_messages_of_a_paused_flow_until_they_are_claimed(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    let sent = NewMessage { place: Place::Held, ..message(&flow) };
+    let sent = NewMessage {
+        place: Place::Held,
+        ..message(&flow)
+    };
     let id = sent.id.clone();
     subject.append(sent).await;
     assert_eq!(subject.get(&id).await.status, Status::Held);
     assert!(subject.claim(10, &[]).await.is_empty());
-    // It has been resumed: nothing has to be written for that, its messages are simply claimed again.
+    // It has been resumed: nothing has to be written for that, its messages are simply claimed
+    // again.
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(subject.get(&id).await.status, Status::Processing);
     subject.deliver(&claimed.lease).await;
@@ -150,11 +221,20 @@ pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
     let claimed = subject.claim_one(&flow).await;
     changed.mark_unchanged();
     let due = Timestamp::now();
-    assert_eq!(subject.settle(&claimed.lease, 1, Outcome::Release { due }).await, Settled::Done);
+    assert_eq!(
+        subject
+            .settle(&claimed.lease, 1, Outcome::Release { due })
+            .await,
+        Settled::Done
+    );
     changed.changed().await.expect("the log is open");
     subject.claim_one(&flow).await;
     changed.mark_unchanged();
-    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    subject
+        .log
+        .hand_back(&subject.boot)
+        .await
+        .expect("it is taken");
     changed.changed().await.expect("the log is open");
     subject.close().await;
 }
@@ -164,14 +244,28 @@ pub async fn leaves_out_versions_that_the_claimer_does_not_run(harness: &dyn Har
     let subject = Subject::open(harness).await;
     let mut ids = Vec::new();
     for flow_version in 1..=3 {
-        let message = NewMessage { flow_version, ..message(&flow) };
+        let message = NewMessage {
+            flow_version,
+            ..message(&flow)
+        };
         ids.push(message.id.clone());
         subject.append(message).await;
     }
-    let rooms = vec![Room { flow_id: flow.clone(), messages: 10, without_versions: vec![1, 3] }];
-    let claim = Claim { owner: subject.boot.clone(), rooms, awaited: Vec::new() };
+    let rooms = vec![Room {
+        flow_id: flow.clone(),
+        messages: 10,
+        without_versions: vec![1, 3],
+    }];
+    let claim = Claim {
+        owner: subject.boot.clone(),
+        rooms,
+        awaited: Vec::new(),
+    };
     let claimed = subject.log.claim(claim).await.expect("it is taken");
-    let claimed: Vec<_> = claimed.into_iter().map(|claimed| claimed.lease.message_id).collect();
+    let claimed: Vec<_> = claimed
+        .into_iter()
+        .map(|claimed| claimed.lease.message_id)
+        .collect();
     assert_eq!(claimed, ids[1..2]);
     assert_eq!(subject.claim(10, &[&flow]).await.len(), 2);
     subject.close().await;
@@ -188,8 +282,14 @@ pub async fn holds_a_message_that_its_holder_cannot_run_with_the_reason(harness:
         field: None,
         expression: None,
     };
-    let hold = Settlement { failure: Some(reason.clone()), ..settlement(&lease, 0, Outcome::Hold { due }) };
-    assert_eq!(subject.log.settle(&hold).await.expect("it is taken"), Settled::Done);
+    let hold = Settlement {
+        failure: Some(reason.clone()),
+        ..settlement(&lease, 0, Outcome::Hold { due })
+    };
+    assert_eq!(
+        subject.log.settle(&hold).await.expect("it is taken"),
+        Settled::Done
+    );
     let held = subject.get(&lease.message_id).await;
     assert_eq!(held.status, Status::Held);
     assert_eq!(held.error, Some(reason));

@@ -9,8 +9,17 @@ use super::subject::{LONG, Subject, message, tenant};
 use crate::{Appended, Dedupe, Filter, NewMessage};
 
 fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
-    let dedupe = keys.iter().map(|key| Dedupe { key: (*key).to_owned(), ttl }).collect();
-    NewMessage { dedupe, ..message(flow) }
+    let dedupe = keys
+        .iter()
+        .map(|key| Dedupe {
+            key: (*key).to_owned(),
+            ttl,
+        })
+        .collect();
+    NewMessage {
+        dedupe,
+        ..message(flow)
+    }
 }
 
 pub async fn answers_a_repeat_with_the_first_id(harness: &dyn Harness) {
@@ -19,14 +28,26 @@ pub async fn answers_a_repeat_with_the_first_id(harness: &dyn Harness) {
     let first = keyed(&flow, &["a", "b"], LONG);
     let id = first.id.clone();
     assert_eq!(subject.append(first).await, Appended::Waiting);
-    assert_eq!(subject.append(keyed(&flow, &["a"], LONG)).await, Appended::Duplicate(id.clone()));
-    assert_eq!(subject.append(keyed(&flow, &["c", "b"], LONG)).await, Appended::Duplicate(id.clone()));
+    assert_eq!(
+        subject.append(keyed(&flow, &["a"], LONG)).await,
+        Appended::Duplicate(id.clone())
+    );
+    assert_eq!(
+        subject.append(keyed(&flow, &["c", "b"], LONG)).await,
+        Appended::Duplicate(id.clone())
+    );
     // A repeat stores nothing, its other keys neither.
-    assert_eq!(subject.append(keyed(&flow, &["c"], LONG)).await, Appended::Waiting);
+    assert_eq!(
+        subject.append(keyed(&flow, &["c"], LONG)).await,
+        Appended::Waiting
+    );
     subject.close().await;
 
     let subject = Subject::open(harness).await;
-    assert_eq!(subject.append(keyed(&flow, &["a"], LONG)).await, Appended::Duplicate(id));
+    assert_eq!(
+        subject.append(keyed(&flow, &["a"], LONG)).await,
+        Appended::Duplicate(id)
+    );
     assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 2);
     subject.close().await;
 }
@@ -56,18 +77,29 @@ pub async fn forgets_a_key_after_its_time(harness: &dyn Harness) {
     later.received_at = first.received_at.after(day);
     let mut much_later = keyed(&flow, &["a"], day);
     much_later.received_at = later.received_at.after(day - Duration::from_millis(1));
-    let (first_id, later_id) = (first.id.clone(), later.id.clone());
+    let first_id = first.id.clone();
+    let later_id = later.id.clone();
     assert_eq!(subject.append(first).await, Appended::Waiting);
     assert_eq!(subject.append(within).await, Appended::Duplicate(first_id));
     assert_eq!(subject.append(later).await, Appended::Waiting);
-    assert_eq!(subject.append(much_later).await, Appended::Duplicate(later_id));
+    assert_eq!(
+        subject.append(much_later).await,
+        Appended::Duplicate(later_id)
+    );
     subject.close().await;
 }
 
 pub async fn keeps_the_keys_of_flows_apart(harness: &dyn Harness) {
-    let (one, other) = (FlowId::generate(), FlowId::generate());
+    let one = FlowId::generate();
+    let other = FlowId::generate();
     let subject = Subject::open(harness).await;
-    assert_eq!(subject.append(keyed(&one, &["a"], LONG)).await, Appended::Waiting);
-    assert_eq!(subject.append(keyed(&other, &["a"], LONG)).await, Appended::Waiting);
+    assert_eq!(
+        subject.append(keyed(&one, &["a"], LONG)).await,
+        Appended::Waiting
+    );
+    assert_eq!(
+        subject.append(keyed(&other, &["a"], LONG)).await,
+        Appended::Waiting
+    );
     subject.close().await;
 }

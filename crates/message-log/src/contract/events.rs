@@ -19,12 +19,29 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
     let begin = subject.log.last_event().await.expect("the log reads");
     let lease = subject.lease(message(&flow)).await;
     let due = Timestamp::now();
-    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Retry { due }).await,
+        Settled::Done
+    );
     let claimed = subject.claim_one(&flow).await;
-    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::DeadLetter).await, Settled::Done);
-    subject.log.retry(&tenant(), &lease.message_id, None).await.expect("it is a dead letter");
-    subject.log.discard(&tenant(), &lease.message_id).await.expect("it waits");
-    let held = NewMessage { place: Place::Held, ..message(&flow) };
+    assert_eq!(
+        subject.settle(&claimed.lease, 2, Outcome::DeadLetter).await,
+        Settled::Done
+    );
+    subject
+        .log
+        .retry(&tenant(), &lease.message_id, None)
+        .await
+        .expect("it is a dead letter");
+    subject
+        .log
+        .discard(&tenant(), &lease.message_id)
+        .await
+        .expect("it waits");
+    let held = NewMessage {
+        place: Place::Held,
+        ..message(&flow)
+    };
     subject.append(held).await;
 
     let mut query = EventQuery::after(tenant(), begin);
@@ -40,7 +57,10 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
     ];
     assert_eq!(statuses(&events), expected);
     assert!(events.is_sorted_by(|one, next| one.seq < next.seq));
-    assert_eq!(subject.log.last_event().await.expect("the log reads"), events[6].seq);
+    assert_eq!(
+        subject.log.last_event().await.expect("the log reads"),
+        events[6].seq
+    );
 
     // Small pages give the same.
     query.limit = 2;
@@ -50,7 +70,10 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
     query.status = Some(Status::DeadLetter);
     assert_eq!(seqs(&subject.events(query.clone()).await), [events[3].seq]);
     query.status = Some(Status::Received);
-    assert_eq!(seqs(&subject.events(query.clone()).await), [events[0].seq, events[4].seq]);
+    assert_eq!(
+        seqs(&subject.events(query.clone()).await),
+        [events[0].seq, events[4].seq]
+    );
     query.after = events[6].seq;
     assert!(subject.events(query).await.is_empty());
     subject.close().await;
@@ -62,15 +85,29 @@ pub async fn shows_a_message_as_it_stood_at_each_event(harness: &dyn Harness) {
     let begin = subject.log.last_event().await.expect("the log reads");
     let lease = subject.lease(message(&flow)).await;
     let due = Timestamp::now();
-    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Retry { due }).await,
+        Settled::Done
+    );
     let claimed = subject.claim_one(&flow).await;
-    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
+        Settled::Done
+    );
 
     let events = subject.events(EventQuery::after(tenant(), begin)).await;
     let shown: Vec<_> = events
         .iter()
         .map(|event| &event.message)
-        .map(|m| (m.status, m.attempts, m.error.clone(), m.next_attempt_at, m.completed_at.is_some()))
+        .map(|m| {
+            (
+                m.status,
+                m.attempts,
+                m.error.clone(),
+                m.next_attempt_at,
+                m.completed_at.is_some(),
+            )
+        })
         .collect();
     let expected = [
         (Status::Received, 0, None, None, false),
@@ -79,10 +116,18 @@ pub async fn shows_a_message_as_it_stood_at_each_event(harness: &dyn Harness) {
         (Status::Delivered, 2, None, None, true),
     ];
     assert_eq!(shown, expected);
-    let outputs: Vec<_> = events.iter().map(|event| event.message.output.as_deref()).collect();
-    let (first, second) = (br#"{"attempt":1}"#.as_slice(), br#"{"attempt":2}"#.as_slice());
+    let outputs: Vec<_> = events
+        .iter()
+        .map(|event| event.message.output.as_deref())
+        .collect();
+    let first = br#"{"attempt":1}"#.as_slice();
+    let second = br#"{"attempt":2}"#.as_slice();
     assert_eq!(outputs, [None, Some(first), Some(first), Some(second)]);
-    assert!(events.iter().all(|event| event.message.payload.as_ref() == br#"{"id":"o-1"}"#));
+    assert!(
+        events
+            .iter()
+            .all(|event| event.message.payload.as_ref() == br#"{"id":"o-1"}"#)
+    );
     subject.close().await;
 }
 
@@ -96,43 +141,79 @@ pub async fn resumes_a_stream_after_a_reopening(harness: &dyn Harness) {
     subject.close().await;
 
     let subject = Subject::open(harness).await;
-    let again = subject.events(EventQuery::after(tenant(), seen[0].seq)).await;
+    let again = subject
+        .events(EventQuery::after(tenant(), seen[0].seq))
+        .await;
     assert_eq!(statuses(&again), [Status::Delivered]);
     assert_eq!(again[0].seq, all[1].seq);
     subject.append(message(&flow)).await;
-    let news = subject.events(EventQuery::after(tenant(), again[0].seq)).await;
+    let news = subject
+        .events(EventQuery::after(tenant(), again[0].seq))
+        .await;
     assert_eq!(statuses(&news), [Status::Received]);
     subject.close().await;
 }
 
 pub async fn keeps_the_streams_of_others_apart(harness: &dyn Harness) {
-    let (flow, other) = (FlowId::generate(), FlowId::generate());
+    let flow = FlowId::generate();
+    let other = FlowId::generate();
     let subject = Subject::open(harness).await;
     subject.append(message(&flow)).await;
     subject.append(message(&other)).await;
-    let foreign = Tenant { account_id: AccountId::new("acc_2"), ..tenant() };
-    subject.append(NewMessage { account_id: foreign.account_id.clone(), ..message(&FlowId::generate()) }).await;
-    let staging = Tenant { environment_id: EnvironmentId::new("env_2"), ..tenant() };
+    let foreign = Tenant {
+        account_id: AccountId::new("acc_2"),
+        ..tenant()
+    };
+    subject
+        .append(NewMessage {
+            account_id: foreign.account_id.clone(),
+            ..message(&FlowId::generate())
+        })
+        .await;
+    let staging = Tenant {
+        environment_id: EnvironmentId::new("env_2"),
+        ..tenant()
+    };
 
-    assert_eq!(subject.events(EventQuery::after(tenant(), 0)).await.len(), 2);
+    assert_eq!(
+        subject.events(EventQuery::after(tenant(), 0)).await.len(),
+        2
+    );
     assert_eq!(subject.events(EventQuery::after(foreign, 0)).await.len(), 1);
     assert_eq!(subject.events(EventQuery::after(staging, 0)).await.len(), 0);
-    let query = EventQuery { flow_id: Some(other.clone()), ..EventQuery::after(tenant(), 0) };
+    let query = EventQuery {
+        flow_id: Some(other.clone()),
+        ..EventQuery::after(tenant(), 0)
+    };
     let events = subject.events(query).await;
-    assert_eq!((events.len(), &events[0].message.flow_id), (1, &other));
+    assert_eq!(events.len(), 1);
+    assert_eq!(&events[0].message.flow_id, &other);
     subject.close().await;
 }
 
 pub async fn ends_a_page_of_the_stream_before_it_is_large(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    let large = Bytes::from(format!("\"{}\"", "x".repeat(EventPage::BYTES as usize / 5 * 2)));
+    let large = Bytes::from(format!(
+        "\"{}\"",
+        "x".repeat(EventPage::BYTES as usize / 5 * 2)
+    ));
     for _ in 0..3 {
-        let lease = subject.lease(NewMessage { raw_body: large.clone(), ..message(&flow) }).await;
+        let lease = subject
+            .lease(NewMessage {
+                raw_body: large.clone(),
+                ..message(&flow)
+            })
+            .await;
         subject.deliver(&lease).await;
     }
     let larger = Bytes::from(format!("\"{}\"", "x".repeat(EventPage::BYTES as usize)));
-    subject.append(NewMessage { raw_body: larger, ..message(&flow) }).await;
+    subject
+        .append(NewMessage {
+            raw_body: larger,
+            ..message(&flow)
+        })
+        .await;
     let mut query = EventQuery::after(tenant(), 0);
     let mut sizes = Vec::new();
     loop {
@@ -143,6 +224,10 @@ pub async fn ends_a_page_of_the_stream_before_it_is_large(harness: &dyn Harness)
             break;
         }
     }
-    assert_eq!(sizes, [2, 2, 2, 1], "two events of two fifths fit, and one that is too large comes alone");
+    assert_eq!(
+        sizes,
+        [2, 2, 2, 1],
+        "two events of two fifths fit, and one that is too large comes alone"
+    );
     subject.close().await;
 }

@@ -15,8 +15,18 @@ pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let other = subject.beside().await;
     let lease = subject.lease(message(&flow)).await;
     assert!(other.claim(10, &[&flow]).await.is_empty());
-    assert!(subject.claim(10, &[&flow]).await.is_empty(), "it has it already");
-    assert!(subject.log.waiting().await.expect("the log reads").is_empty());
+    assert!(
+        subject.claim(10, &[&flow]).await.is_empty(),
+        "it has it already"
+    );
+    assert!(
+        subject
+            .log
+            .waiting()
+            .await
+            .expect("the log reads")
+            .is_empty()
+    );
     subject.deliver(&lease).await;
     subject.close().await;
 }
@@ -26,17 +36,28 @@ pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness)
     let subject = Subject::open(harness).await;
     // A lease of no length has run out when it begins.
     let dead = BootId::generate();
-    subject.log.open_lease(&dead, &NodeId::generate(), Duration::ZERO).await.expect("it is taken");
-    let sent = NewMessage { place: Place::Leased(dead.clone()), ..message(&flow) };
+    subject
+        .log
+        .open_lease(&dead, &NodeId::generate(), Duration::ZERO)
+        .await
+        .expect("it is taken");
+    let sent = NewMessage {
+        place: Place::Leased(dead.clone()),
+        ..message(&flow)
+    };
     let former = leased(subject.append(sent).await);
     let waiting = subject.log.waiting().await.expect("the log reads");
-    assert_eq!((waiting.len(), waiting[0].due), (1, 1));
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].due, 1);
 
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(claimed.lease.message_id, former.message_id);
     assert_ne!(claimed.lease.token, former.token);
     assert_eq!(claimed.lease.owner, subject.boot);
-    assert_eq!(subject.settle(&former, 1, Outcome::Delivered).await, Settled::Fenced);
+    assert_eq!(
+        subject.settle(&former, 1, Outcome::Delivered).await,
+        Settled::Fenced
+    );
     subject.deliver(&claimed.lease).await;
     subject.close().await;
 }
@@ -46,19 +67,48 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
     let subject = Subject::open(harness).await;
     // As after a while in which nothing could be renewed, and nobody else has come.
     let late = BootId::generate();
-    subject.log.open_lease(&late, &NodeId::generate(), Duration::ZERO).await.expect("it is taken");
-    let lease = leased(subject.append(NewMessage { place: Place::Leased(late.clone()), ..message(&flow) }).await);
-    let rooms = vec![Room { flow_id: flow, messages: 10, without_versions: Vec::new() }];
-    let claimed = subject.log.claim(Claim { owner: late, rooms, awaited: Vec::new() }).await.expect("the log reads");
+    subject
+        .log
+        .open_lease(&late, &NodeId::generate(), Duration::ZERO)
+        .await
+        .expect("it is taken");
+    let lease = leased(
+        subject
+            .append(NewMessage {
+                place: Place::Leased(late.clone()),
+                ..message(&flow)
+            })
+            .await,
+    );
+    let rooms = vec![Room {
+        flow_id: flow,
+        messages: 10,
+        without_versions: Vec::new(),
+    }];
+    let claimed = subject
+        .log
+        .claim(Claim {
+            owner: late,
+            rooms,
+            awaited: Vec::new(),
+        })
+        .await
+        .expect("the log reads");
     assert!(claimed.is_empty(), "it works on it: {claimed:?}");
-    assert_eq!(subject.settle(&lease, 1, Outcome::Delivered).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Delivered).await,
+        Settled::Done
+    );
     subject.close().await;
 }
 
 pub async fn hands_the_messages_of_an_unknown_owner_to_another(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    let sent = NewMessage { place: Place::Leased(BootId::generate()), ..message(&flow) };
+    let sent = NewMessage {
+        place: Place::Leased(BootId::generate()),
+        ..message(&flow)
+    };
     subject.append(sent).await;
     let claimed = subject.claim_one(&flow).await;
     subject.deliver(&claimed.lease).await;
@@ -77,8 +127,14 @@ pub async fn gives_a_restarted_node_its_messages_at_once(harness: &dyn Harness) 
     let restarted = Subject::open_as(harness, subject.node.clone()).await;
     let claimed = restarted.claim_one(&flow).await;
     assert_eq!(claimed.lease.message_id, mine.message_id);
-    assert_eq!(restarted.get(&theirs.message_id).await.status, Status::Processing);
-    assert_eq!(subject.renew_in(restarted.log.as_ref()).await, Renewed::Ended);
+    assert_eq!(
+        restarted.get(&theirs.message_id).await.status,
+        Status::Processing
+    );
+    assert_eq!(
+        subject.renew_in(restarted.log.as_ref()).await,
+        Renewed::Ended
+    );
     assert_eq!(other.renew_in(restarted.log.as_ref()).await, Renewed::Done);
     restarted.close().await;
 }
@@ -90,7 +146,11 @@ pub async fn hands_back_at_once(harness: &dyn Harness) {
     for _ in 0..3 {
         subject.lease(message(&flow)).await;
     }
-    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    subject
+        .log
+        .hand_back(&subject.boot)
+        .await
+        .expect("it is taken");
     assert_eq!(other.claim(10, &[&flow]).await.len(), 3);
     subject.close().await;
 }
@@ -99,7 +159,11 @@ pub async fn renews_only_a_lease_that_stands(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     assert_eq!(subject.renew().await, Renewed::Done);
     assert_eq!(subject.renew().await, Renewed::Done);
-    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    subject
+        .log
+        .hand_back(&subject.boot)
+        .await
+        .expect("it is taken");
     assert_eq!(subject.renew().await, Renewed::Ended);
     subject.reopen().await;
     assert_eq!(subject.renew().await, Renewed::Done);

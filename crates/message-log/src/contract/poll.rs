@@ -18,11 +18,22 @@ fn at(seconds: u64) -> Timestamp {
 
 fn claim(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> PollClaim {
     let owner = subject.boot.clone();
-    PollClaim { flow_id: flow.clone(), version, owner, now: at(seconds), held_until: at(seconds + 30) }
+    PollClaim {
+        flow_id: flow.clone(),
+        version,
+        owner,
+        now: at(seconds),
+        held_until: at(seconds + 30),
+    }
 }
 
 async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (i64, Bytes) {
-    match subject.log.claim_poll(&claim(subject, flow, version, seconds)).await.expect("the log answers") {
+    match subject
+        .log
+        .claim_poll(&claim(subject, flow, version, seconds))
+        .await
+        .expect("the log answers")
+    {
         PollClaimed::Taken { token, state } => (token, state),
         PollClaimed::Later(at) => panic!("not before {at}"),
     }
@@ -30,8 +41,18 @@ async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (
 
 fn left(subject: &Subject, flow: &FlowId, token: i64, due: u64, state: &'static str) -> Poll {
     let state = Some(Bytes::from_static(state.as_bytes()));
-    let (flow_id, owner) = (flow.clone(), subject.boot.clone());
-    Poll { flow_id, owner, token, version: 1, due_at: at(due), held_until: NOON, state, ended: None }
+    let flow_id = flow.clone();
+    let owner = subject.boot.clone();
+    Poll {
+        flow_id,
+        owner,
+        token,
+        version: 1,
+        due_at: at(due),
+        held_until: NOON,
+        state,
+        ended: None,
+    }
 }
 
 pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
@@ -41,14 +62,26 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
     let (token, state) = take(&subject, &flow, 1, 0).await;
     assert!(state.is_empty());
     for seconds in [0, 29] {
-        let refused = other.log.claim_poll(&claim(&other, &flow, 1, seconds)).await.expect("the log answers");
+        let refused = other
+            .log
+            .claim_poll(&claim(&other, &flow, 1, seconds))
+            .await
+            .expect("the log answers");
         assert_eq!(refused, PollClaimed::Later(at(30)));
     }
     assert_eq!(
-        subject.log.keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}")).await.expect("the log answers"),
+        subject
+            .log
+            .keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}"))
+            .await
+            .expect("the log answers"),
         Settled::Done
     );
-    let refused = other.log.claim_poll(&claim(&other, &flow, 1, 299)).await.expect("the log answers");
+    let refused = other
+        .log
+        .claim_poll(&claim(&other, &flow, 1, 299))
+        .await
+        .expect("the log answers");
     assert_eq!(refused, PollClaimed::Later(at(300)));
     let (_, state) = take(&other, &flow, 1, 300).await;
     assert_eq!(state, "{\"a\":1}");
@@ -62,19 +95,43 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     let subject = Subject::open(harness).await;
     let other = subject.beside().await;
     let (token, _) = take(&subject, &flow, 1, 0).await;
-    let kept = Poll { held_until: at(45), ..left(&subject, &flow, token, 0, "page 2") };
-    assert_eq!(subject.log.keep_poll(&kept).await.expect("the log answers"), Settled::Done);
-    let renewed = Poll { held_until: at(60), state: None, ..kept };
-    assert_eq!(subject.log.keep_poll(&renewed).await.expect("the log answers"), Settled::Done);
+    let kept = Poll {
+        held_until: at(45),
+        ..left(&subject, &flow, token, 0, "page 2")
+    };
     assert_eq!(
-        other.log.claim_poll(&claim(&other, &flow, 1, 59)).await.expect("the log answers"),
+        subject.log.keep_poll(&kept).await.expect("the log answers"),
+        Settled::Done
+    );
+    let renewed = Poll {
+        held_until: at(60),
+        state: None,
+        ..kept
+    };
+    assert_eq!(
+        subject
+            .log
+            .keep_poll(&renewed)
+            .await
+            .expect("the log answers"),
+        Settled::Done
+    );
+    assert_eq!(
+        other
+            .log
+            .claim_poll(&claim(&other, &flow, 1, 59))
+            .await
+            .expect("the log answers"),
         PollClaimed::Later(at(60))
     );
     let (_, state) = take(&other, &flow, 1, 60).await;
     assert_eq!(state, "page 2");
     // The former holder writes nothing any more.
     let late = left(&subject, &flow, token, 900, "late");
-    assert_eq!(subject.log.keep_poll(&late).await.expect("the log answers"), Settled::Fenced);
+    assert_eq!(
+        subject.log.keep_poll(&late).await.expect("the log answers"),
+        Settled::Fenced
+    );
     assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
     subject.close().await;
 }
@@ -84,11 +141,19 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let (token, _) = take(&subject, &flow, 1, 0).await;
     assert_eq!(
-        subject.log.keep_poll(&left(&subject, &flow, token, 300, "x")).await.expect("the log answers"),
+        subject
+            .log
+            .keep_poll(&left(&subject, &flow, token, 300, "x"))
+            .await
+            .expect("the log answers"),
         Settled::Done
     );
     assert_eq!(
-        subject.log.claim_poll(&claim(&subject, &flow, 1, 1)).await.expect("the log answers"),
+        subject
+            .log
+            .claim_poll(&claim(&subject, &flow, 1, 1))
+            .await
+            .expect("the log answers"),
         PollClaimed::Later(at(300))
     );
     take(&subject, &flow, 2, 1).await;
@@ -96,7 +161,8 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
 }
 
 pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
-    let (flow, elsewhere) = (FlowId::generate(), FlowId::generate());
+    let flow = FlowId::generate();
+    let elsewhere = FlowId::generate();
     let record = |id: &str, hash: &str, count, seconds| SeenRecord {
         id: id.to_owned(),
         hash: hash.to_owned(),
@@ -105,21 +171,46 @@ pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
     };
     let subject = Subject::open(harness).await;
     let log = &subject.log;
-    log.note_records(&flow, vec![record("a", "1", 1, 0), record("b", "1", 1, 0), record("b", "2", 2, 0)])
+    log.note_records(
+        &flow,
+        vec![
+            record("a", "1", 1, 0),
+            record("b", "1", 1, 0),
+            record("b", "2", 2, 0),
+        ],
+    )
+    .await
+    .expect("the log answers");
+    log.note_records(&flow, vec![record("a", "9", 2, 10)])
         .await
         .expect("the log answers");
-    log.note_records(&flow, vec![record("a", "9", 2, 10)]).await.expect("the log answers");
-    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)]).await.expect("the log answers");
+    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)])
+        .await
+        .expect("the log answers");
     let ids = ["a", "b", "c", "it's \"d\""].map(str::to_owned);
     let seen = async || {
-        let mut found = log.seen_records(&flow, &ids).await.expect("the log answers");
+        let mut found = log
+            .seen_records(&flow, &ids)
+            .await
+            .expect("the log answers");
         found.sort_by(|one, other| one.id.cmp(&other.id));
         found
     };
-    assert_eq!(seen().await, [record("a", "9", 2, 10), record("b", "2", 2, 0)]);
-    log.forget_records(&flow, at(5)).await.expect("the log answers");
+    assert_eq!(
+        seen().await,
+        [record("a", "9", 2, 10), record("b", "2", 2, 0)]
+    );
+    log.forget_records(&flow, at(5))
+        .await
+        .expect("the log answers");
     assert_eq!(seen().await, [record("a", "9", 2, 10)]);
-    assert_eq!(log.seen_records(&elsewhere, &ids).await.expect("the log answers").len(), 1);
+    assert_eq!(
+        log.seen_records(&elsewhere, &ids)
+            .await
+            .expect("the log answers")
+            .len(),
+        1
+    );
     subject.close().await;
 }
 
@@ -131,7 +222,8 @@ async fn standing(subject: &Subject, flow: &FlowId) -> Option<PollStanding> {
 }
 
 pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
-    let (flow, other) = (FlowId::generate(), FlowId::generate());
+    let flow = FlowId::generate();
+    let other = FlowId::generate();
     let subject = Subject::open(harness).await;
     let log = &subject.log;
     assert_eq!(standing(&subject, &flow).await, None);
@@ -139,10 +231,16 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
     take(&subject, &other, 1, 0).await;
     assert_eq!(
         standing(&subject, &flow).await,
-        Some(PollStanding { due_at: at(30), ended: None }),
+        Some(PollStanding {
+            due_at: at(30),
+            ended: None
+        }),
         "it is polled, and its holder has so long"
     );
-    let ends = |seconds, error: Option<&str>| PollEnded { at: at(seconds), error: error.map(str::to_owned) };
+    let ends = |seconds, error: Option<&str>| PollEnded {
+        at: at(seconds),
+        error: error.map(str::to_owned),
+    };
     let failed = ends(7, Some("the endpoint answered 500"));
     for (ended, shown) in [
         (Some(failed.clone()), failed.clone()),
@@ -150,17 +248,39 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
         (None, failed),
         (Some(ends(9, None)), ends(9, None)),
     ] {
-        let kept = Poll { ended, ..left(&subject, &flow, token, 300, "x") };
-        assert_eq!(log.keep_poll(&kept).await.expect("the log answers"), Settled::Done);
+        let kept = Poll {
+            ended,
+            ..left(&subject, &flow, token, 300, "x")
+        };
+        assert_eq!(
+            log.keep_poll(&kept).await.expect("the log answers"),
+            Settled::Done
+        );
         let found = standing(&subject, &flow).await;
-        assert_eq!(found, Some(PollStanding { due_at: at(300), ended: Some(shown) }));
+        assert_eq!(
+            found,
+            Some(PollStanding {
+                due_at: at(300),
+                ended: Some(shown)
+            })
+        );
     }
-    let seen = |n: i64| SeenRecord { id: n.to_string(), hash: "h".to_owned(), count: 1, seen_at: NOON };
+    let seen = |n: i64| SeenRecord {
+        id: n.to_string(),
+        hash: "h".to_owned(),
+        count: 1,
+        seen_at: NOON,
+    };
     for flow in [&flow, &other] {
-        log.note_records(flow, (0..7_000).map(seen).collect()).await.expect("the log answers");
+        log.note_records(flow, (0..7_000).map(seen).collect())
+            .await
+            .expect("the log answers");
     }
     let polled = log.polled_flows().await.expect("the log answers");
-    assert!(polled.contains(&flow) && polled.contains(&other), "{polled:?}");
+    assert!(
+        polled.contains(&flow) && polled.contains(&other),
+        "{polled:?}"
+    );
     let mut rounds = 0;
     while log.forget_poll(&flow).await.expect("the log answers") {
         rounds += 1;
@@ -168,10 +288,30 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
     assert_eq!(rounds, 2);
     assert_eq!(standing(&subject, &flow).await, None);
     let ids = ["6999".to_owned()];
-    assert_eq!(log.seen_records(&flow, &ids).await.expect("the log answers"), []);
-    assert_eq!(log.seen_records(&other, &ids).await.expect("the log answers").len(), 1);
-    assert!(!log.polled_flows().await.expect("the log answers").contains(&flow));
+    assert_eq!(
+        log.seen_records(&flow, &ids)
+            .await
+            .expect("the log answers"),
+        []
+    );
+    assert_eq!(
+        log.seen_records(&other, &ids)
+            .await
+            .expect("the log answers")
+            .len(),
+        1
+    );
+    assert!(
+        !log.polled_flows()
+            .await
+            .expect("the log answers")
+            .contains(&flow)
+    );
     let late = left(&subject, &flow, token, 900, "late");
-    assert_eq!(log.keep_poll(&late).await.expect("the log answers"), Settled::Fenced, "who polls on is stopped");
+    assert_eq!(
+        log.keep_poll(&late).await.expect("the log answers"),
+        Settled::Fenced,
+        "who polls on is stopped"
+    );
     subject.close().await;
 }

@@ -12,8 +12,15 @@ use crate::quota::{Key, Rate, TOKEN};
 use crate::{Ask, Exchange, Exchanged, Gain};
 
 fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
-    let (node, owner) = (subject.node.clone(), subject.boot.clone());
-    Exchange { node, owner, boot_age: Duration::ZERO, turn, asks }
+    let node = subject.node.clone();
+    let owner = subject.boot.clone();
+    Exchange {
+        node,
+        owner,
+        boot_age: Duration::ZERO,
+        turn,
+        asks,
+    }
 }
 
 async fn gains(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Vec<Gain> {
@@ -30,7 +37,11 @@ async fn gain(subject: &Subject, turn: i64, ask: Ask) -> Gain {
 
 /// Calls of a key, of which so many a day are let in.
 fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> Ask {
-    Ask { calls, wanted: Some(0), ..Ask::new(key.clone(), Rate::NONE, per_day) }
+    Ask {
+        calls,
+        wanted: Some(0),
+        ..Ask::new(key.clone(), Rate::NONE, per_day)
+    }
 }
 
 pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
@@ -49,18 +60,61 @@ pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
     nodes[0].close().await;
 }
 
-pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_many(harness: &dyn Harness) {
+pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_many(
+    harness: &dyn Harness,
+) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
-    let ask = |held, wanted| Ask { held, wanted, ..Ask::new(key.clone(), Rate::per_second(10), 0) };
-    let alone = gain(&subject, 1, Ask { calls: 1, ..ask(0, Some(1)) }).await;
-    assert_eq!((alone.admitted, alone.share, alone.tokens), (1, 10, 9 * TOKEN));
+    let ask = |held, wanted| Ask {
+        held,
+        wanted,
+        ..Ask::new(key.clone(), Rate::per_second(10), 0)
+    };
+    let alone = gain(
+        &subject,
+        1,
+        Ask {
+            calls: 1,
+            ..ask(0, Some(1))
+        },
+    )
+    .await;
+    assert_eq!(alone.admitted, 1);
+    assert_eq!(alone.share, 10);
+    assert_eq!(alone.tokens, 9 * TOKEN);
     let other = subject.beside().await;
-    assert_eq!(gain(&other, 1, Ask { calls: 1, ..ask(0, Some(5)) }).await.admitted, 0);
+    assert_eq!(
+        gain(
+            &other,
+            1,
+            Ask {
+                calls: 1,
+                ..ask(0, Some(5))
+            }
+        )
+        .await
+        .admitted,
+        0
+    );
     assert_eq!(gain(&subject, 2, ask(10, Some(5))).await.target, 5);
-    let back = Ask { tokens_back: 4 * TOKEN, ..ask(5, Some(5)) };
+    let back = Ask {
+        tokens_back: 4 * TOKEN,
+        ..ask(5, Some(5))
+    };
     assert_eq!(gain(&subject, 3, back).await.share, 5);
-    assert_eq!(gain(&other, 2, Ask { calls: 1, ..ask(0, Some(5)) }).await.admitted, 1);
+    assert_eq!(
+        gain(
+            &other,
+            2,
+            Ask {
+                calls: 1,
+                ..ask(0, Some(5))
+            }
+        )
+        .await
+        .admitted,
+        1
+    );
     subject.close().await;
 }
 
@@ -68,14 +122,27 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
     let used_at = Timestamp::from_millis(1_769_860_800_000);
-    let ask = Ask { used: 3, last_used_at: Some(used_at), ..calls(&key, 10, 4) };
+    let ask = Ask {
+        used: 3,
+        last_used_at: Some(used_at),
+        ..calls(&key, 10, 4)
+    };
     assert_eq!(gain(&subject, 7, ask.clone()).await.day_left, 6);
     for turn in [7, 6] {
-        let again = subject.log.exchange(&exchange(&subject, turn, vec![ask.clone()])).await;
+        let again = subject
+            .log
+            .exchange(&exchange(&subject, turn, vec![ask.clone()]))
+            .await;
         assert_eq!(again.expect("the log answers"), Exchanged::Repeated);
     }
-    let usage = subject.log.key_usage(std::slice::from_ref(&key)).await.expect("the log answers");
-    assert_eq!((usage.len(), usage[0].request_count, usage[0].last_used_at), (1, 3, used_at));
+    let usage = subject
+        .log
+        .key_usage(std::slice::from_ref(&key))
+        .await
+        .expect("the log answers");
+    assert_eq!(usage.len(), 1);
+    assert_eq!(usage[0].request_count, 3);
+    assert_eq!(usage[0].last_used_at, used_at);
     assert_eq!(gain(&subject, 8, calls(&key, 10, 0)).await.day_left, 6);
     subject.close().await;
 }
@@ -83,19 +150,34 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
 pub async fn adds_up_how_often_keys_were_used(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let other = subject.beside().await;
-    let (key, unlimited, unused) = (ConsumerKeyId::generate(), ConsumerKeyId::generate(), ConsumerKeyId::generate());
+    let key = ConsumerKeyId::generate();
+    let unlimited = ConsumerKeyId::generate();
+    let unused = ConsumerKeyId::generate();
     let used = |key: &ConsumerKeyId, used, at| Ask {
         used,
         last_used_at: Some(Timestamp::from_millis(at)),
         ..Ask::new(key.clone(), Rate::NONE, 0)
     };
-    gains(&subject, 1, vec![used(&key, 5, 2_000), used(&unlimited, 1, 1_000)]).await;
+    gains(
+        &subject,
+        1,
+        vec![used(&key, 5, 2_000), used(&unlimited, 1, 1_000)],
+    )
+    .await;
     gains(&other, 1, vec![used(&key, 7, 1_500)]).await;
     gains(&other, 2, vec![calls(&unused, 10, 0)]).await;
-    let keys = [unused, key.clone(), unlimited.clone(), ConsumerKeyId::new("it's \"nobody's\"")];
+    let keys = [
+        unused,
+        key.clone(),
+        unlimited.clone(),
+        ConsumerKeyId::new("it's \"nobody's\""),
+    ];
     let mut usage = subject.log.key_usage(&keys).await.expect("the log answers");
     usage.sort_by_key(|of| std::cmp::Reverse(of.request_count));
-    let found: Vec<_> = usage.iter().map(|of| (&of.key, of.request_count, of.last_used_at.as_millis())).collect();
+    let found: Vec<_> = usage
+        .iter()
+        .map(|of| (&of.key, of.request_count, of.last_used_at.as_millis()))
+        .collect();
     assert_eq!(found, [(&key, 12, 2_000), (&unlimited, 1, 1_000)]);
     subject.close().await;
 }
@@ -113,7 +195,11 @@ pub async fn counts_on_after_a_reopening(harness: &dyn Harness) {
 
 pub async fn knows_how_many_nodes_there_are(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
-    let nodes = async || match subject.log.exchange(&exchange(&subject, 0, Vec::new())).await {
+    let nodes = async || match subject
+        .log
+        .exchange(&exchange(&subject, 0, Vec::new()))
+        .await
+    {
         Ok(Exchanged::Done { nodes, now, .. }) => {
             assert!(now.as_millis() > 1_700_000_000_000, "{now}");
             nodes
@@ -123,26 +209,48 @@ pub async fn knows_how_many_nodes_there_are(harness: &dyn Harness) {
     assert_eq!(nodes().await, 1);
     let other = subject.beside().await;
     assert_eq!(nodes().await, 2);
-    subject.log.hand_back(&other.boot).await.expect("it is taken");
+    subject
+        .log
+        .hand_back(&other.boot)
+        .await
+        .expect("it is taken");
     assert_eq!(nodes().await, 1);
     subject.close().await;
 }
 
 pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
-    let (idle, busy, key) = (InstanceId::generate(), InstanceId::generate(), ConsumerKeyId::generate());
+    let idle = InstanceId::generate();
+    let busy = InstanceId::generate();
+    let key = ConsumerKeyId::generate();
     let long_ago = Some(Timestamp::now().before(Duration::from_secs(3 * 24 * 60 * 60)));
-    let call =
-        |key: Key, last_used_at| Ask { calls: 1, wanted: None, last_used_at, ..Ask::new(key, Rate::of(0.01), 0) };
+    let call = |key: Key, last_used_at| Ask {
+        calls: 1,
+        wanted: None,
+        last_used_at,
+        ..Ask::new(key, Rate::of(0.01), 0)
+    };
     let calls = || {
-        [(idle.clone().into(), long_ago), (busy.clone().into(), Some(Timestamp::now())), (key.clone().into(), long_ago)]
-            .map(|(key, at)| call(key, at))
-            .to_vec()
+        [
+            (idle.clone().into(), long_ago),
+            (busy.clone().into(), Some(Timestamp::now())),
+            (key.clone().into(), long_ago),
+        ]
+        .map(|(key, at)| call(key, at))
+        .to_vec()
     };
     let admitted = |gains: Vec<Gain>| gains.iter().map(|gain| gain.admitted).collect::<Vec<_>>();
     assert_eq!(admitted(gains(&subject, 1, calls()).await), [1, 1, 1]);
     assert_eq!(admitted(gains(&subject, 2, calls()).await), [0, 0, 0]);
-    subject.log.retain(Timestamp::from_millis(0)).await.expect("it is taken");
-    assert_eq!(admitted(gains(&subject, 3, calls()).await), [1, 0, 0], "a bucket that is not known is full");
+    subject
+        .log
+        .retain(Timestamp::from_millis(0))
+        .await
+        .expect("it is taken");
+    assert_eq!(
+        admitted(gains(&subject, 3, calls()).await),
+        [1, 0, 0],
+        "a bucket that is not known is full"
+    );
     subject.close().await;
 }

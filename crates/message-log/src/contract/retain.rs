@@ -13,10 +13,18 @@ use crate::{EventQuery, Filter, NewMessage, Outcome, SavedPlan, Settled};
 /// A message of a thousand seconds ago that ended then.
 async fn finished_long_ago(subject: &Subject, flow: &FlowId, outcome: Outcome) -> MessageId {
     let received_at = Timestamp::now().before(Duration::from_secs(1_000));
-    let lease = subject.lease(NewMessage { received_at, ..message(flow) }).await;
+    let lease = subject
+        .lease(NewMessage {
+            received_at,
+            ..message(flow)
+        })
+        .await;
     let mut settlement = settlement(&lease, 1, outcome);
     settlement.at = received_at.after(Duration::from_secs(1));
-    assert_eq!(subject.log.settle(&settlement).await.expect("it is taken"), Settled::Done);
+    assert_eq!(
+        subject.log.settle(&settlement).await.expect("it is taken"),
+        Settled::Done
+    );
     lease.message_id
 }
 
@@ -29,27 +37,56 @@ pub async fn drops_old_finished_messages_only(harness: &dyn Harness) {
     }
     let received_at = Timestamp::now().before(Duration::from_secs(1_000));
     let due = Timestamp::now().after(LONG);
-    let retrying = subject.lease(NewMessage { received_at, ..message(&flow) }).await;
-    assert_eq!(subject.settle(&retrying, 1, Outcome::Retry { due }).await, Settled::Done);
+    let retrying = subject
+        .lease(NewMessage {
+            received_at,
+            ..message(&flow)
+        })
+        .await;
+    assert_eq!(
+        subject.settle(&retrying, 1, Outcome::Retry { due }).await,
+        Settled::Done
+    );
     // Old when it came, but it ended just now.
-    let late = subject.lease(NewMessage { received_at, ..message(&flow) }).await;
+    let late = subject
+        .lease(NewMessage {
+            received_at,
+            ..message(&flow)
+        })
+        .await;
     subject.deliver(&late).await;
     let new = subject.lease(message(&flow)).await;
     subject.deliver(&new).await;
 
     let older_than = Timestamp::now().before(Duration::from_secs(500));
-    assert_eq!(subject.log.retain(older_than).await.expect("it is taken"), 3);
+    assert_eq!(
+        subject.log.retain(older_than).await.expect("it is taken"),
+        3
+    );
     let mut kept = subject.ids(&Filter::flow(tenant(), flow.clone())).await;
     let mut expected = vec![retrying.message_id, late.message_id, new.message_id.clone()];
     kept.sort();
     expected.sort();
     assert_eq!(kept, expected);
     for id in &old {
-        assert!(subject.log.get(&tenant(), id).await.expect("the log reads").is_none());
+        assert!(
+            subject
+                .log
+                .get(&tenant(), id)
+                .await
+                .expect("the log reads")
+                .is_none()
+        );
         assert!(subject.trace(id).await.is_empty());
     }
-    assert_eq!(subject.get(&new.message_id).await.output.as_deref(), Some(br#"{"attempt":1}"#.as_slice()));
-    assert_eq!(subject.log.retain(older_than).await.expect("it is taken"), 0);
+    assert_eq!(
+        subject.get(&new.message_id).await.output.as_deref(),
+        Some(br#"{"attempt":1}"#.as_slice())
+    );
+    assert_eq!(
+        subject.log.retain(older_than).await.expect("it is taken"),
+        0
+    );
     subject.close().await;
 }
 
@@ -58,35 +95,76 @@ pub async fn never_gives_an_event_id_twice(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     finished_long_ago(&subject, &flow, Outcome::Delivered).await;
     let last = subject.log.last_event().await.expect("the log reads");
-    assert_eq!(subject.log.retain(Timestamp::now()).await.expect("it is taken"), 1);
-    assert!(subject.events(EventQuery::after(tenant(), 0)).await.is_empty());
+    assert_eq!(
+        subject
+            .log
+            .retain(Timestamp::now())
+            .await
+            .expect("it is taken"),
+        1
+    );
+    assert!(
+        subject
+            .events(EventQuery::after(tenant(), 0))
+            .await
+            .is_empty()
+    );
     subject.close().await;
 
     let subject = Subject::open(harness).await;
     subject.append(message(&flow)).await;
     let news = subject.events(EventQuery::after(tenant(), last)).await;
-    assert_eq!(news.len(), 1, "whoever had seen everything sees what came since");
+    assert_eq!(
+        news.len(),
+        1,
+        "whoever had seen everything sees what came since"
+    );
     subject.close().await;
 }
 
 pub async fn keeps_plans_as_long_as_something_needs_them(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    let plan =
-        |version: u32| SavedPlan { flow_id: flow.clone(), version, body: Bytes::from(format!("\x00plan {version}")) };
-    subject.log.save_plans(vec![plan(1), plan(2), plan(3), plan(4)]).await.expect("they are taken");
-    subject.log.save_plans(vec![plan(4)]).await.expect("the same again is taken");
+    let plan = |version: u32| SavedPlan {
+        flow_id: flow.clone(),
+        version,
+        body: Bytes::from(format!("\x00plan {version}")),
+    };
+    subject
+        .log
+        .save_plans(vec![plan(1), plan(2), plan(3), plan(4)])
+        .await
+        .expect("they are taken");
+    subject
+        .log
+        .save_plans(vec![plan(4)])
+        .await
+        .expect("the same again is taken");
     let found = subject.log.plan(&flow, 2).await.expect("the log reads");
     assert_eq!(found.as_deref(), Some(b"\x00plan 2".as_slice()));
-    assert_eq!(subject.log.plan(&flow, 9).await.expect("the log reads"), None);
+    assert_eq!(
+        subject.log.plan(&flow, 9).await.expect("the log reads"),
+        None
+    );
 
-    subject.append(NewMessage { flow_version: 2, ..message(&flow) }).await;
+    subject
+        .append(NewMessage {
+            flow_version: 2,
+            ..message(&flow)
+        })
+        .await;
     finished_long_ago(&subject, &flow, Outcome::Delivered).await;
     let soon = Timestamp::now().after(LONG);
     assert_eq!(subject.log.retain(soon).await.expect("it is taken"), 1);
     let mut kept = Vec::new();
     for version in 1..=4 {
-        if subject.log.plan(&flow, version).await.expect("the log reads").is_some() {
+        if subject
+            .log
+            .plan(&flow, version)
+            .await
+            .expect("the log reads")
+            .is_some()
+        {
             kept.push(version);
         }
     }

@@ -23,27 +23,53 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     ];
     for (outcome, status, error) in finals {
         let lease = subject.lease(message(&flow)).await;
-        assert_eq!(subject.get(&lease.message_id).await.status, Status::Processing);
+        assert_eq!(
+            subject.get(&lease.message_id).await.status,
+            Status::Processing
+        );
         let settlement = settlement(&lease, 1, outcome);
         let at = settlement.at;
-        assert_eq!(subject.log.settle(&settlement).await.expect("it is taken"), Settled::Done);
+        assert_eq!(
+            subject.log.settle(&settlement).await.expect("it is taken"),
+            Settled::Done
+        );
         let found = subject.get(&lease.message_id).await;
-        assert_eq!((found.status, found.attempts, found.completed_at), (status, 1, Some(at)));
-        assert_eq!((found.error, found.next_attempt_at), (error, None));
-        assert_eq!(found.output.as_deref(), Some(br#"{"attempt":1}"#.as_slice()));
+        assert_eq!(found.status, status);
+        assert_eq!(found.attempts, 1);
+        assert_eq!(found.completed_at, Some(at));
+        assert_eq!(found.error, error);
+        assert_eq!(found.next_attempt_at, None);
+        assert_eq!(
+            found.output.as_deref(),
+            Some(br#"{"attempt":1}"#.as_slice())
+        );
     }
 
     let lease = subject.lease(message(&flow)).await;
-    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Retry { due }).await,
+        Settled::Done
+    );
     let found = subject.get(&lease.message_id).await;
-    assert_eq!((found.status, found.attempts, found.next_attempt_at), (Status::Retrying, 1, Some(due)));
-    assert_eq!((found.error, found.completed_at), (Some(failure()), None));
+    assert_eq!(found.status, Status::Retrying);
+    assert_eq!(found.attempts, 1);
+    assert_eq!(found.next_attempt_at, Some(due));
+    assert_eq!(found.error, Some(failure()));
+    assert_eq!(found.completed_at, None);
 
     let lease = subject.lease(message(&flow)).await;
-    assert_eq!(subject.settle(&lease, 1, Outcome::Release { due }).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Release { due }).await,
+        Settled::Done
+    );
     let found = subject.get(&lease.message_id).await;
-    assert_eq!((found.status, found.attempts, found.error), (Status::Received, 0, None));
-    assert!(subject.claim(10, &[&flow]).await.is_empty(), "nothing is due");
+    assert_eq!(found.status, Status::Received);
+    assert_eq!(found.attempts, 0);
+    assert_eq!(found.error, None);
+    assert!(
+        subject.claim(10, &[&flow]).await.is_empty(),
+        "nothing is due"
+    );
     subject.close().await;
 }
 
@@ -51,7 +77,8 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let begin = subject.log.last_event().await.expect("the log reads");
-    let (at, due) = (Timestamp::now(), Timestamp::now().after(LONG));
+    let at = Timestamp::now();
+    let due = Timestamp::now().after(LONG);
     let cases = [
         (Outcome::Delivered, Status::Delivered, 1, None),
         (Outcome::Filtered, Status::Filtered, 1, None),
@@ -71,34 +98,74 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
         })
     };
     let all: Vec<Arc<Tried>> = cases.iter().map(|(outcome, ..)| tried(*outcome)).collect();
-    subject.log.append_tried(all.clone()).await.expect("they are taken");
+    subject
+        .log
+        .append_tried(all.clone())
+        .await
+        .expect("they are taken");
     for (tried, (outcome, status, attempts, error)) in all.iter().zip(cases) {
         let found = subject.get(&tried.message.id).await;
-        assert_eq!((found.status, found.attempts, found.error), (status, attempts, error), "{outcome:?}");
+        assert_eq!(found.status, status, "{outcome:?}");
+        assert_eq!(found.attempts, attempts, "{outcome:?}");
+        assert_eq!(found.error, error, "{outcome:?}");
         let next = (status == Status::Retrying).then_some(due);
-        assert_eq!((found.completed_at, found.next_attempt_at), (status.is_final().then_some(at), next));
+        assert_eq!(found.completed_at, status.is_final().then_some(at));
+        assert_eq!(found.next_attempt_at, next);
         assert_eq!(found.output.as_deref(), Some(br#"{"made":1}"#.as_slice()));
         assert_eq!(found.payload, tried.message.raw_body);
         assert_eq!(
-            subject.trace(&tried.message.id).await.last().map(|last| last.stage.clone()),
+            subject
+                .trace(&tried.message.id)
+                .await
+                .last()
+                .map(|last| last.stage.clone()),
             Some("answered".into())
         );
     }
     let events = subject.events(EventQuery::after(tenant(), begin)).await;
     let of = |id| -> Vec<Status> {
-        events.iter().filter(|event| event.message.id == id).map(|event| event.message.status).collect()
+        events
+            .iter()
+            .filter(|event| event.message.id == id)
+            .map(|event| event.message.status)
+            .collect()
     };
-    assert_eq!(of(all[0].message.id.clone()), [Status::Received, Status::Delivered]);
+    assert_eq!(
+        of(all[0].message.id.clone()),
+        [Status::Received, Status::Delivered]
+    );
     assert_eq!(events.len(), 2 * all.len());
-    subject.log.retry(&tenant(), &all[2].message.id, None).await.expect("it is a dead letter");
-    assert_eq!(subject.claim_one(&flow).await.lease.message_id, all[2].message.id);
+    subject
+        .log
+        .retry(&tenant(), &all[2].message.id, None)
+        .await
+        .expect("it is a dead letter");
+    assert_eq!(
+        subject.claim_one(&flow).await.lease.message_id,
+        all[2].message.id
+    );
 
     // All or none.
-    let (known, fresh) = (tried(Outcome::Delivered), tried(Outcome::Delivered));
-    subject.log.append_tried(vec![Arc::clone(&known)]).await.expect("it is taken");
-    let refused = subject.log.append_tried(vec![Arc::clone(&fresh), known]).await;
+    let known = tried(Outcome::Delivered);
+    let fresh = tried(Outcome::Delivered);
+    subject
+        .log
+        .append_tried(vec![Arc::clone(&known)])
+        .await
+        .expect("it is taken");
+    let refused = subject
+        .log
+        .append_tried(vec![Arc::clone(&fresh), known])
+        .await;
     assert!(matches!(refused, Err(Error::Other(_))), "{refused:?}");
-    assert!(subject.log.get(&tenant(), &fresh.message.id).await.expect("the log reads").is_none());
+    assert!(
+        subject
+            .log
+            .get(&tenant(), &fresh.message.id)
+            .await
+            .expect("the log reads")
+            .is_none()
+    );
     subject.close().await;
 }
 
@@ -112,9 +179,13 @@ pub async fn fences_a_second_settlement(harness: &dyn Harness) {
     );
     let (one, other) = both.await;
     assert_ne!(one, other, "one of two at the same time takes effect");
-    assert_eq!(subject.settle(&lease, 2, Outcome::DeadLetter).await, Settled::Fenced);
+    assert_eq!(
+        subject.settle(&lease, 2, Outcome::DeadLetter).await,
+        Settled::Fenced
+    );
     let found = subject.get(&lease.message_id).await;
-    assert_eq!((found.status, found.attempts), (Status::Delivered, 1));
+    assert_eq!(found.status, Status::Delivered);
+    assert_eq!(found.attempts, 1);
     assert_eq!(subject.trace(&lease.message_id).await.len(), 2);
     subject.close().await;
 }
@@ -125,21 +196,45 @@ pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
     let other = subject.beside().await;
     let lost = subject.lease(message(&flow)).await;
     let kept = subject.lease(message(&FlowId::generate())).await;
-    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    subject
+        .log
+        .hand_back(&subject.boot)
+        .await
+        .expect("it is taken");
     let taken = other.claim_one(&flow).await;
     assert_eq!(taken.lease.message_id, lost.message_id);
 
-    assert_eq!(subject.checkpoint(&lost, "contact", "1").await, Settled::Fenced);
+    assert_eq!(
+        subject.checkpoint(&lost, "contact", "1").await,
+        Settled::Fenced
+    );
     // One write that is refused does not take another one with it.
     let both = futures::future::join(
         subject.settle(&lost, 1, Outcome::DeadLetter),
         subject.settle(&kept, 1, Outcome::Delivered),
     );
     assert_eq!(both.await, (Settled::Fenced, Settled::Done));
-    assert_eq!(subject.get(&lost.message_id).await.status, Status::Processing);
+    assert_eq!(
+        subject.get(&lost.message_id).await.status,
+        Status::Processing
+    );
     other.deliver(&taken.lease).await;
-    assert_eq!(subject.settle(&lost, 1, Outcome::Retry { due: Timestamp::now() }).await, Settled::Fenced);
-    assert_eq!(subject.get(&lost.message_id).await.status, Status::Delivered);
+    assert_eq!(
+        subject
+            .settle(
+                &lost,
+                1,
+                Outcome::Retry {
+                    due: Timestamp::now()
+                }
+            )
+            .await,
+        Settled::Fenced
+    );
+    assert_eq!(
+        subject.get(&lost.message_id).await.status,
+        Status::Delivered
+    );
     subject.close().await;
 }
 
@@ -147,17 +242,38 @@ pub async fn keeps_step_outputs_for_the_next_attempt(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let lease = subject.lease(message(&flow)).await;
-    assert_eq!(subject.checkpoint(&lease, "contact", r#"{"id":1}"#).await, Settled::Done);
-    assert_eq!(subject.checkpoint(&lease, "invoice", r#"{"id":2}"#).await, Settled::Done);
-    assert_eq!(subject.checkpoint(&lease, "invoice", r#"{"id":3}"#).await, Settled::Done);
+    assert_eq!(
+        subject.checkpoint(&lease, "contact", r#"{"id":1}"#).await,
+        Settled::Done
+    );
+    assert_eq!(
+        subject.checkpoint(&lease, "invoice", r#"{"id":2}"#).await,
+        Settled::Done
+    );
+    assert_eq!(
+        subject.checkpoint(&lease, "invoice", r#"{"id":3}"#).await,
+        Settled::Done
+    );
     let due = Timestamp::now().before(Duration::from_millis(1));
-    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
-    assert_eq!(subject.checkpoint(&lease, "late", "{}").await, Settled::Fenced);
+    assert_eq!(
+        subject.settle(&lease, 1, Outcome::Retry { due }).await,
+        Settled::Done
+    );
+    assert_eq!(
+        subject.checkpoint(&lease, "late", "{}").await,
+        Settled::Fenced
+    );
 
     let claimed = subject.claim_one(&flow).await;
-    let steps: Vec<_> =
-        claimed.steps.iter().map(|step| (step.name.as_str(), step.status, step.output.as_ref())).collect();
-    let expected = [("contact", 201, br#"{"id":1}"#.as_slice()), ("invoice", 201, br#"{"id":3}"#.as_slice())];
+    let steps: Vec<_> = claimed
+        .steps
+        .iter()
+        .map(|step| (step.name.as_str(), step.status, step.output.as_ref()))
+        .collect();
+    let expected = [
+        ("contact", 201, br#"{"id":1}"#.as_slice()),
+        ("invoice", 201, br#"{"id":3}"#.as_slice()),
+    ];
     assert_eq!(steps, expected);
     assert_eq!(claimed.attempts, 1);
     subject.close().await;
@@ -169,19 +285,49 @@ pub async fn puts_traces_together_in_order(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     let id = lease.message_id.clone();
     let stages = |records: Vec<crate::TraceRecord>| -> Vec<(String, u32)> {
-        records.into_iter().map(|record| (record.stage, record.attempt)).collect()
+        records
+            .into_iter()
+            .map(|record| (record.stage, record.attempt))
+            .collect()
     };
-    assert_eq!(stages(subject.trace(&id).await), [("received".to_owned(), 0)]);
+    assert_eq!(
+        stages(subject.trace(&id).await),
+        [("received".to_owned(), 0)]
+    );
 
-    let mut first = settlement(&lease, 1, Outcome::Retry { due: Timestamp::now() });
-    first.trace = vec![record("received", 1), record("delivery", 1), record("retry_scheduled", 1)];
+    let mut first = settlement(
+        &lease,
+        1,
+        Outcome::Retry {
+            due: Timestamp::now(),
+        },
+    );
+    first.trace = vec![
+        record("received", 1),
+        record("delivery", 1),
+        record("retry_scheduled", 1),
+    ];
     let expected = first.trace.clone();
-    assert_eq!(subject.log.settle(&first).await.expect("it is taken"), Settled::Done);
+    assert_eq!(
+        subject.log.settle(&first).await.expect("it is taken"),
+        Settled::Done
+    );
     assert_eq!(subject.trace(&id).await, expected);
     let claimed = subject.claim_one(&flow).await;
-    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
+        Settled::Done
+    );
     let stages = stages(subject.trace(&id).await);
-    let expected = [("received", 1), ("delivery", 1), ("retry_scheduled", 1), ("delivery", 2)];
-    assert_eq!(stages, expected.map(|(stage, attempt)| (stage.to_owned(), attempt)));
+    let expected = [
+        ("received", 1),
+        ("delivery", 1),
+        ("retry_scheduled", 1),
+        ("delivery", 2),
+    ];
+    assert_eq!(
+        stages,
+        expected.map(|(stage, attempt)| (stage.to_owned(), attempt))
+    );
     subject.close().await;
 }

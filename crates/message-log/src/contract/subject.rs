@@ -12,8 +12,9 @@ use tokio::sync::Mutex;
 
 use super::Harness;
 use crate::{
-    Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage, NodeLease, Outcome,
-    Place, Renewed, Room, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord,
+    Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage,
+    NodeLease, Outcome, Place, Renewed, Room, Settled, Settlement, StepCheckpoint, Tenant,
+    TraceRecord,
 };
 
 /// A time that no test outlasts.
@@ -45,13 +46,25 @@ impl Subject {
 
     async fn start(log: Arc<dyn MessageLog>, node: NodeId) -> Self {
         let boot = BootId::generate();
-        let lease = log.open_lease(&boot, &node, LONG).await.expect("a lease opens");
-        Self { log, node, boot, standing: Mutex::new(lease) }
+        let lease = log
+            .open_lease(&boot, &node, LONG)
+            .await
+            .expect("a lease opens");
+        Self {
+            log,
+            node,
+            boot,
+            standing: Mutex::new(lease),
+        }
     }
 
     /// Opens the lease of this boot again.
     pub async fn reopen(&self) {
-        *self.standing.lock().await = self.log.open_lease(&self.boot, &self.node, LONG).await.expect("a lease opens");
+        *self.standing.lock().await = self
+            .log
+            .open_lease(&self.boot, &self.node, LONG)
+            .await
+            .expect("a lease opens");
     }
 
     /// Renews the lease of this boot.
@@ -61,11 +74,16 @@ impl Subject {
 
     /// Renews the lease of this boot in a log that was opened again.
     pub async fn renew_in(&self, log: &dyn MessageLog) -> Renewed {
-        log.renew_lease(&mut *self.standing.lock().await).await.expect("the log answers")
+        log.renew_lease(&mut *self.standing.lock().await)
+            .await
+            .expect("the log answers")
     }
 
     pub async fn append(&self, message: NewMessage) -> Appended {
-        self.log.append(message).await.expect("the message is taken")
+        self.log
+            .append(message)
+            .await
+            .expect("the message is taken")
     }
 
     /// Appends all at the same time.
@@ -80,33 +98,58 @@ impl Subject {
     }
 
     pub async fn settle(&self, lease: &Lease, attempt: u32, outcome: Outcome) -> Settled {
-        self.log.settle(&settlement(lease, attempt, outcome)).await.expect("the settlement is taken")
+        self.log
+            .settle(&settlement(lease, attempt, outcome))
+            .await
+            .expect("the settlement is taken")
     }
 
     pub async fn deliver(&self, lease: &Lease) {
-        assert_eq!(self.settle(lease, 1, Outcome::Delivered).await, Settled::Done);
+        assert_eq!(
+            self.settle(lease, 1, Outcome::Delivered).await,
+            Settled::Done
+        );
     }
 
     /// Puts a message in and fails it for good.
     pub async fn dead_letter(&self, message: NewMessage) -> Lease {
         let lease = self.lease(message).await;
-        assert_eq!(self.settle(&lease, 1, Outcome::DeadLetter).await, Settled::Done);
+        assert_eq!(
+            self.settle(&lease, 1, Outcome::DeadLetter).await,
+            Settled::Done
+        );
         lease
     }
 
     pub async fn checkpoint(&self, lease: &Lease, name: &str, output: &'static str) -> Settled {
         let output = Bytes::from_static(output.as_bytes());
-        let checkpoint = StepCheckpoint { lease: lease.clone(), name: name.to_owned(), status: 201, output };
-        self.log.checkpoint(checkpoint).await.expect("the checkpoint is taken")
+        let checkpoint = StepCheckpoint {
+            lease: lease.clone(),
+            name: name.to_owned(),
+            status: 201,
+            output,
+        };
+        self.log
+            .checkpoint(checkpoint)
+            .await
+            .expect("the checkpoint is taken")
     }
 
     /// Claims up to so many messages of each flow.
     pub async fn claim(&self, messages: u32, flows: &[&FlowId]) -> Vec<Claimed> {
         let rooms = flows
             .iter()
-            .map(|flow| Room { flow_id: (*flow).clone(), messages, without_versions: Vec::new() })
+            .map(|flow| Room {
+                flow_id: (*flow).clone(),
+                messages,
+                without_versions: Vec::new(),
+            })
             .collect();
-        let claim = Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() };
+        let claim = Claim {
+            owner: self.boot.clone(),
+            rooms,
+            awaited: Vec::new(),
+        };
         self.log.claim(claim).await.expect("the claim is taken")
     }
 
@@ -118,7 +161,11 @@ impl Subject {
     }
 
     pub async fn get(&self, id: &MessageId) -> Message {
-        self.log.get(&tenant(), id).await.expect("the log reads").expect("the message exists")
+        self.log
+            .get(&tenant(), id)
+            .await
+            .expect("the log reads")
+            .expect("the message exists")
     }
 
     pub async fn trace(&self, id: &MessageId) -> Vec<TraceRecord> {
@@ -129,8 +176,15 @@ impl Subject {
     pub async fn ids(&self, filter: &Filter) -> Vec<MessageId> {
         let page = crate::Position::Page(kanat_model::page::Page::new(Some(500), None));
         let found = self.log.list(filter, page).await.expect("the log reads");
-        assert_eq!(found.total, u64::try_from(found.messages.len()).expect("few"));
-        found.messages.into_iter().map(|message| message.id).collect()
+        assert_eq!(
+            found.total,
+            u64::try_from(found.messages.len()).expect("few")
+        );
+        found
+            .messages
+            .into_iter()
+            .map(|message| message.id)
+            .collect()
     }
 
     /// Everything that the query finds, over as many pages as it takes.
@@ -161,12 +215,18 @@ pub fn leased(appended: Appended) -> Lease {
 
 /// Whose messages the suite writes.
 pub fn tenant() -> Tenant {
-    Tenant { account_id: AccountId::new("acc_1"), environment_id: EnvironmentId::new("env_1") }
+    Tenant {
+        account_id: AccountId::new("acc_1"),
+        environment_id: EnvironmentId::new("env_1"),
+    }
 }
 
 /// A message of a flow, queued.
 pub fn message(flow: &FlowId) -> NewMessage {
-    let Tenant { account_id, environment_id } = tenant();
+    let Tenant {
+        account_id,
+        environment_id,
+    } = tenant();
     NewMessage {
         id: MessageId::generate(),
         account_id,
@@ -191,11 +251,18 @@ pub fn message(flow: &FlowId) -> NewMessage {
 
 /// A message of a flow that is ordered by a key.
 pub fn ordered(flow: &FlowId, key: &str) -> NewMessage {
-    NewMessage { ordering_key: Some(key.to_owned()), ..message(flow) }
+    NewMessage {
+        ordering_key: Some(key.to_owned()),
+        ..message(flow)
+    }
 }
 
 pub fn settlement(lease: &Lease, attempt: u32, outcome: Outcome) -> Settlement {
-    let failure = matches!(outcome, Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded).then(failure);
+    let failure = matches!(
+        outcome,
+        Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded
+    )
+    .then(failure);
     Settlement {
         lease: lease.clone(),
         at: Timestamp::now(),
@@ -208,7 +275,12 @@ pub fn settlement(lease: &Lease, attempt: u32, outcome: Outcome) -> Settlement {
 }
 
 pub fn failure() -> Failure {
-    Failure { kind: ErrorKind::Status, message: "the target answered 500".to_owned(), field: None, expression: None }
+    Failure {
+        kind: ErrorKind::Status,
+        message: "the target answered 500".to_owned(),
+        field: None,
+        expression: None,
+    }
 }
 
 pub fn record(stage: &str, attempt: u32) -> TraceRecord {

@@ -60,7 +60,8 @@ struct Fresh<'m> {
     behind: bool,
 }
 
-/// Stores what is no duplicate; says of each message what became of it. The keys of the messages are locked.
+/// Stores what is no duplicate; says of each message what became of it. The keys of the messages
+/// are locked.
 pub(super) async fn append(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
@@ -70,14 +71,25 @@ pub(super) async fn append(
     }
     let duplicates = duplicates(tx, messages).await?;
     let mut fresh = Vec::with_capacity(messages.len());
-    for &(at, message) in messages.iter().filter(|(at, _)| !duplicates.contains_key(at)) {
-        fresh.push(Fresh { at, message, seq: tx.next_seq()?, behind: false });
+    for &(at, message) in messages
+        .iter()
+        .filter(|(at, _)| !duplicates.contains_key(at))
+    {
+        fresh.push(Fresh {
+            at,
+            message,
+            seq: tx.next_seq()?,
+            behind: false,
+        });
     }
     stand_behind(tx, &mut fresh).await?;
     insert(tx, &fresh).await?;
     insert_keys(tx, &fresh).await?;
 
-    let mut appended: Vec<_> = duplicates.into_iter().map(|(at, id)| (at, Appended::Duplicate(id))).collect();
+    let mut appended: Vec<_> = duplicates
+        .into_iter()
+        .map(|(at, id)| (at, Appended::Duplicate(id)))
+        .collect();
     appended.extend(fresh.iter().map(|fresh| (fresh.at, fresh.appended())));
     Ok(appended)
 }
@@ -87,14 +99,20 @@ async fn duplicates(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
 ) -> Result<HashMap<usize, MessageId>, sqlx::Error> {
-    let keyed: Vec<(usize, &NewMessage)> = messages.iter().filter(|(_, m)| !m.dedupe.is_empty()).copied().collect();
+    let keyed: Vec<(usize, &NewMessage)> = messages
+        .iter()
+        .filter(|(_, m)| !m.dedupe.is_empty())
+        .copied()
+        .collect();
     let mut known = known_keys(tx, &keyed).await?;
     let mut duplicates = HashMap::new();
     let mut first: HashMap<(&str, &str), (&MessageId, Timestamp)> = HashMap::new();
     for (number, (at, message)) in (0..).zip(keyed) {
         let flow = message.flow_id.as_str();
         let earlier = message.dedupe.iter().find_map(|dedupe| {
-            first.get(&(flow, dedupe.key.as_str())).filter(|(_, expires_at)| *expires_at > message.received_at)
+            first
+                .get(&(flow, dedupe.key.as_str()))
+                .filter(|(_, expires_at)| *expires_at > message.received_at)
         });
         if let Some(id) = known.remove(&number) {
             duplicates.insert(at, MessageId::new(id));
@@ -102,7 +120,12 @@ async fn duplicates(
             duplicates.insert(at, (*id).clone());
         } else {
             let expires_at = |dedupe: &Dedupe| message.received_at.after(dedupe.ttl);
-            first.extend(message.dedupe.iter().map(|d| ((flow, d.key.as_str()), (&message.id, expires_at(d)))));
+            first.extend(
+                message
+                    .dedupe
+                    .iter()
+                    .map(|d| ((flow, d.key.as_str()), (&message.id, expires_at(d)))),
+            );
         }
     }
     Ok(duplicates)
@@ -118,20 +141,32 @@ async fn known_keys(
     }
     let numbered = (0_i64..).zip(messages);
     let keys: Vec<(i64, &NewMessage, Cow<'_, str>)> = numbered
-        .flat_map(|(number, (_, message))| message.dedupe.iter().map(move |d| (number, *message, text(&d.key))))
+        .flat_map(|(number, (_, message))| {
+            message
+                .dedupe
+                .iter()
+                .map(move |d| (number, *message, text(&d.key)))
+        })
         .collect();
     let rows = sqlx::query(FIND_DUPLICATES)
         .bind(each(&keys, |(number, _, _)| *number))
         .bind(each(&keys, |(_, message, _)| message.flow_id.as_str()))
         .bind(each(&keys, |(_, _, key)| key.as_ref()))
-        .bind(each(&keys, |(_, message, _)| message.received_at.as_millis()))
+        .bind(each(&keys, |(_, message, _)| {
+            message.received_at.as_millis()
+        }))
         .fetch_all(&mut *tx.conn)
         .await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect()
 }
 
 /// Finds the messages that have an unfinished one of their key before them.
-async fn stand_behind(tx: &mut Transaction<'_>, fresh: &mut [Fresh<'_>]) -> Result<(), sqlx::Error> {
+async fn stand_behind(
+    tx: &mut Transaction<'_>,
+    fresh: &mut [Fresh<'_>],
+) -> Result<(), sqlx::Error> {
     let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
     let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
     for key in fresh.iter().filter_map(Fresh::order) {
@@ -150,7 +185,10 @@ async fn stand_behind(tx: &mut Transaction<'_>, fresh: &mut [Fresh<'_>]) -> Resu
         .bind(each(&keys, |(_, (_, key))| text(key)))
         .fetch_all(&mut *tx.conn)
         .await?;
-    let mut busy = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<i64>, _>>()?;
+    let mut busy = rows
+        .iter()
+        .map(|row| row.try_get(0))
+        .collect::<Result<HashSet<i64>, _>>()?;
     for fresh in fresh {
         if let Some(number) = fresh.order().and_then(|key| numbers.get(&key)) {
             fresh.behind = !busy.insert(*number);
@@ -160,8 +198,13 @@ async fn stand_behind(tx: &mut Transaction<'_>, fresh: &mut [Fresh<'_>]) -> Resu
 }
 
 async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
-    let Some(first) = fresh.first() else { return Ok(()) };
-    tx.witness = Some(Witness::Message { seq: first.seq, id: first.message.id.clone() });
+    let Some(first) = fresh.first() else {
+        return Ok(());
+    };
+    tx.witness = Some(Witness::Message {
+        seq: first.seq,
+        id: first.message.id.clone(),
+    });
     sqlx::query(INSERT)
         .bind(each(fresh, |f| f.seq))
         .bind(each(fresh, |f| text(f.message.id.as_str())))
@@ -174,11 +217,15 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
         .bind(each(fresh, |f| f.status().as_str()))
         .bind(each(fresh, |f| f.accepted_as().as_str()))
         .bind(each(fresh, Fresh::owner))
-        .bind(each(fresh, |f| (!f.behind).then(|| f.message.due_at().as_millis())))
+        .bind(each(fresh, |f| {
+            (!f.behind).then(|| f.message.due_at().as_millis())
+        }))
         .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
         .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
         .bind(each(fresh, |f| f.message.received_at.as_millis()))
-        .bind(each(fresh, |f| optional(f.message.replay_of.as_ref().map(MessageId::as_str))))
+        .bind(each(fresh, |f| {
+            optional(f.message.replay_of.as_ref().map(MessageId::as_str))
+        }))
         .bind(each(fresh, |f| optional(f.message.batch_id.as_deref())))
         .bind(each(fresh, |f| optional(f.message.traceparent.as_deref())))
         .bind(each(fresh, |f| f.message.size_column()))
@@ -191,8 +238,16 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
 }
 
 async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
-    let keys: Vec<(&NewMessage, &Dedupe)> =
-        fresh.iter().flat_map(|fresh| fresh.message.dedupe.iter().map(|dedupe| (fresh.message, dedupe))).collect();
+    let keys: Vec<(&NewMessage, &Dedupe)> = fresh
+        .iter()
+        .flat_map(|fresh| {
+            fresh
+                .message
+                .dedupe
+                .iter()
+                .map(|dedupe| (fresh.message, dedupe))
+        })
+        .collect();
     if keys.is_empty() {
         return Ok(());
     }
@@ -200,7 +255,9 @@ async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<()
         .bind(each(&keys, |(message, _)| message.flow_id.as_str()))
         .bind(each(&keys, |(_, dedupe)| text(&dedupe.key)))
         .bind(each(&keys, |(message, _)| message.id.as_str()))
-        .bind(each(&keys, |(message, dedupe)| message.received_at.after(dedupe.ttl).as_millis()))
+        .bind(each(&keys, |(message, dedupe)| {
+            message.received_at.after(dedupe.ttl).as_millis()
+        }))
         .execute(&mut *tx.conn)
         .await?;
     Ok(())
@@ -214,7 +271,10 @@ pub(super) fn each<'r, R, V>(rows: &'r [R], value: impl Fn(&'r R) -> V) -> Vec<V
 impl<'m> Fresh<'m> {
     /// What it is ordered by, if it is.
     fn order(&self) -> Option<(&'m str, &'m str)> {
-        self.message.ordering_key.as_deref().map(|key| (self.message.flow_id.as_str(), key))
+        self.message
+            .ordering_key
+            .as_deref()
+            .map(|key| (self.message.flow_id.as_str(), key))
     }
 
     fn leased_to(&self) -> Option<&'m BootId> {
@@ -227,12 +287,18 @@ impl<'m> Fresh<'m> {
     fn owner(&self) -> &'m str {
         match &self.message.place {
             Place::Awaited(owner) => owner.as_str(),
-            Place::Leased(_) | Place::Queued | Place::Held => self.leased_to().map_or("", |owner| owner.as_str()),
+            Place::Leased(_) | Place::Queued | Place::Held => {
+                self.leased_to().map_or("", |owner| owner.as_str())
+            }
         }
     }
 
     fn status(&self) -> Status {
-        if self.leased_to().is_some() { Status::Processing } else { self.accepted_as() }
+        if self.leased_to().is_some() {
+            Status::Processing
+        } else {
+            self.accepted_as()
+        }
     }
 
     fn accepted_as(&self) -> Status {
@@ -247,7 +313,9 @@ impl<'m> Fresh<'m> {
             // The token of the first holder is the first event of the message.
             Some(owner) => Appended::Leased(self.message.first_lease(owner, self.seq)),
             None => match &self.message.place {
-                Place::Awaited(owner) => Appended::Awaited(self.message.first_lease(owner, self.seq)),
+                Place::Awaited(owner) => {
+                    Appended::Awaited(self.message.first_lease(owner, self.seq))
+                }
                 Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
             },
         }

@@ -12,10 +12,11 @@ use super::transaction::Transaction;
 use super::witness::Witness;
 use crate::Lease;
 
-/// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
-/// event, so that a second change on the same ground finds nothing. The id tells the message from one of a restored
-/// database, whose sequences have gone back as well; `|| ''` keeps the planner from the index on it. `$1`, the first of
-/// the messages, leaves out the days before it.
+/// Only a message that still has the owner and the token that the change was decided on. The token
+/// becomes the change's event, so that a second change on the same ground finds nothing. The id
+/// tells the message from one of a restored database, whose sequences have gone back as well;
+/// `|| ''` keeps the planner from the index on it. `$1`, the first of the messages, leaves out the
+/// days before it.
 pub(super) const CHANGE: &str = "
 WITH changed AS (
     UPDATE messages AS m SET
@@ -42,8 +43,8 @@ INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind,
     error_expression, output, trace)
 SELECT * FROM changed RETURNING seq";
 
-/// Lets the next message of a key be claimed, once none before it is unfinished. The rows given are messages that have
-/// left the head of their keys, which are locked.
+/// Lets the next message of a key be claimed, once none before it is unfinished. The rows given are
+/// messages that have left the head of their keys, which are locked.
 pub(super) const ADVANCE: &str = "
 UPDATE messages AS m SET due_at = $2 FROM (
     SELECT (SELECT n.seq FROM messages AS n
@@ -77,7 +78,11 @@ pub(super) async fn apply(
 ) -> Result<Vec<(usize, Option<Lease>)>, sqlx::Error> {
     let mut numbered = Vec::with_capacity(changes.len());
     for &(at, change) in changes {
-        numbered.push(Numbered { event: tx.next_seq()?, at, change });
+        numbered.push(Numbered {
+            event: tx.next_seq()?,
+            at,
+            change,
+        });
     }
     // Rows are locked in the order of the messages, by every transaction.
     numbered.sort_by_key(|numbered| numbered.change.seq);
@@ -91,25 +96,53 @@ pub(super) async fn apply(
         .map(|numbered| numbered.change.seq)
         .collect();
     advance(tx, ended).await?;
-    if let Some(written) = numbered.iter().find(|numbered| effective.contains(&numbered.event)) {
-        let Numbered { event: seq, change, .. } = *written;
-        tx.witness = Some(Witness::Event { message: change.seq, seq, at: change.at });
+    if let Some(written) = numbered
+        .iter()
+        .find(|numbered| effective.contains(&numbered.event))
+    {
+        let Numbered {
+            event: seq, change, ..
+        } = *written;
+        tx.witness = Some(Witness::Event {
+            message: change.seq,
+            seq,
+            at: change.at,
+        });
     }
-    let lease = |n: &Numbered<'_>| effective.contains(&n.event).then(|| n.change.lease(n.event));
-    Ok(numbered.iter().map(|numbered| (numbered.at, lease(numbered))).collect())
+    let lease = |n: &Numbered<'_>| {
+        effective
+            .contains(&n.event)
+            .then(|| n.change.lease(n.event))
+    };
+    Ok(numbered
+        .iter()
+        .map(|numbered| (numbered.at, lease(numbered)))
+        .collect())
 }
 
-/// Messages that came to their end, or went back into the backlog without a due time, let their keys move on.
-pub(super) async fn advance(tx: &mut Transaction<'_>, messages: Vec<i64>) -> Result<(), sqlx::Error> {
+/// Messages that came to their end, or went back into the backlog without a due time, let their
+/// keys move on.
+pub(super) async fn advance(
+    tx: &mut Transaction<'_>,
+    messages: Vec<i64>,
+) -> Result<(), sqlx::Error> {
     if messages.is_empty() {
         return Ok(());
     }
-    sqlx::query(ADVANCE).bind(messages).bind(tx.steady.as_millis().max(0)).execute(&mut *tx.conn).await?;
+    sqlx::query(ADVANCE)
+        .bind(messages)
+        .bind(tx.steady.as_millis().max(0))
+        .execute(&mut *tx.conn)
+        .await?;
     Ok(())
 }
 
 /// Gives the events of the changes that took effect.
-async fn write(tx: &mut Transaction<'_>, first: i64, rows: &[Numbered<'_>]) -> Result<HashSet<i64>, sqlx::Error> {
+async fn write(
+    tx: &mut Transaction<'_>,
+    first: i64,
+    rows: &[Numbered<'_>],
+) -> Result<HashSet<i64>, sqlx::Error> {
     let query = sqlx::query(CHANGE)
         .bind(first)
         .bind(each(rows, |n| n.change.seq))
@@ -119,13 +152,28 @@ async fn write(tx: &mut Transaction<'_>, first: i64, rows: &[Numbered<'_>]) -> R
         .bind(each(rows, |n| n.change.to_owner.as_str()))
         .bind(each(rows, |n| n.change.status.map(Status::as_str)))
         .bind(each(rows, |n| n.change.attempts.map(i64::from)))
-        .bind(each(rows, |n| n.change.due_at.map(|due| due.as_millis().max(0))))
-        .bind(each(rows, |n| n.change.is_final().then(|| n.change.at.as_millis())))
+        .bind(each(rows, |n| {
+            n.change.due_at.map(|due| due.as_millis().max(0))
+        }))
+        .bind(each(rows, |n| {
+            n.change.is_final().then(|| n.change.at.as_millis())
+        }))
         .bind(each(rows, |n| matches!(n.change.error, Problem::Keep)))
-        .bind(each(rows, |n| n.failure().map(|failure| failure.kind.as_str())))
-        .bind(each(rows, |n| optional(n.failure().map(|failure| failure.message.as_str()))))
-        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.field.as_deref()))))
-        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.expression.as_deref()))))
+        .bind(each(rows, |n| {
+            n.failure().map(|failure| failure.kind.as_str())
+        }))
+        .bind(each(rows, |n| {
+            optional(n.failure().map(|failure| failure.message.as_str()))
+        }))
+        .bind(each(rows, |n| {
+            optional(n.failure().and_then(|failure| failure.field.as_deref()))
+        }))
+        .bind(each(rows, |n| {
+            optional(
+                n.failure()
+                    .and_then(|failure| failure.expression.as_deref()),
+            )
+        }))
         .bind(each(rows, |n| n.change.at.as_millis()))
         .bind(each(rows, |n| n.change.output.as_deref()))
         .bind(each(rows, |n| n.change.trace.as_deref()))

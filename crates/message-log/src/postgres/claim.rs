@@ -1,4 +1,5 @@
-//! Finding what waits, and taking it: found and taken in one transaction, past the rows that others are taking.
+//! Finding what waits, and taking it: found and taken in one transaction, past the rows that others
+//! are taking.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,9 @@ macro_rules! database_now {
 
 pub(super) use database_now;
 
-/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there are flows, however
-/// many messages wait. Owners without a lease that is good have left their messages behind; '' never had any.
+/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there
+/// are flows, however many messages wait. Owners without a lease that is good have left their
+/// messages behind; '' never had any.
 pub(super) const WAITING: &str = concat!(
     "
 WITH RECURSIVE
@@ -96,8 +98,8 @@ macro_rules! claimed_columns {
     };
 }
 
-/// Messages that an owner awaits, those whose turn has come. `$3` and `$4`, the first and the last of them, leave out the
-/// days before and after.
+/// Messages that an owner awaits, those whose turn has come. `$3` and `$4`, the first and the last
+/// of them, leave out the days before and after.
 pub(super) const AWAITED: &str = concat!(
     "SELECT ",
     claimed_columns!(),
@@ -140,13 +142,21 @@ pub(super) enum Failed {
 pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
-    let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
+    let rows = sqlx::query(WAITING)
+        .bind(now)
+        .bind(limit)
+        .fetch_all(reader)
+        .await?;
     let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
     for row in rows {
         let flow_id: String = row.try_get("flow_id")?;
         let due: i64 = row.try_get("due")?;
-        let oldest = row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis);
-        let next_due = row.try_get::<Option<i64>, _>("next_due")?.map(Timestamp::from_millis);
+        let oldest = row
+            .try_get::<Option<i64>, _>("oldest")?
+            .map(Timestamp::from_millis);
+        let next_due = row
+            .try_get::<Option<i64>, _>("next_due")?
+            .map(Timestamp::from_millis);
         let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
             flow_id: FlowId::new(id.as_str()),
             due: 0,
@@ -160,7 +170,11 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
     Ok(flows.into_values().collect())
 }
 
-pub(super) async fn claim(workers: &PgPool, connecting: &Connecting, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+pub(super) async fn claim(
+    workers: &PgPool,
+    connecting: &Connecting,
+    claim: &Claim,
+) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
     let patience = connecting.patience();
     let mut tx = begin::write(workers, &patience).await.map_err(undone)?;
@@ -177,33 +191,55 @@ pub(super) async fn claim(workers: &PgPool, connecting: &Connecting, claim: &Cla
     }
 }
 
-async fn take(conn: &mut PgConnection, space: LockSpace, claim: &Claim) -> Result<(Trail, Vec<Claimed>), sqlx::Error> {
+async fn take(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    claim: &Claim,
+) -> Result<(Trail, Vec<Claimed>), sqlx::Error> {
     let mut found = candidates(conn, claim).await?;
     if found.is_empty() {
-        return Ok((Trail { transaction: String::new(), witness: None }, found));
+        return Ok((
+            Trail {
+                transaction: String::new(),
+                witness: None,
+            },
+            found,
+        ));
     }
     add_contents(conn, &mut found).await?;
     let taken = sequence::take(conn, space, found.len()).await?;
     let mut tx = Transaction::new(conn, taken);
     let now = tx.now;
-    let changes: Vec<Change> = found.iter().map(|claimed| Change::claiming(claimed, &claim.owner, now)).collect();
+    let changes: Vec<Change> = found
+        .iter()
+        .map(|claimed| Change::claiming(claimed, &claim.owner, now))
+        .collect();
     let numbered: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
     let mut leases: Vec<Option<Lease>> = vec![None; found.len()];
     for (at, lease) in change::apply(&mut tx, &numbered).await? {
         leases[at] = lease;
     }
-    let claimed =
-        found.into_iter().zip(leases).filter_map(|(claimed, lease)| Some(Claimed { lease: lease?, ..claimed }));
+    let claimed = found
+        .into_iter()
+        .zip(leases)
+        .filter_map(|(claimed, lease)| {
+            Some(Claimed {
+                lease: lease?,
+                ..claimed
+            })
+        });
     Ok((tx.trail(), claimed.collect()))
 }
 
-/// What can be claimed, with the present holds in place of the leases to come: what the dead left behind first.
+/// What can be claimed, with the present holds in place of the leases to come: what the dead left
+/// behind first.
 async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claimed>, sqlx::Error> {
     let now = Timestamp::steady().as_millis();
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
         let owner: String = row.try_get(0)?;
-        // Its own are no orphans: a process that stood still for longer than its lease works on them yet.
+        // Its own are no orphans: a process that stood still for longer than its lease works on
+        // them yet.
         if owner != claim.owner.as_str() {
             owners.push((owner, i64::MAX));
         }
@@ -211,8 +247,13 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     owners.push((String::new(), now));
     let mut found = Vec::new();
     for Awaited { seqs, messages } in &claim.awaited {
-        let query = sqlx::query(AWAITED).bind(seqs).bind(text(claim.owner.as_str()));
-        let query = query.bind(seqs.iter().min()).bind(seqs.iter().max()).bind(i64::from(*messages));
+        let query = sqlx::query(AWAITED)
+            .bind(seqs)
+            .bind(text(claim.owner.as_str()));
+        let query = query
+            .bind(seqs.iter().min())
+            .bind(seqs.iter().max())
+            .bind(i64::from(*messages));
         for row in &query.fetch_all(&mut *conn).await? {
             found.push(claimed(row)?);
         }
@@ -224,7 +265,11 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
             if left == 0 {
                 break;
             }
-            let query = sqlx::query(CANDIDATES).bind(owner).bind(text(room.flow_id.as_str())).bind(until).bind(left);
+            let query = sqlx::query(CANDIDATES)
+                .bind(owner)
+                .bind(text(room.flow_id.as_str()))
+                .bind(until)
+                .bind(left);
             let query = query.bind(&without);
             let rows = query.fetch_all(&mut *conn).await?;
             left -= i64::try_from(rows.len()).unwrap_or(left);
@@ -239,20 +284,40 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
 /// Adds bodies and steps.
 async fn add_contents(conn: &mut PgConnection, found: &mut [Claimed]) -> Result<(), sqlx::Error> {
     let seqs: Vec<i64> = found.iter().map(|claimed| claimed.lease.seq).collect();
-    let (first, last) = (seqs.iter().min().copied(), seqs.iter().max().copied());
-    let mut by_seq: BTreeMap<i64, &mut Claimed> =
-        found.iter_mut().map(|claimed| (claimed.lease.seq, claimed)).collect();
-    for row in sqlx::query(BODIES).bind(&seqs).bind(first).bind(last).fetch_all(&mut *conn).await? {
+    let first = seqs.iter().min().copied();
+    let last = seqs.iter().max().copied();
+    let mut by_seq: BTreeMap<i64, &mut Claimed> = found
+        .iter_mut()
+        .map(|claimed| (claimed.lease.seq, claimed))
+        .collect();
+    for row in sqlx::query(BODIES)
+        .bind(&seqs)
+        .bind(first)
+        .bind(last)
+        .fetch_all(&mut *conn)
+        .await?
+    {
         if let Some(claimed) = by_seq.get_mut(&row.try_get("seq")?) {
             claimed.raw_body = row::bytes(&row, "raw_body")?;
-            claimed.payload = row::optional_bytes(&row, "payload")?.unwrap_or_else(|| claimed.raw_body.clone());
+            claimed.payload =
+                row::optional_bytes(&row, "payload")?.unwrap_or_else(|| claimed.raw_body.clone());
             claimed.request = row::bytes(&row, "request")?;
         }
     }
-    for row in sqlx::query(STEPS).bind(&seqs).bind(first).bind(last).fetch_all(&mut *conn).await? {
+    for row in sqlx::query(STEPS)
+        .bind(&seqs)
+        .bind(first)
+        .bind(last)
+        .fetch_all(&mut *conn)
+        .await?
+    {
         if let Some(claimed) = by_seq.get_mut(&row.try_get("message")?) {
             let status = row::whole(&row, "status")?;
-            claimed.steps.push(Step { name: row.try_get("name")?, status, output: row::bytes(&row, "output")? });
+            claimed.steps.push(Step {
+                name: row.try_get("name")?,
+                status,
+                output: row::bytes(&row, "output")?,
+            });
         }
     }
     Ok(())

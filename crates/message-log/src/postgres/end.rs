@@ -37,24 +37,51 @@ pub(super) async fn end_flow(
     flow_id: &FlowId,
     failure: &Failure,
 ) -> Result<FlowEnd, Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE)).await.map_err(outward)?;
+    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE))
+        .await
+        .map_err(outward)?;
     let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
-    let query = sqlx::query(WAITING).bind(text(flow_id.as_str())).bind(limit);
+    let query = sqlx::query(WAITING)
+        .bind(text(flow_id.as_str()))
+        .bind(limit);
     let rows = query.fetch_all(&mut *conn).await.map_err(outward)?;
-    let waiting = rows.iter().map(found).collect::<Result<Vec<_>, _>>().map_err(outward)?;
+    let waiting = rows
+        .iter()
+        .map(found)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(outward)?;
     if waiting.is_empty() {
-        let unfinished = sqlx::query_scalar(UNFINISHED).bind(text(flow_id.as_str())).fetch_one(&mut *conn);
+        let unfinished = sqlx::query_scalar(UNFINISHED)
+            .bind(text(flow_id.as_str()))
+            .fetch_one(&mut *conn);
         let held: bool = unfinished.await.map_err(outward)?;
-        return Ok(if held { FlowEnd::Held } else { FlowEnd::Complete });
+        return Ok(if held {
+            FlowEnd::Held
+        } else {
+            FlowEnd::Complete
+        });
     }
-    let ordered = waiting.iter().filter(|found| found.lease.ordered).map(|found| found.lease.seq).collect();
-    keys::lock_order_of(&mut conn, space, ordered).await.map_err(outward)?;
-    let taken = sequence::take(&mut conn, space, waiting.len()).await.map_err(outward)?;
+    let ordered = waiting
+        .iter()
+        .filter(|found| found.lease.ordered)
+        .map(|found| found.lease.seq)
+        .collect();
+    keys::lock_order_of(&mut conn, space, ordered)
+        .await
+        .map_err(outward)?;
+    let taken = sequence::take(&mut conn, space, waiting.len())
+        .await
+        .map_err(outward)?;
     let mut tx = Transaction::new(&mut conn, taken);
     let mut changes = Vec::with_capacity(waiting.len());
     for found in waiting {
         let trace = trace::text(&[trace::discarded(tx.now, "flow", found.attempts)])?;
-        changes.push(Change::discarding(found.lease, tx.now, failure.clone(), trace));
+        changes.push(Change::discarding(
+            found.lease,
+            tx.now,
+            failure.clone(),
+            trace,
+        ));
     }
     let changes: Vec<_> = changes.iter().enumerate().collect();
     change::apply(&mut tx, &changes).await.map_err(outward)?;
@@ -70,5 +97,8 @@ fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
         token: row.try_get("token")?,
         ordered: row.try_get("ordered")?,
     };
-    Ok(Found { lease, attempts: row::whole(row, "attempts")? })
+    Ok(Found {
+        lease,
+        attempts: row::whole(row, "attempts")?,
+    })
 }

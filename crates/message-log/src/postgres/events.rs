@@ -47,51 +47,97 @@ pub(super) const TRANSITIONS: &str = concat!(
      WHERE t.seq > "
 );
 
-/// The numbers jump ahead at midnight, so a stretch is so many numbers from the first event after the place asked for.
+/// The numbers jump ahead at midnight, so a stretch is so many numbers from the first event after
+/// the place asked for.
 pub(super) const NEXT: &str = "
 SELECT least(
     (SELECT m.seq FROM messages AS m WHERE m.seq > $1 ORDER BY m.seq LIMIT 1),
     (SELECT t.seq FROM transitions AS t WHERE t.seq > $1 ORDER BY t.seq LIMIT 1))";
 
-pub(super) async fn events(reader: &PgPool, space: LockSpace, asked: &EventQuery) -> Result<EventPage, sqlx::Error> {
-    let Horizon { given, readable: last } = sequence::horizon(reader, space).await?;
+pub(super) async fn events(
+    reader: &PgPool,
+    space: LockSpace,
+    asked: &EventQuery,
+) -> Result<EventPage, sqlx::Error> {
+    let Horizon {
+        given,
+        readable: last,
+    } = sequence::horizon(reader, space).await?;
     let next: Option<i64> = if last > asked.after {
-        sqlx::query(NEXT).bind(asked.after).fetch_one(reader).await?.try_get(0)?
+        sqlx::query(NEXT)
+            .bind(asked.after)
+            .fetch_one(reader)
+            .await?
+            .try_get(0)?
     } else {
         None
     };
     let Some(next) = next.filter(|next| *next <= last) else {
-        // A log that never came so far is an earlier copy, in which the reader goes on with what is new.
-        let next_after = if given < asked.after { last } else { last.max(asked.after) };
-        return Ok(EventPage { events: Vec::new(), next_after, more: false });
+        // A log that never came so far is an earlier copy, in which the reader goes on with what is
+        // new.
+        let next_after = if given < asked.after {
+            last
+        } else {
+            last.max(asked.after)
+        };
+        return Ok(EventPage {
+            events: Vec::new(),
+            next_after,
+            more: false,
+        });
     };
     let until = last.min(next.saturating_add(STRETCH));
     // Nothing arrives in another state.
     let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
-    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until).build().fetch_all(reader).await?;
+    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until)
+        .build()
+        .fetch_all(reader)
+        .await?;
     if may_arrive {
         let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
         sizes.extend({ arrivals }.build().fetch_all(reader).await?);
     }
-    let sizes = sizes.iter().map(|row| Ok((row.try_get("seq")?, row.try_get::<i64, _>("bytes")?.unsigned_abs())));
+    let sizes = sizes.iter().map(|row| {
+        Ok((
+            row.try_get("seq")?,
+            row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+        ))
+    });
     let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
     let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
-        return Ok(EventPage { events: Vec::new(), next_after: until, more: until < last });
+        return Ok(EventPage {
+            events: Vec::new(),
+            next_after: until,
+            more: until < last,
+        });
     };
-    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end).build().fetch_all(reader).await?;
+    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end)
+        .build()
+        .fetch_all(reader)
+        .await?;
     if may_arrive {
         let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
         rows.extend({ arrivals }.build().fetch_all(reader).await?);
     }
 
-    let mut events = rows.iter().map(|row| event(row.try_get("seq")?, row)).collect::<Result<Vec<_>, _>>()?;
+    let mut events = rows
+        .iter()
+        .map(|row| event(row.try_get("seq")?, row))
+        .collect::<Result<Vec<_>, _>>()?;
     events.sort_by_key(|event| event.seq);
     let next_after = if cut { end } else { until };
-    Ok(EventPage { events, next_after, more: next_after < last })
+    Ok(EventPage {
+        events,
+        next_after,
+        more: next_after < last,
+    })
 }
 
 fn event(seq: i64, row: &PgRow) -> Result<Event, sqlx::Error> {
-    Ok(Event { seq, message: row::message(row)? })
+    Ok(Event {
+        seq,
+        message: row::message(row)?,
+    })
 }
 
 /// One more row than the limit from each side says whether the page had to be cut.
@@ -105,15 +151,29 @@ pub(super) fn statement(
     let mut query = QueryBuilder::new(select);
     query.push_bind(asked.after);
     query.push(" AND ").push(seq).push(" <= ").push_bind(until);
-    query.push(" AND m.account_id = ").push_bind(text(asked.tenant.account_id.as_str()).into_owned());
-    query.push(" AND m.environment_id = ").push_bind(text(asked.tenant.environment_id.as_str()).into_owned());
+    query
+        .push(" AND m.account_id = ")
+        .push_bind(text(asked.tenant.account_id.as_str()).into_owned());
+    query
+        .push(" AND m.environment_id = ")
+        .push_bind(text(asked.tenant.environment_id.as_str()).into_owned());
     if let Some(flow_id) = &asked.flow_id {
         // Not as it is indexed, which is not in the order of the stream.
-        query.push(" AND m.flow_id || '' = ").push_bind(text(flow_id.as_str()).into_owned());
+        query
+            .push(" AND m.flow_id || '' = ")
+            .push_bind(text(flow_id.as_str()).into_owned());
     }
     if let Some(wanted) = asked.status {
-        query.push(" AND ").push(status).push(" = ").push_bind(wanted.as_str());
+        query
+            .push(" AND ")
+            .push(status)
+            .push(" = ")
+            .push_bind(wanted.as_str());
     }
-    query.push(" ORDER BY ").push(seq).push(" LIMIT ").push_bind(i64::from(asked.limit.max(1)) + 1);
+    query
+        .push(" ORDER BY ")
+        .push(seq)
+        .push(" LIMIT ")
+        .push_bind(i64::from(asked.limit.max(1)) + 1);
     query
 }

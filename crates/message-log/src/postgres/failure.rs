@@ -25,7 +25,9 @@ pub(super) enum Kind {
 impl Kind {
     pub fn of(error: &sqlx::Error) -> Self {
         match error {
-            sqlx::Error::Database(cause) => cause.code().map_or(Self::Operation, |code| Self::of_state(&code)),
+            sqlx::Error::Database(cause) => cause
+                .code()
+                .map_or(Self::Operation, |code| Self::of_state(&code)),
             sqlx::Error::Encode(_)
             | sqlx::Error::Decode(_)
             | sqlx::Error::ColumnDecode { .. }
@@ -41,8 +43,8 @@ impl Kind {
             "53100" => Self::NoRoom,
             // Serialization failure, deadlock, a lock not to be had in time.
             "40001" | "40P01" | "55P03" => Self::Contended,
-            // Ended by an administrator, a crash, a start, a time limit on standing still; a standby that took over the
-            // address and cannot be written.
+            // Ended by an administrator, a crash, a start, a time limit on standing still; a
+            // standby that took over the address and cannot be written.
             "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => Self::Broken,
             _ => match code.get(..2) {
                 // Connections.
@@ -95,7 +97,10 @@ mod tests {
         for (code, kind) in cases {
             assert_eq!(Kind::of_state(code), kind, "{code}");
         }
-        assert!(matches!(outward(sqlx::Error::PoolTimedOut), Error::Unavailable(_)));
+        assert!(matches!(
+            outward(sqlx::Error::PoolTimedOut),
+            Error::Unavailable(_)
+        ));
         assert!(matches!(outward(silent()), Error::Unavailable(_)));
     }
 }

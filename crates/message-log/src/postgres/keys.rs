@@ -1,6 +1,7 @@
-//! The order of what concerns one key. Before a transaction reads or writes anything that depends on an ordering key or
-//! on a key of a repeat, it locks these keys, in one order and before every row: so two nodes that append with one key
-//! see each other's message, a message that ends sees who came to stand behind it, and nobody waits in a circle.
+//! The order of what concerns one key. Before a transaction reads or writes anything that depends
+//! on an ordering key or on a key of a repeat, it locks these keys, in one order and before every
+//! row: so two nodes that append with one key see each other's message, a message that ends sees
+//! who came to stand behind it, and nobody waits in a circle.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use super::operation::{Change, Operation, Work};
 use super::options::LockSpace;
 use super::text::text;
 
-/// The kind of a key keeps the hashes of both apart; a hash shared by two keys makes one wait for the other, no more.
-/// `$2` to `$4` are keys, `$5` messages whose keys move on.
+/// The kind of a key keeps the hashes of both apart; a hash shared by two keys makes one wait for
+/// the other, no more. `$2` to `$4` are keys, `$5` messages whose keys move on.
 pub(super) const LOCK: &str = "
 SELECT pg_advisory_xact_lock($1, wanted.hash) FROM (
     SELECT DISTINCT hashtext(k.kind || k.flow_id || ' ' || k.key) AS hash FROM (
@@ -35,10 +36,22 @@ pub(super) async fn lock(
         match &operation.work {
             Work::Append(message) => {
                 let flow = message.flow_id.as_str();
-                keys.extend(message.ordering_key.as_deref().map(|key| ("order ", flow, text(key))));
-                keys.extend(message.dedupe.iter().map(|dedupe| ("repeat ", flow, text(&dedupe.key))));
+                keys.extend(
+                    message
+                        .ordering_key
+                        .as_deref()
+                        .map(|key| ("order ", flow, text(key))),
+                );
+                keys.extend(
+                    message
+                        .dedupe
+                        .iter()
+                        .map(|dedupe| ("repeat ", flow, text(&dedupe.key))),
+                );
             }
-            Work::Settle(change) => ended.extend(Some(change.seq).filter(|_| Change::ends_order(change))),
+            Work::Settle(change) => {
+                ended.extend(Some(change.seq).filter(|_| Change::ends_order(change)))
+            }
             Work::AppendTried(_) | Work::Checkpoint(_) => {}
         }
     }
@@ -66,7 +79,12 @@ async fn run(
     let kinds: Vec<&str> = keys.iter().map(|(kind, _, _)| *kind).collect();
     let flows: Vec<&str> = keys.iter().map(|(_, flow, _)| *flow).collect();
     let keys: Vec<Cow<'_, str>> = keys.into_iter().map(|(_, _, key)| key).collect();
-    let query = sqlx::query(LOCK).bind(space.keys).bind(kinds).bind(flows).bind(keys).bind(messages);
+    let query = sqlx::query(LOCK)
+        .bind(space.keys)
+        .bind(kinds)
+        .bind(flows)
+        .bind(keys)
+        .bind(messages);
     query.execute(conn).await?;
     Ok(())
 }

@@ -1,9 +1,11 @@
-//! The leases of nodes: one row a boot, renewed for all its messages at once, counted by the database's clock.
+//! The leases of nodes: one row a boot, renewed for all its messages at once, counted by the
+//! database's clock.
 //!
-//! Each renewal adds one to the counter of its row, on condition of the value that the owner wrote last. A lower one, or no
-//! row, is of a log that went back to an earlier copy; so is a table that was made anew, and a server on another timeline, by
-//! which a copy shows that is younger than the last renewal. Then places, tokens and owners of before may be those of other
-//! messages, so that the log gets another epoch, and no lease of a former epoch can be renewed.
+//! Each renewal adds one to the counter of its row, on condition of the value that the owner wrote
+//! last. A lower one, or no row, is of a log that went back to an earlier copy; so is a table that
+//! was made anew, and a server on another timeline, by which a copy shows that is younger than the
+//! last renewal. Then places, tokens and owners of before may be those of other messages, so that
+//! the log gets another epoch, and no lease of a former epoch can be renewed.
 
 use std::time::Duration;
 
@@ -30,7 +32,8 @@ pub(super) const OPEN: &str = concat!(
      RETURNING renewals, (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-/// The table of leases, and the server's timeline, which a promotion changes. Not every hosted server tells the latter.
+/// The table of leases, and the server's timeline, which a promotion changes. Not every hosted
+/// server tells the latter.
 macro_rules! incarnation {
     () => {
         "'leases'::regclass::oid::text || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
@@ -47,8 +50,9 @@ pub(super) const RENEW: &str = concat!(
         AND $4 = (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-/// The same where the server tells which incarnation of the log this is. Elsewhere it must not be asked, not even in a branch
-/// that is not taken: the right to call a function is checked all the same.
+/// The same where the server tells which incarnation of the log this is. Elsewhere it must not be
+/// asked, not even in a branch that is not taken: the right to call a function is checked all the
+/// same.
 pub(super) const RENEW_INCARNATION: &str = concat!(
     "UPDATE leases SET expires_at = ",
     database_now!(),
@@ -58,21 +62,28 @@ pub(super) const RENEW_INCARNATION: &str = concat!(
     incarnation!()
 );
 
-/// The counter goes on, so that the owner can tell the end of its lease from a log of before the lease. A lease that was ended has
-/// the instant of its end, negative.
-pub(super) const END: &str =
-    concat!("UPDATE leases SET expires_at = -", database_now!(), ", renewals = renewals + 1 WHERE owner = $1");
+/// The counter goes on, so that the owner can tell the end of its lease from a log of before the
+/// lease. A lease that was ended has the instant of its end, negative.
+pub(super) const END: &str = concat!(
+    "UPDATE leases SET expires_at = -",
+    database_now!(),
+    ", renewals = renewals + 1 WHERE owner = $1"
+);
 
 /// The epoch, and how far the counter of a node has come.
-pub(super) const STANDING: &str =
-    "SELECT epoch, (SELECT max(l.renewals) FROM leases AS l WHERE l.node_id = $1) FROM epoch WHERE only_row";
+pub(super) const STANDING: &str = "SELECT epoch, (SELECT max(l.renewals) FROM leases AS l WHERE \
+                                   l.node_id = $1) FROM epoch WHERE only_row";
 
 pub(super) const EPOCH: &str = "SELECT epoch FROM epoch WHERE only_row";
 
 pub(super) const NEXT_EPOCH: &str = "UPDATE epoch SET epoch = $2 WHERE only_row AND epoch = $1";
 
 /// Leases of nodes that did not come back for a week.
-const DROP_GONE: &str = concat!("DELETE FROM leases WHERE abs(expires_at) < ", database_now!(), " - 604800000");
+const DROP_GONE: &str = concat!(
+    "DELETE FROM leases WHERE abs(expires_at) < ",
+    database_now!(),
+    " - 604800000"
+);
 
 /// A boot begins; it and no earlier one is its node.
 pub(super) async fn open(
@@ -81,14 +92,28 @@ pub(super) async fn open(
     node: &NodeId,
     ttl: Duration,
 ) -> Result<NodeLease, sqlx::Error> {
-    let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(LONGEST_MS).min(LONGEST_MS);
-    let query = sqlx::query(OPEN).bind(text(owner.as_str())).bind(text(node.as_str())).bind(ttl_ms);
+    let ttl_ms = i64::try_from(ttl.as_millis())
+        .unwrap_or(LONGEST_MS)
+        .min(LONGEST_MS);
+    let query = sqlx::query(OPEN)
+        .bind(text(owner.as_str()))
+        .bind(text(node.as_str()))
+        .bind(ttl_ms);
     let row = query.fetch_one(workers).await?;
     let written = row.try_get(0)?;
     let epoch = Some(EpochId::new(row.try_get::<String, _>(1)?));
     let incarnation = incarnation(workers).await?;
-    let known = Known { epoch, incarnation, written, asked: written };
-    Ok(NodeLease { owner: owner.clone(), node: node.clone(), known })
+    let known = Known {
+        epoch,
+        incarnation,
+        written,
+        asked: written,
+    };
+    Ok(NodeLease {
+        owner: owner.clone(),
+        node: node.clone(),
+        known,
+    })
 }
 
 /// Returns which incarnation of the log this is; nothing where the server does not tell.
@@ -102,15 +127,33 @@ async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
     }
 }
 
-/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has claimed.
+/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has
+/// claimed.
 pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Renewed, sqlx::Error> {
-    let Known { epoch, incarnation, written, asked } = &mut lease.known;
+    let Known {
+        epoch,
+        incarnation,
+        written,
+        asked,
+    } = &mut lease.known;
     let epoch = epoch.as_ref().map(EpochId::as_str).unwrap_or_default();
-    let statement = if incarnation.is_empty() { RENEW } else { RENEW_INCARNATION };
-    let query = sqlx::query(statement).bind(text(lease.owner.as_str())).bind(*written).bind(*asked).bind(epoch);
+    let statement = if incarnation.is_empty() {
+        RENEW
+    } else {
+        RENEW_INCARNATION
+    };
+    let query = sqlx::query(statement)
+        .bind(text(lease.owner.as_str()))
+        .bind(*written)
+        .bind(*asked)
+        .bind(epoch);
     *asked += 1;
     let query = query.bind(*asked);
-    let query = if incarnation.is_empty() { query } else { query.bind(&*incarnation) };
+    let query = if incarnation.is_empty() {
+        query
+    } else {
+        query.bind(&*incarnation)
+    };
     let renewed = query.execute(workers).await?;
     if renewed.rows_affected() > 0 {
         *written = *asked;
@@ -119,14 +162,24 @@ pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Ren
     refused(workers, lease).await
 }
 
-/// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all that are known.
+/// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all
+/// that are known.
 async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::Error> {
-    let former = lease.known.epoch.clone().unwrap_or_else(|| EpochId::new(""));
-    let is_same = lease.known.incarnation.is_empty() || incarnation(workers).await? == lease.known.incarnation;
+    let former = lease
+        .known
+        .epoch
+        .clone()
+        .unwrap_or_else(|| EpochId::new(""));
+    let is_same = lease.known.incarnation.is_empty()
+        || incarnation(workers).await? == lease.known.incarnation;
     loop {
-        let row = sqlx::query(STANDING).bind(text(lease.node.as_str())).fetch_one(workers).await?;
+        let row = sqlx::query(STANDING)
+            .bind(text(lease.node.as_str()))
+            .fetch_one(workers)
+            .await?;
         // The end of a lease and each later one count from what this one had come to.
-        let (present, renewals) = (EpochId::new(row.try_get::<String, _>(0)?), row.try_get::<Option<i64>, _>(1)?);
+        let present = EpochId::new(row.try_get::<String, _>(0)?);
+        let renewals = row.try_get::<Option<i64>, _>(1)?;
         if is_same && present == former && renewals > Some(lease.known.written) {
             return Ok(Renewed::Ended);
         }
@@ -136,7 +189,10 @@ async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::E
         }
         let next = former.successor();
         if replace(workers, &present, &next).await? {
-            return Ok(Renewed::PastChanged { former, present: next });
+            return Ok(Renewed::PastChanged {
+                former,
+                present: next,
+            });
         }
     }
 }
@@ -144,7 +200,11 @@ async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::E
 /// Gives the log a later epoch. Returns the former one and the new one.
 pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), sqlx::Error> {
     loop {
-        let former = EpochId::new(sqlx::query_scalar::<_, String>(EPOCH).fetch_one(workers).await?);
+        let former = EpochId::new(
+            sqlx::query_scalar::<_, String>(EPOCH)
+                .fetch_one(workers)
+                .await?,
+        );
         let next = former.successor();
         if replace(workers, &former, &next).await? {
             return Ok((former, next));
@@ -154,13 +214,21 @@ pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), 
 
 /// Puts one epoch in the place of another; `false` when somebody else did.
 async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<bool, sqlx::Error> {
-    let changed = sqlx::query(NEXT_EPOCH).bind(former.as_str()).bind(next.as_str()).execute(workers).await?;
+    let changed = sqlx::query(NEXT_EPOCH)
+        .bind(former.as_str())
+        .bind(next.as_str())
+        .execute(workers)
+        .await?;
     Ok(changed.rows_affected() > 0)
 }
 
-/// The messages keep their owner's name: without a lease it protects them no more, and whoever claims one fences it.
+/// The messages keep their owner's name: without a lease it protects them no more, and whoever
+/// claims one fences it.
 pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> Result<(), sqlx::Error> {
-    sqlx::query(END).bind(text(owner.as_str())).execute(workers).await?;
+    sqlx::query(END)
+        .bind(text(owner.as_str()))
+        .execute(workers)
+        .await?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Lists of an environment's messages, over all of its flows, the last of the log first.
 //!
-//! Dead letters and retries have an index by environment. Everything else is found by walking down the log.
+//! Dead letters and retries have an index by environment. Everything else is found by walking down
+//! the log.
 
 use kanat_model::id::FlowId;
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Row};
@@ -26,7 +27,11 @@ pub(super) async fn list(
     read(reader, filter, position).await.map_err(outward)
 }
 
-async fn read(reader: &PgPool, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, sqlx::Error> {
+async fn read(
+    reader: &PgPool,
+    filter: &EnvironmentFilter,
+    position: Position,
+) -> Result<MessagePage, sqlx::Error> {
     let mut snapshot = begin::snapshot(reader).await?;
     let mut all = Walk::for_total();
     run(&mut snapshot, filter, &mut all).await?;
@@ -34,28 +39,66 @@ async fn read(reader: &PgPool, filter: &EnvironmentFilter, position: Position) -
     run(&mut snapshot, filter, &mut walk).await?;
     let (found, next) = walk.page();
     let sizes = of(SIZES, &found).build().fetch_all(&mut *snapshot).await?;
-    let sizes = sizes.iter().map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
+    let sizes = sizes
+        .iter()
+        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
     let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
     let limit = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit)).unwrap_or(usize::MAX).min(found.len());
-    let rows = of(PAGE, &found[..fitting]).build().fetch_all(&mut *snapshot).await?;
+    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit))
+        .unwrap_or(usize::MAX)
+        .min(found.len());
+    let rows = of(PAGE, &found[..fitting])
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
     snapshot.commit().await?;
-    let messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
-    let next = if fitting < found.len() { found[..fitting].last().copied() } else { next };
+    let messages = rows
+        .iter()
+        .map(row::message)
+        .collect::<Result<Vec<_>, _>>()?;
+    let next = if fitting < found.len() {
+        found[..fitting].last().copied()
+    } else {
+        next
+    };
     let (total, total_is_least) = all.total();
-    Ok(MessagePage { messages, total, total_is_least, next: next.map(Cursor::below) })
+    Ok(MessagePage {
+        messages,
+        total,
+        total_is_least,
+        next: next.map(Cursor::below),
+    })
 }
 
-async fn run(conn: &mut PgConnection, filter: &EnvironmentFilter, walk: &mut Walk) -> Result<(), sqlx::Error> {
+async fn run(
+    conn: &mut PgConnection,
+    filter: &EnvironmentFilter,
+    walk: &mut Walk,
+) -> Result<(), sqlx::Error> {
     while let Some((stretch, wanted)) = walk.next(filter) {
-        let row = floor(filter, walk.before, stretch).build().fetch_one(&mut *conn).await?;
+        let row = floor(filter, walk.before, stretch)
+            .build()
+            .fetch_one(&mut *conn)
+            .await?;
         walk.ended = row.try_get::<i64, _>(1)? < stretch;
-        let Some(floor) = row.try_get::<Option<i64>, _>(0)? else { return Ok(()) };
-        let rows = matches(filter, floor, walk.before, wanted).build().fetch_all(&mut *conn).await?;
-        let found = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+        let Some(floor) = row.try_get::<Option<i64>, _>(0)? else {
+            return Ok(());
+        };
+        let rows = matches(filter, floor, walk.before, wanted)
+            .build()
+            .fetch_all(&mut *conn)
+            .await?;
+        let found = rows
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<Vec<i64>, _>>()?;
         if found.is_empty()
             && let Some(mut young) = young(filter, floor, walk.before)
-            && !young.build().fetch_one(&mut *conn).await?.try_get::<bool, _>(0)?
+            && !young
+                .build()
+                .fetch_one(&mut *conn)
+                .await?
+                .try_get::<bool, _>(0)?
         {
             walk.ended = true;
         }
@@ -65,26 +108,45 @@ async fn run(conn: &mut PgConnection, filter: &EnvironmentFilter, walk: &mut Wal
 }
 
 /// The last message of a stretch of so many, and how many it has.
-pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> QueryBuilder<Postgres> {
-    let mut query = QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq FROM messages AS m");
+pub(super) fn floor(
+    filter: &EnvironmentFilter,
+    before: i64,
+    stretch: i64,
+) -> QueryBuilder<Postgres> {
+    let mut query =
+        QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq FROM messages AS m");
     below(&mut query, filter, before);
-    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(") AS stretch");
+    query
+        .push(" ORDER BY m.seq DESC LIMIT ")
+        .push_bind(stretch)
+        .push(") AS stretch");
     query
 }
 
 /// The messages of a stretch that the filter finds.
-pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wanted: i64) -> QueryBuilder<Postgres> {
+pub(super) fn matches(
+    filter: &EnvironmentFilter,
+    floor: i64,
+    before: i64,
+    wanted: i64,
+) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("SELECT m.seq FROM messages AS m");
     if filter.search.is_some() {
         query.push(" JOIN bodies AS b ON b.seq = m.seq");
     }
     below(&mut query, filter, before);
     query.push(" AND m.seq >= ").push_bind(floor);
-    query.push(" AND m.environment_id = ").push_bind(owned(filter.tenant.environment_id.as_str()));
-    query.push(" AND m.account_id = ").push_bind(owned(filter.tenant.account_id.as_str()));
+    query
+        .push(" AND m.environment_id = ")
+        .push_bind(owned(filter.tenant.environment_id.as_str()));
+    query
+        .push(" AND m.account_id = ")
+        .push_bind(owned(filter.tenant.account_id.as_str()));
     if let Some(flow_id) = &filter.flow_id {
         // Not as it is indexed, which is not in the order of the log.
-        query.push(" AND m.flow_id || '' = ").push_bind(owned(flow_id.as_str()));
+        query
+            .push(" AND m.flow_id || '' = ")
+            .push_bind(owned(flow_id.as_str()));
     }
     if !filter.statuses.is_empty() {
         let statuses = each(&filter.statuses, |status| status.as_str());
@@ -93,10 +155,14 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
         query.push(" = ANY(").push_bind(statuses).push(")");
     }
     if let Some(since) = filter.since {
-        query.push(" AND m.received_at >= ").push_bind(since.as_millis());
+        query
+            .push(" AND m.received_at >= ")
+            .push_bind(since.as_millis());
     }
     if let Some(until) = filter.until {
-        query.push(" AND m.received_at < ").push_bind(until.as_millis());
+        query
+            .push(" AND m.received_at < ")
+            .push_bind(until.as_millis());
     }
     if let Some(text) = &filter.search {
         search(&mut query, text);
@@ -112,7 +178,9 @@ fn status(query: &mut QueryBuilder<Postgres>, paused: &[FlowId]) {
         return;
     }
     let paused = each(paused, |id| owned(id.as_str()));
-    query.push("CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id = ANY(").push_bind(paused);
+    query
+        .push("CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id = ANY(")
+        .push_bind(paused);
     query.push(") THEN 'held' ELSE m.status END");
 }
 
@@ -122,7 +190,10 @@ fn young(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBui
     let mut query = QueryBuilder::new("SELECT EXISTS (SELECT 1 FROM messages AS m");
     below(&mut query, filter, before);
     query.push(" AND m.seq >= ").push_bind(floor);
-    query.push(" AND m.received_at >= ").push_bind(too_old.as_millis()).push(")");
+    query
+        .push(" AND m.received_at >= ")
+        .push_bind(too_old.as_millis())
+        .push(")");
     Some(query)
 }
 
@@ -131,7 +202,9 @@ fn below(query: &mut QueryBuilder<Postgres>, filter: &EnvironmentFilter, before:
     query.push(" WHERE m.seq < ").push_bind(before);
     if filter.is_failing() {
         query.push(" AND ").push(FAILING);
-        query.push(" AND m.environment_id = ").push_bind(owned(filter.tenant.environment_id.as_str()));
+        query
+            .push(" AND m.environment_id = ")
+            .push_bind(owned(filter.tenant.environment_id.as_str()));
     }
 }
 
@@ -139,6 +212,8 @@ fn below(query: &mut QueryBuilder<Postgres>, filter: &EnvironmentFilter, before:
 pub(super) fn of(columns: &'static str, numbers: &[i64]) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(columns);
     query.push(" FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq = ANY(");
-    query.push_bind(numbers.to_vec()).push(") ORDER BY m.seq DESC");
+    query
+        .push_bind(numbers.to_vec())
+        .push(") ORDER BY m.seq DESC");
     query
 }

@@ -7,7 +7,10 @@ use kanat_model::message::{Failure, Status};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::tried::Row;
-use crate::{Appended, Claimed, Error, Lease, NewMessage, Outcome, Settled, Settlement, StepCheckpoint, trace};
+use crate::{
+    Appended, Claimed, Error, Lease, NewMessage, Outcome, Settled, Settlement, StepCheckpoint,
+    trace,
+};
 
 pub(super) type Reply = oneshot::Sender<Answer>;
 
@@ -65,8 +68,8 @@ pub(super) enum Effect {
     Claimed(Vec<Claimed>),
 }
 
-/// An effect on its way to its caller. When the caller has gone away meanwhile, the leases in it are given back: else
-/// nobody would work on these messages as long as the node lives.
+/// An effect on its way to its caller. When the caller has gone away meanwhile, the leases in it
+/// are given back: else nobody would work on these messages as long as the node lives.
 pub(super) struct Answer {
     result: Option<Result<Effect, Error>>,
     abandoned: mpsc::UnboundedSender<Change>,
@@ -74,23 +77,34 @@ pub(super) struct Answer {
 
 impl Answer {
     pub fn new(result: Result<Effect, Error>, abandoned: mpsc::UnboundedSender<Change>) -> Self {
-        Self { result: Some(result), abandoned }
+        Self {
+            result: Some(result),
+            abandoned,
+        }
     }
 
     pub fn open(mut self) -> Result<Effect, Error> {
-        self.result.take().unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
+        self.result
+            .take()
+            .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let (now, due) = (Timestamp::now(), Timestamp::steady());
+        let now = Timestamp::now();
+        let due = Timestamp::steady();
         let changes = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(due))],
-            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
-            Some(Ok(Effect::Claimed(claimed))) => {
-                claimed.into_iter().map(|claimed| Change::release(claimed.lease, now, Some(due))).collect()
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => {
+                vec![Change::release(lease, now, Some(due))]
             }
+            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => {
+                vec![Change::release(lease, now, None)]
+            }
+            Some(Ok(Effect::Claimed(claimed))) => claimed
+                .into_iter()
+                .map(|claimed| Change::release(claimed.lease, now, Some(due)))
+                .collect(),
             Some(_) | None => return,
         };
         for change in changes {
@@ -118,7 +132,9 @@ impl Work {
     /// How many keys have to be locked for it. What has none may be written beside anything else.
     pub fn keys(&self) -> usize {
         match self {
-            Self::Append(message) => message.dedupe.len() + usize::from(message.ordering_key.is_some()),
+            Self::Append(message) => {
+                message.dedupe.len() + usize::from(message.ordering_key.is_some())
+            }
             Self::Settle(change) => usize::from(change.ends_order()),
             Self::AppendTried(_) | Self::Checkpoint(_) => 0,
         }
@@ -148,38 +164,81 @@ impl Work {
 impl Change {
     /// What a settlement asks for.
     pub fn settling(settlement: &Settlement) -> Result<Self, Error> {
-        let Settlement { lease, at, attempt, outcome, output, failure, trace } = settlement;
+        let Settlement {
+            lease,
+            at,
+            attempt,
+            outcome,
+            output,
+            failure,
+            trace,
+        } = settlement;
         let trace = trace::text(trace)?;
         let (due_at, attempts, error) = match outcome {
             Outcome::Delivered | Outcome::Filtered => (None, Some(*attempt), Problem::Clear),
-            Outcome::DeadLetter | Outcome::Discarded => {
-                (None, Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set))
-            }
-            Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
+            Outcome::DeadLetter | Outcome::Discarded => (
+                None,
+                Some(*attempt),
+                failure.clone().map_or(Problem::Keep, Problem::Set),
+            ),
+            Outcome::Retry { due } => (
+                Some(*due),
+                Some(*attempt),
+                failure.clone().map_or(Problem::Keep, Problem::Set),
+            ),
             Outcome::Release { due } => (Some(*due), None, Problem::Keep),
             Outcome::Yield => (None, None, Problem::Keep),
-            Outcome::Hold { due } => (Some(*due), None, failure.clone().map_or(Problem::Keep, Problem::Set)),
+            Outcome::Hold { due } => (
+                Some(*due),
+                None,
+                failure.clone().map_or(Problem::Keep, Problem::Set),
+            ),
         };
         let output = output.clone();
-        Ok(Self { due_at, attempts, error, output, trace, ..Self::of(lease.clone(), *at, outcome.status(), nobody()) })
+        Ok(Self {
+            due_at,
+            attempts,
+            error,
+            output,
+            trace,
+            ..Self::of(lease.clone(), *at, outcome.status(), nobody())
+        })
     }
 
-    /// Returns the change that gives a message back undone; without a due time it waits for its turn in its ordering key.
+    /// Returns the change that gives a message back undone; without a due time it waits for its
+    /// turn in its ordering key.
     pub fn release(lease: Lease, at: Timestamp, due: Option<Timestamp>) -> Self {
-        Self { due_at: due, ..Self::of(lease, at, None, nobody()) }
+        Self {
+            due_at: due,
+            ..Self::of(lease, at, None, nobody())
+        }
     }
 
     /// A message that waited and needs no delivery.
-    pub fn discarding(lease: Lease, at: Timestamp, failure: Failure, trace: Option<String>) -> Self {
+    pub fn discarding(
+        lease: Lease,
+        at: Timestamp,
+        failure: Failure,
+        trace: Option<String>,
+    ) -> Self {
         let error = Problem::Set(failure);
-        Self { error, trace, ..Self::of(lease, at, Some(Status::Discarded), nobody()) }
+        Self {
+            error,
+            trace,
+            ..Self::of(lease, at, Some(Status::Discarded), nobody())
+        }
     }
 
     /// A change of hands, on the ground of the hold that `found` shows.
     pub fn claiming(found: &Claimed, owner: &BootId, at: Timestamp) -> Self {
         Self {
             due_at: Some(Timestamp::steady()),
-            ..Self::of(found.lease.clone(), at, Some(Status::Processing), owner.clone())
+            ..Self::of(
+                found.lease.clone(),
+                at,
+                Some(Status::Processing),
+                owner.clone(),
+            )
         }
     }
 

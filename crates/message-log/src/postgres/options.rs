@@ -19,15 +19,17 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 const STATEMENTS: usize = 200;
 
-/// What every connection is told. Transactions of ours are short: one that stands still belongs to a process that was
-/// stopped, and must not keep the others from the keys and rows that it holds, so the database ends it first.
+/// What every connection is told. Transactions of ours are short: one that stands still belongs to
+/// a process that was stopped, and must not keep the others from the keys and rows that it holds,
+/// so the database ends it first.
 const SETTINGS: &[(&str, &str)] = &[
     ("idle_in_transaction_session_timeout", "5s"),
     ("lock_timeout", "10s"),
     ("statement_timeout", "30s"),
-    // All our statements find their rows by an index, one by one, and are planned once: a table that was empty when
-    // the database last counted its rows must not be read as a whole later. So what is cheap for few rows and dear for
-    // many is off, and a page is no dearer than the rows in it.
+    // All our statements find their rows by an index, one by one, and are planned once: a table
+    // that was empty when the database last counted its rows must not be read as a whole later. So
+    // what is cheap for few rows and dear for many is off, and a page is no dearer than the rows in
+    // it.
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
@@ -45,16 +47,16 @@ const SETTINGS: &[(&str, &str)] = &[
 /// How the log is kept.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The schema that the tables stand in, so that the database may hold other things: a letter, then at most 40
-    /// letters, digits and `_`, all in lower case.
+    /// The schema that the tables stand in, so that the database may hold other things: a letter,
+    /// then at most 40 letters, digits and `_`, all in lower case.
     pub schema: String,
     pub durability: Durability,
     /// Operations that may wait for a writer; appends beyond it are refused as full.
     pub queue: usize,
     /// Bytes of message bodies that may wait for a writer; appends beyond it are refused as full.
     pub queue_bytes: usize,
-    /// Connections that write groups at the same time; what has an ordering key or is checked for repeats has one
-    /// more to itself.
+    /// Connections that write groups at the same time; what has an ordering key or is checked for
+    /// repeats has one more to itself.
     pub writers: u32,
     /// Most connections for reading: lists, searches, streams.
     pub readers: u32,
@@ -80,7 +82,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the most connections of an open log: one more than the writers for what has keys, and one that listens.
+    /// Returns the most connections of an open log: one more than the writers for what has keys,
+    /// and one that listens.
     pub(super) fn connections(&self) -> u32 {
         self.writers.max(1) + self.readers.max(1) + self.workers.max(1) + 2
     }
@@ -106,15 +109,25 @@ pub(super) struct LockSpace {
 }
 
 impl Connecting {
-    /// Errors when an address or the schema's name cannot be used. No address is repeated, for the password's sake.
+    /// Errors when an address or the schema's name cannot be used. No address is repeated, for the
+    /// password's sake.
     pub fn new(address: &str, options: &Options) -> Result<Self, Error> {
         if !is_schema_name(&options.schema) {
-            return Err(Error::Other(format!("{:?} is no name for a schema", options.schema)));
+            return Err(Error::Other(format!(
+                "{:?} is no name for a schema",
+                options.schema
+            )));
         }
-        let addresses = Addresses::parse(address).map_err(|error| Error::Other(error.to_string()))?;
+        let addresses =
+            Addresses::parse(address).map_err(|error| Error::Other(error.to_string()))?;
         let servers = Servers::new(&addresses, |server| adapt(server, options));
         let space = LockSpace::of(&options.schema);
-        Ok(Self { schema: options.schema.clone(), space, servers, patience: options.patience })
+        Ok(Self {
+            schema: options.schema.clone(),
+            space,
+            servers,
+            patience: options.patience,
+        })
     }
 
     /// A connection of its own.
@@ -156,7 +169,10 @@ fn adapt(server: PgConnectOptions, options: &Options) -> PgConnectOptions {
         .application_name("kanat message log")
         .statement_cache_capacity(STATEMENTS)
         .options(SETTINGS.iter().copied())
-        .options([("search_path", options.schema.as_str()), ("synchronous_commit", synchronous_commit)])
+        .options([
+            ("search_path", options.schema.as_str()),
+            ("synchronous_commit", synchronous_commit),
+        ])
         .disable_statement_logging()
 }
 
@@ -171,9 +187,12 @@ impl LockSpace {
 
 fn is_schema_name(text: &str) -> bool {
     let mut letters = text.bytes();
-    letters.next().is_some_and(|first| first.is_ascii_lowercase())
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase())
         && text.len() <= 41
-        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+        && letters
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
 }
 
 #[cfg(test)]
@@ -185,7 +204,16 @@ mod tests {
         for good in ["kanat_log", "a", "log2"] {
             assert!(is_schema_name(good), "{good}");
         }
-        for bad in ["", "2log", "_log", "Kanat", "a-b", "a; drop table x", "ü", &"a".repeat(42)] {
+        for bad in [
+            "",
+            "2log",
+            "_log",
+            "Kanat",
+            "a-b",
+            "a; drop table x",
+            "ü",
+            &"a".repeat(42),
+        ] {
             assert!(!is_schema_name(bad), "{bad}");
         }
     }

@@ -41,8 +41,8 @@ FROM messages WHERE seq = $1";
 /// What is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// A dead letter goes back into the backlog. One with an ordering key goes behind the message that its key is at,
-    /// and before those that wait: it came before them.
+    /// A dead letter goes back into the backlog. One with an ordering key goes behind the message
+    /// that its key is at, and before those that wait: it came before them.
     Retry { flow_version: Option<u32> },
     /// A dead letter, or a message that waits, comes to its end.
     Discard,
@@ -63,16 +63,30 @@ pub(super) async fn decide(
     id: &MessageId,
     decision: Decision,
 ) -> Result<(), Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE)).await.map_err(outward)?;
+    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE))
+        .await
+        .map_err(outward)?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
-    let query = query.bind(text(tenant.account_id.as_str())).bind(text(tenant.environment_id.as_str()));
+    let query = query
+        .bind(text(tenant.account_id.as_str()))
+        .bind(text(tenant.environment_id.as_str()));
     let not_found = || Error::NotFound(id.as_str().to_owned());
-    let row = query.fetch_optional(&mut *conn).await.map_err(outward)?.ok_or_else(not_found)?;
+    let row = query
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(outward)?
+        .ok_or_else(not_found)?;
     let seen = found(&row).map_err(outward)?;
     if seen.ordered {
-        keys::lock_order_of(&mut conn, space, vec![seen.seq]).await.map_err(outward)?;
+        keys::lock_order_of(&mut conn, space, vec![seen.seq])
+            .await
+            .map_err(outward)?;
     }
-    let row = sqlx::query(HOLD).bind(seen.seq).fetch_optional(&mut *conn).await.map_err(outward)?;
+    let row = sqlx::query(HOLD)
+        .bind(seen.seq)
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(outward)?;
     let found = found(&row.ok_or_else(not_found)?).map_err(outward)?;
     match decision {
         Decision::Retry { .. } => found.status.retry(),
@@ -85,18 +99,31 @@ pub(super) async fn decide(
     conn.commit().await.map_err(outward)
 }
 
-async fn write(tx: &mut Transaction<'_>, found: &Found, decision: Decision) -> Result<(), sqlx::Error> {
+async fn write(
+    tx: &mut Transaction<'_>,
+    found: &Found,
+    decision: Decision,
+) -> Result<(), sqlx::Error> {
     let event = tx.next_seq()?;
     let now = tx.now.as_millis();
     let stage = match decision {
         Decision::Retry { flow_version } => {
             let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
-            let query = sqlx::query(RETRY).bind(found.seq).bind(event).bind(due_at).bind(flow_version.map(i64::from));
+            let query = sqlx::query(RETRY)
+                .bind(found.seq)
+                .bind(event)
+                .bind(due_at)
+                .bind(flow_version.map(i64::from));
             query.execute(&mut *tx.conn).await?;
             "retried"
         }
         Decision::Discard => {
-            sqlx::query(DISCARD).bind(found.seq).bind(event).bind(now).execute(&mut *tx.conn).await?;
+            sqlx::query(DISCARD)
+                .bind(found.seq)
+                .bind(event)
+                .bind(now)
+                .execute(&mut *tx.conn)
+                .await?;
             "discarded"
         }
     };
@@ -104,7 +131,12 @@ async fn write(tx: &mut Transaction<'_>, found: &Found, decision: Decision) -> R
         advance(tx, vec![found.seq]).await?;
     }
     let trace = trace(tx.now, found.attempts, stage)?;
-    sqlx::query(RECORD).bind(found.seq).bind(now).bind(trace).execute(&mut *tx.conn).await?;
+    sqlx::query(RECORD)
+        .bind(found.seq)
+        .bind(now)
+        .bind(trace)
+        .execute(&mut *tx.conn)
+        .await?;
     Ok(())
 }
 
@@ -112,7 +144,12 @@ fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
     let status: &str = row.try_get("status")?;
     let status = Status::parse(status).ok_or_else(|| unreadable("status", status))?;
     let attempts = row::whole(row, "attempts")?;
-    Ok(Found { seq: row.try_get("seq")?, status, attempts, ordered: row.try_get("ordered")? })
+    Ok(Found {
+        seq: row.try_get("seq")?,
+        status,
+        attempts,
+        ordered: row.try_get("ordered")?,
+    })
 }
 
 fn trace(at: Timestamp, attempt: u32, stage: &str) -> Result<String, sqlx::Error> {

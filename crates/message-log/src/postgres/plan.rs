@@ -37,7 +37,9 @@ WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
 
 pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<(), sqlx::Error> {
     // One statement does not write a row twice, and every process writes the rows in one order.
-    plans.sort_by(|one, other| (one.flow_id.as_str(), one.version).cmp(&(other.flow_id.as_str(), other.version)));
+    plans.sort_by(|one, other| {
+        (one.flow_id.as_str(), one.version).cmp(&(other.flow_id.as_str(), other.version))
+    });
     plans.dedup_by(|later, earlier| {
         let same = (&later.flow_id, later.version) == (&earlier.flow_id, earlier.version);
         if same {
@@ -55,15 +57,32 @@ pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<
     Ok(())
 }
 
-pub(super) async fn get(reader: &PgPool, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, sqlx::Error> {
-    let query = sqlx::query(GET).bind(text(flow_id.as_str())).bind(i64::from(version));
-    query.fetch_optional(reader).await?.map(|row| row::bytes(&row, "body")).transpose()
+pub(super) async fn get(
+    reader: &PgPool,
+    flow_id: &FlowId,
+    version: u32,
+) -> Result<Option<Bytes>, sqlx::Error> {
+    let query = sqlx::query(GET)
+        .bind(text(flow_id.as_str()))
+        .bind(i64::from(version));
+    query
+        .fetch_optional(reader)
+        .await?
+        .map(|row| row::bytes(&row, "body"))
+        .transpose()
 }
 
 /// Drops plans saved before an instant that nothing needs any more.
-pub(super) async fn drop_unused(workers: &PgPool, saved_before: Timestamp) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_unused(
+    workers: &PgPool,
+    saved_before: Timestamp,
+) -> Result<(), sqlx::Error> {
     let checked_at = Timestamp::now();
-    for row in sqlx::query(UNUSED).bind(saved_before.as_millis()).fetch_all(workers).await? {
+    for row in sqlx::query(UNUSED)
+        .bind(saved_before.as_millis())
+        .fetch_all(workers)
+        .await?
+    {
         sqlx::query(DROP)
             .bind(row.try_get::<String, _>(0)?)
             .bind(row.try_get::<i64, _>(1)?)

@@ -33,8 +33,8 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
 
-pub(super) const STANDINGS: &str =
-    "SELECT flow_id, greatest(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = ANY($1)";
+pub(super) const STANDINGS: &str = "SELECT flow_id, greatest(due_at, held_until) AS due_at, \
+                                    ended_at, error FROM polls WHERE flow_id = ANY($1)";
 
 pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
@@ -57,9 +57,16 @@ pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollCla
         .await?;
     if let Some(taken) = taken {
         let state: Bytes = row::bytes(&taken, "state")?;
-        return Ok(PollClaimed::Taken { token: taken.try_get("token")?, state });
+        return Ok(PollClaimed::Taken {
+            token: taken.try_get("token")?,
+            state,
+        });
     }
-    let due: i64 = sqlx::query(DUE).bind(flow_id.as_ref()).fetch_one(workers).await?.try_get(0)?;
+    let due: i64 = sqlx::query(DUE)
+        .bind(flow_id.as_ref())
+        .fetch_one(workers)
+        .await?
+        .try_get(0)?;
     Ok(PollClaimed::Later(Timestamp::from_millis(due)))
 }
 
@@ -73,14 +80,27 @@ pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<Settled, sqlx:
         .bind(poll.held_until.as_millis())
         .bind(poll.state.as_deref())
         .bind(poll.ended.as_ref().map(|ended| ended.at.as_millis()))
-        .bind(poll.ended.as_ref().and_then(|ended| ended.error.as_deref()).map(text))
+        .bind(
+            poll.ended
+                .as_ref()
+                .and_then(|ended| ended.error.as_deref())
+                .map(text),
+        )
         .execute(workers)
         .await?;
-    Ok(if kept.rows_affected() > 0 { Settled::Done } else { Settled::Fenced })
+    Ok(if kept.rows_affected() > 0 {
+        Settled::Done
+    } else {
+        Settled::Fenced
+    })
 }
 
 /// One statement does not write a row twice: of records with one id, the last one counts.
-pub(super) async fn note(workers: &PgPool, flow_id: &FlowId, records: &[SeenRecord]) -> Result<(), sqlx::Error> {
+pub(super) async fn note(
+    workers: &PgPool,
+    flow_id: &FlowId,
+    records: &[SeenRecord],
+) -> Result<(), sqlx::Error> {
     let mut last: Vec<&SeenRecord> = records.iter().rev().collect();
     last.sort_by(|one, other| one.id.cmp(&other.id));
     last.dedup_by(|later, earlier| later.id == earlier.id);
@@ -95,8 +115,16 @@ pub(super) async fn note(workers: &PgPool, flow_id: &FlowId, records: &[SeenReco
     Ok(())
 }
 
-pub(super) async fn forget(workers: &PgPool, flow_id: &FlowId, before: Timestamp) -> Result<(), sqlx::Error> {
-    sqlx::query(FORGET).bind(text(flow_id.as_str())).bind(before.as_millis()).execute(workers).await?;
+pub(super) async fn forget(
+    workers: &PgPool,
+    flow_id: &FlowId,
+    before: Timestamp,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(FORGET)
+        .bind(text(flow_id.as_str()))
+        .bind(before.as_millis())
+        .execute(workers)
+        .await?;
     Ok(())
 }
 
@@ -104,12 +132,25 @@ pub(super) async fn standings(
     readers: &PgPool,
     flow_ids: &[FlowId],
 ) -> Result<Vec<(FlowId, PollStanding)>, sqlx::Error> {
-    let flow_ids: Vec<String> = flow_ids.iter().map(|id| text(id.as_str()).into_owned()).collect();
-    let rows = sqlx::query(STANDINGS).bind(flow_ids).fetch_all(readers).await?;
+    let flow_ids: Vec<String> = flow_ids
+        .iter()
+        .map(|id| text(id.as_str()).into_owned())
+        .collect();
+    let rows = sqlx::query(STANDINGS)
+        .bind(flow_ids)
+        .fetch_all(readers)
+        .await?;
     let standings = rows.iter().map(|row| {
-        let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
-        let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
-        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(), ended };
+        let ended_at: Option<i64> = row.try_get("ended_at")?;
+        let error: Option<String> = row.try_get("error")?;
+        let ended = ended_at.map(|at| PollEnded {
+            at: Timestamp::from_millis(at),
+            error,
+        });
+        let standing = PollStanding {
+            due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(),
+            ended,
+        };
         Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
     });
     standings.collect()
@@ -123,19 +164,37 @@ pub(super) async fn flows(readers: &PgPool) -> Result<Vec<FlowId>, sqlx::Error> 
 /// `true` when records were forgotten, and there may be more.
 pub(super) async fn forget_poll(workers: &PgPool, flow_id: &FlowId) -> Result<bool, sqlx::Error> {
     let flow_id = text(flow_id.as_str());
-    let records = sqlx::query(FORGET_SOME).bind(flow_id.as_ref()).execute(workers).await?.rows_affected();
+    let records = sqlx::query(FORGET_SOME)
+        .bind(flow_id.as_ref())
+        .execute(workers)
+        .await?
+        .rows_affected();
     if records == 0 {
-        sqlx::query(FORGET_POLL).bind(flow_id.as_ref()).execute(workers).await?;
+        sqlx::query(FORGET_POLL)
+            .bind(flow_id.as_ref())
+            .execute(workers)
+            .await?;
     }
     Ok(records > 0)
 }
 
-pub(super) async fn seen(readers: &PgPool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, sqlx::Error> {
-    let query = sqlx::query(SEEN).bind(text(flow_id.as_str())).bind(each(ids, |id| text(id)));
+pub(super) async fn seen(
+    readers: &PgPool,
+    flow_id: &FlowId,
+    ids: &[String],
+) -> Result<Vec<SeenRecord>, sqlx::Error> {
+    let query = sqlx::query(SEEN)
+        .bind(text(flow_id.as_str()))
+        .bind(each(ids, |id| text(id)));
     let rows = query.fetch_all(readers).await?;
     let found = rows.iter().map(|row| {
         let seen_at = Timestamp::from_millis(row.try_get(3)?);
-        Ok(SeenRecord { id: row.try_get(0)?, hash: row.try_get(1)?, count: row.try_get(2)?, seen_at })
+        Ok(SeenRecord {
+            id: row.try_get(0)?,
+            hash: row.try_get(1)?,
+            count: row.try_get(2)?,
+            seen_at,
+        })
     });
     found.collect()
 }

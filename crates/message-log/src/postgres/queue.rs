@@ -1,5 +1,6 @@
-//! The ways to the writers: bounded in operations and in bytes. What locks keys has a way and a writer of its own, so
-//! that the order of appends is kept for every key, and nothing else waits for a key.
+//! The ways to the writers: bounded in operations and in bytes. What locks keys has a way and a
+//! writer of its own, so that the order of appends is kept for every key, and nothing else waits
+//! for a key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +32,20 @@ impl Queue {
         let (keyed, keyed_end) = mpsc::channel(operations.max(1));
         let (free, free_end) = mpsc::channel(operations.max(1));
         let bytes = Arc::new(AtomicUsize::new(0));
-        let ends = Ends { keyed: keyed_end, free: free_end, bytes: Arc::clone(&bytes) };
-        (Self { keyed, free, bytes, bytes_limit }, ends)
+        let ends = Ends {
+            keyed: keyed_end,
+            free: free_end,
+            bytes: Arc::clone(&bytes),
+        };
+        (
+            Self {
+                keyed,
+                free,
+                bytes,
+                bytes_limit,
+            },
+            ends,
+        )
     }
 
     /// For what may be refused: full at once when there is no room.
@@ -58,10 +71,19 @@ impl Queue {
     }
 
     fn way(&self, work: &Work) -> &mpsc::Sender<Operation> {
-        if work.keys() > 0 { &self.keyed } else { &self.free }
+        if work.keys() > 0 {
+            &self.keyed
+        } else {
+            &self.free
+        }
     }
 
-    async fn send(&self, permit: mpsc::Permit<'_, Operation>, work: Work, size: usize) -> Result<Effect, Error> {
+    async fn send(
+        &self,
+        permit: mpsc::Permit<'_, Operation>,
+        work: Work,
+        size: usize,
+    ) -> Result<Effect, Error> {
         let (reply, answer) = oneshot::channel();
         self.bytes.fetch_add(size, Ordering::Relaxed);
         permit.send(Operation { work, reply });

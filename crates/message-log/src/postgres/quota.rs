@@ -31,16 +31,23 @@ pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at < $1";
 
 /// After the locks were waited for, so that no instant is counted twice.
-const NOW_AND_NODES: &str =
-    concat!("SELECT ", database_now!(), ", (SELECT count(*) FROM leases WHERE expires_at > ", database_now!(), ")");
+const NOW_AND_NODES: &str = concat!(
+    "SELECT ",
+    database_now!(),
+    ", (SELECT count(*) FROM leases WHERE expires_at > ",
+    database_now!(),
+    ")"
+);
 
-/// Rows are made apart from all else: nobody waits for a row that does not exist yet while holding others.
+/// Rows are made apart from all else: nobody waits for a row that does not exist yet while holding
+/// others.
 const MAKE: &str = "
 INSERT INTO quotas (key_id, ledger, request_count, last_used_at)
 SELECT v.key_id, '', 0, 0 FROM unnest($1::text[]) AS v(key_id) ORDER BY v.key_id
 ON CONFLICT (key_id) DO NOTHING";
 
-pub(super) const LEDGERS: &str = "SELECT key_id, ledger FROM quotas WHERE key_id = ANY($1) ORDER BY key_id FOR UPDATE";
+pub(super) const LEDGERS: &str =
+    "SELECT key_id, ledger FROM quotas WHERE key_id = ANY($1) ORDER BY key_id FOR UPDATE";
 
 pub(super) const SAVE: &str = "
 UPDATE quotas AS q SET ledger = v.ledger, request_count = q.request_count + v.used,
@@ -51,7 +58,10 @@ WHERE q.key_id = v.key_id";
 pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at > 0";
 
-pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Exchanged, sqlx::Error> {
+pub(super) async fn exchange(
+    workers: &PgPool,
+    exchange: &Exchange,
+) -> Result<Exchanged, sqlx::Error> {
     let keys = each(&exchange.asks, |ask| text(ask.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
@@ -62,14 +72,30 @@ pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Ex
         tx = workers.begin().await?;
         ledgers = lock(&mut tx, &keys).await?;
     }
-    let Exchange { node, owner, boot_age, turn, asks } = exchange;
-    let turned = sqlx::query(TURN).bind(text(owner.as_str())).bind(turn).execute(&mut *tx).await?;
+    let Exchange {
+        node,
+        owner,
+        boot_age,
+        turn,
+        asks,
+    } = exchange;
+    let turned = sqlx::query(TURN)
+        .bind(text(owner.as_str()))
+        .bind(turn)
+        .execute(&mut *tx)
+        .await?;
     if turned.rows_affected() == 0 {
         tx.rollback().await?;
         return Ok(Exchanged::Repeated);
     }
     let (now, nodes) = now_and_nodes(&mut tx).await?;
-    let asker = Asker { node, owner, now, begun: now.before(*boot_age), nodes };
+    let asker = Asker {
+        node,
+        owner,
+        now,
+        begun: now.before(*boot_age),
+        nodes,
+    };
     let (gains, texts): (Vec<Gain>, Vec<String>) = asks
         .iter()
         .zip(&keys)
@@ -90,7 +116,9 @@ async fn lock(
     keys: &[std::borrow::Cow<'_, str>],
 ) -> Result<HashMap<String, String>, sqlx::Error> {
     let rows = sqlx::query(LEDGERS).bind(keys).fetch_all(conn).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect()
 }
 
 async fn save(
@@ -102,8 +130,12 @@ async fn save(
     sqlx::query(SAVE)
         .bind(keys)
         .bind(ledgers)
-        .bind(each(asks, |ask| i64::try_from(ask.used).unwrap_or(i64::MAX)))
-        .bind(each(asks, |ask| ask.last_used_at.map_or(0, Timestamp::as_millis)))
+        .bind(each(asks, |ask| {
+            i64::try_from(ask.used).unwrap_or(i64::MAX)
+        }))
+        .bind(each(asks, |ask| {
+            ask.last_used_at.map_or(0, Timestamp::as_millis)
+        }))
         .execute(conn)
         .await?;
     Ok(())
@@ -112,17 +144,30 @@ async fn save(
 async fn now_and_nodes(conn: &mut PgConnection) -> Result<(Timestamp, u32), sqlx::Error> {
     let row = sqlx::query(NOW_AND_NODES).fetch_one(conn).await?;
     let nodes: i64 = row.try_get(1)?;
-    Ok((Timestamp::from_millis(row.try_get(0)?), u32::try_from(nodes).unwrap_or(u32::MAX).max(1)))
+    Ok((
+        Timestamp::from_millis(row.try_get(0)?),
+        u32::try_from(nodes).unwrap_or(u32::MAX).max(1),
+    ))
 }
 
 /// How many nodes there are.
 pub(super) async fn look(readers: &PgPool) -> Result<Exchanged, sqlx::Error> {
     let (now, nodes) = now_and_nodes(&mut *readers.acquire().await?).await?;
-    Ok(Exchanged::Done { now, nodes, gains: Vec::new() })
+    Ok(Exchanged::Done {
+        now,
+        nodes,
+        gains: Vec::new(),
+    })
 }
 
-pub(super) async fn usage(readers: &PgPool, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, sqlx::Error> {
-    let rows = sqlx::query(USAGE).bind(each(keys, |key| text(key.as_str()))).fetch_all(readers).await?;
+pub(super) async fn usage(
+    readers: &PgPool,
+    keys: &[ConsumerKeyId],
+) -> Result<Vec<KeyUsage>, sqlx::Error> {
+    let rows = sqlx::query(USAGE)
+        .bind(each(keys, |key| text(key.as_str())))
+        .fetch_all(readers)
+        .await?;
     let found = rows.iter().map(|row| {
         Ok(KeyUsage {
             key: ConsumerKeyId::new(row.try_get::<String, _>(0)?),
@@ -135,7 +180,13 @@ pub(super) async fn usage(readers: &PgPool, keys: &[ConsumerKeyId]) -> Result<Ve
 
 /// Drops what need not be known any more.
 pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
-    sqlx::query(DROP_TURNS).bind(now.before(TURNS_KEPT).as_millis()).execute(workers).await?;
-    sqlx::query(DROP_CONNECTORS).bind(now.before(CONNECTORS_KEPT).as_millis()).execute(workers).await?;
+    sqlx::query(DROP_TURNS)
+        .bind(now.before(TURNS_KEPT).as_millis())
+        .execute(workers)
+        .await?;
+    sqlx::query(DROP_CONNECTORS)
+        .bind(now.before(CONNECTORS_KEPT).as_millis())
+        .execute(workers)
+        .await?;
     Ok(())
 }

@@ -31,24 +31,50 @@ WHERE m.id = $1 AND m.account_id = $2 AND m.environment_id = $3 ORDER BY t.seq";
 
 const PING: &str = "SELECT last_value FROM events";
 
-pub(super) async fn get(reader: &PgPool, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-    let row = of(GET, tenant, id).fetch_optional(reader).await.map_err(outward)?;
-    row.map(|row| row::message(&row)).transpose().map_err(outward)
+pub(super) async fn get(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Option<Message>, Error> {
+    let row = of(GET, tenant, id)
+        .fetch_optional(reader)
+        .await
+        .map_err(outward)?;
+    row.map(|row| row::message(&row))
+        .transpose()
+        .map_err(outward)
 }
 
-pub(super) async fn content(reader: &PgPool, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-    let row = of(CONTENT, tenant, id).fetch_optional(reader).await.map_err(outward)?;
+pub(super) async fn content(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Option<Content>, Error> {
+    let row = of(CONTENT, tenant, id)
+        .fetch_optional(reader)
+        .await
+        .map_err(outward)?;
     row.map(|row| content_of(&row)).transpose().map_err(outward)
 }
 
-/// The records of all its events. The node that runs a message records the arrival; until it does, the log says it.
-pub(super) async fn trace(reader: &PgPool, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-    let rows = of(TRACE, tenant, id).fetch_all(reader).await.map_err(outward)?;
+/// The records of all its events. The node that runs a message records the arrival; until it does,
+/// the log says it.
+pub(super) async fn trace(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Vec<TraceRecord>, Error> {
+    let rows = of(TRACE, tenant, id)
+        .fetch_all(reader)
+        .await
+        .map_err(outward)?;
     let mut records: Vec<TraceRecord> = Vec::new();
     for row in &rows {
         if let Some(text) = row.try_get::<Option<&str>, _>("trace").map_err(outward)? {
             let read = serde_json::from_str::<Vec<TraceRecord>>(text);
-            records.extend(read.map_err(|error| Error::Other(format!("a trace cannot be read: {error}")))?);
+            records.extend(
+                read.map_err(|error| Error::Other(format!("a trace cannot be read: {error}")))?,
+            );
         }
     }
     if let Some(row) = rows.first()
@@ -70,7 +96,11 @@ pub(super) async fn ping(reader: &PgPool) -> Result<(), Error> {
     Ok(())
 }
 
-fn of<'q>(statement: &'static str, tenant: &'q Tenant, id: &'q MessageId) -> Query<'q, Postgres, PgArguments> {
+fn of<'q>(
+    statement: &'static str,
+    tenant: &'q Tenant,
+    id: &'q MessageId,
+) -> Query<'q, Postgres, PgArguments> {
     sqlx::query(statement)
         .bind(text(id.as_str()))
         .bind(text(tenant.account_id.as_str()))

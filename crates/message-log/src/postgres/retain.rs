@@ -1,6 +1,7 @@
-//! Dropping what is old. Days that are over are dropped as a whole, when nothing of them is young enough to stay; the
-//! few messages of them that are unfinished, or ended late, are kept and the room of all others is given back. Of
-//! yesterday and today single messages are dropped, a stretch at a time.
+//! Dropping what is old. Days that are over are dropped as a whole, when nothing of them is young
+//! enough to stay; the few messages of them that are unfinished, or ended late, are kept and the
+//! room of all others is given back. Of yesterday and today single messages are dropped, a stretch
+//! at a time.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::Error;
 const STRETCH: i64 = 500;
 /// Clocks of nodes may be ahead of the database's by so much.
 const CLOCK_SLACK: Duration = Duration::from_secs(600);
-/// More messages than these are not moved out of the way of the others: their day waits until fewer are left.
+/// More messages than these are not moved out of the way of the others: their day waits until fewer
+/// are left.
 const MOST_KEPT: usize = 100_000;
 /// A day that others use at every moment is tried again so often, and then the next time.
 const TRIES: u32 = 20;
@@ -47,7 +49,8 @@ DELETE FROM dedupe AS d USING (
     FOR UPDATE SKIP LOCKED) AS old
 WHERE d.flow_id = old.flow_id AND d.key = old.key AND d.expires_at <= $1";
 
-/// A transaction that waits for a lock keeps all others waiting behind it, so it does not wait for long.
+/// A transaction that waits for a lock keeps all others waiting behind it, so it does not wait for
+/// long.
 const GIVE_WAY: &str = "SET LOCAL lock_timeout = '500ms'";
 /// For the one look at all messages of a day.
 const READ_ALL: &str = "SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = '15min'";
@@ -56,17 +59,29 @@ const FORGET: &str = "DELETE FROM days WHERE day = $1";
 const KEEP: &str = "INSERT INTO kept SELECT * FROM unnest($1::bigint[])";
 
 /// Drops what was received and finished before an instant; says how many messages.
-pub(super) async fn retain(workers: &PgPool, space: LockSpace, older_than: Timestamp) -> Result<u64, Error> {
+pub(super) async fn retain(
+    workers: &PgPool,
+    space: LockSpace,
+    older_than: Timestamp,
+) -> Result<u64, Error> {
     let begun = Timestamp::now();
-    let dropped = drop_days(workers, space, older_than).await.map_err(outward)?;
+    let dropped = drop_days(workers, space, older_than)
+        .await
+        .map_err(outward)?;
     drop_keys(workers, begun).await.map_err(outward)?;
-    plan::drop_unused(workers, older_than.min(begun)).await.map_err(outward)?;
+    plan::drop_unused(workers, older_than.min(begun))
+        .await
+        .map_err(outward)?;
     quota::forget(workers, begun).await.map_err(outward)?;
     lease::drop_gone(workers).await.map_err(outward)?;
     Ok(dropped)
 }
 
-async fn drop_days(workers: &PgPool, space: LockSpace, older_than: Timestamp) -> Result<u64, sqlx::Error> {
+async fn drop_days(
+    workers: &PgPool,
+    space: LockSpace,
+    older_than: Timestamp,
+) -> Result<u64, sqlx::Error> {
     let mut conn = workers.acquire().await?;
     let today = day::today(&mut conn).await?;
     let bound = older_than.before(CLOCK_SLACK).as_millis();
@@ -81,16 +96,23 @@ async fn drop_days(workers: &PgPool, space: LockSpace, older_than: Timestamp) ->
     Ok(dropped)
 }
 
-async fn drop_rows(conn: &mut PgConnection, day: &Day, older_than: Timestamp) -> Result<u64, sqlx::Error> {
+async fn drop_rows(
+    conn: &mut PgConnection,
+    day: &Day,
+    older_than: Timestamp,
+) -> Result<u64, sqlx::Error> {
     let end = Day::new(day.number + 1).first_seq();
     let mut dropped = 0;
     let mut after = day.first_seq() - 1;
-    // Arrival times grow with the order of the log but for a little, so the first stretch without an old message is
-    // the end of the old ones.
+    // Arrival times grow with the order of the log but for a little, so the first stretch without
+    // an old message is the end of the old ones.
     while let Some((oldest, last)) = next_stretch(conn, after, end).await?
         && oldest < older_than
     {
-        let query = sqlx::query(DROP_MESSAGES).bind(after + 1).bind(last).bind(older_than.as_millis());
+        let query = sqlx::query(DROP_MESSAGES)
+            .bind(after + 1)
+            .bind(last)
+            .bind(older_than.as_millis());
         dropped += query.execute(&mut *conn).await?.rows_affected();
         after = last;
     }
@@ -98,15 +120,24 @@ async fn drop_rows(conn: &mut PgConnection, day: &Day, older_than: Timestamp) ->
 }
 
 /// The oldest arrival and the last place of the next messages.
-async fn next_stretch(conn: &mut PgConnection, after: i64, end: i64) -> Result<Option<(Timestamp, i64)>, sqlx::Error> {
-    let row = sqlx::query(NEXT_STRETCH).bind(after).bind(end).bind(STRETCH).fetch_one(conn).await?;
+async fn next_stretch(
+    conn: &mut PgConnection,
+    after: i64,
+    end: i64,
+) -> Result<Option<(Timestamp, i64)>, sqlx::Error> {
+    let row = sqlx::query(NEXT_STRETCH)
+        .bind(after)
+        .bind(end)
+        .bind(STRETCH)
+        .fetch_one(conn)
+        .await?;
     let oldest: Option<i64> = row.try_get(0)?;
     let last: Option<i64> = row.try_get(1)?;
     Ok(oldest.map(Timestamp::from_millis).zip(last))
 }
 
-/// Drops a day, or what is old of it. Its messages are looked at while others go on; only to drop it are they kept
-/// away, and then nothing may have happened to its messages since the look.
+/// Drops a day, or what is old of it. Its messages are looked at while others go on; only to drop
+/// it are they kept away, and then nothing may have happened to its messages since the look.
 async fn drop_day(
     conn: &mut PgConnection,
     workers: &PgPool,
@@ -130,12 +161,19 @@ async fn drop_day(
         }
         tokio::time::sleep(PAUSE).await;
     }
-    tracing::warn!(day = %day.suffix, "an old day of the message log is in use, it is dropped another time");
+    tracing::warn!(
+        day = %day.suffix,
+        "an old day of the message log is in use, it is dropped another time",
+    );
     Ok(0)
 }
 
 /// How many messages there are, and which of them stay.
-async fn look(conn: &mut PgConnection, day: &Day, older_than: Timestamp) -> Result<(u64, Vec<i64>), sqlx::Error> {
+async fn look(
+    conn: &mut PgConnection,
+    day: &Day,
+    older_than: Timestamp,
+) -> Result<(u64, Vec<i64>), sqlx::Error> {
     let messages = day.table("messages");
     let mut tx = conn.begin().await?;
     sqlx::raw_sql(READ_ALL).execute(&mut *tx).await?;
@@ -144,14 +182,17 @@ async fn look(conn: &mut PgConnection, day: &Day, older_than: Timestamp) -> Resu
             FILTER (WHERE completed_at IS NULL OR completed_at >= {0} OR received_at >= {0}) FROM {messages}",
         older_than.as_millis()
     );
-    let row = sqlx::raw_sql(AssertSqlSafe(text)).fetch_one(&mut *tx).await?;
+    let row = sqlx::raw_sql(AssertSqlSafe(text))
+        .fetch_one(&mut *tx)
+        .await?;
     tx.commit().await?;
     let all: i64 = row.try_get(0)?;
     let kept: Option<Vec<i64>> = row.try_get(1)?;
     Ok((u64::try_from(all).unwrap_or(0), kept.unwrap_or_default()))
 }
 
-/// Makes what is kept all that there is, unless something happened to the day's messages after `seen`.
+/// Makes what is kept all that there is, unless something happened to the day's messages after
+/// `seen`.
 async fn cut(
     conn: &mut PgConnection,
     space: LockSpace,
@@ -164,20 +205,42 @@ async fn cut(
     sqlx::query(LOCK).bind(space.keys).execute(&mut *tx).await?;
     let partitions = TABLES.map(|table| day.table(table)).join(", ");
     // A partition goes with a change of the table that it is part of.
-    let locked = if kept.is_empty() { TABLES.join(", ") } else { partitions.clone() };
+    let locked = if kept.is_empty() {
+        TABLES.join(", ")
+    } else {
+        partitions.clone()
+    };
     let lock = format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE");
     sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *tx).await?;
-    let later = format!("SELECT EXISTS (SELECT 1 FROM {} WHERE seq > {seen})", day.table("transitions"));
-    if sqlx::raw_sql(AssertSqlSafe(later)).fetch_one(&mut *tx).await?.try_get::<bool, _>(0)? {
+    let later = format!(
+        "SELECT EXISTS (SELECT 1 FROM {} WHERE seq > {seen})",
+        day.table("transitions")
+    );
+    if sqlx::raw_sql(AssertSqlSafe(later))
+        .fetch_one(&mut *tx)
+        .await?
+        .try_get::<bool, _>(0)?
+    {
         tx.rollback().await?;
         return Ok(false);
     }
     if kept.is_empty() {
-        sqlx::raw_sql(AssertSqlSafe(format!("DROP TABLE {partitions}"))).execute(&mut *tx).await?;
-        sqlx::query(FORGET).bind(day.number).execute(&mut *tx).await?;
+        sqlx::raw_sql(AssertSqlSafe(format!("DROP TABLE {partitions}")))
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query(FORGET)
+            .bind(day.number)
+            .execute(&mut *tx)
+            .await?;
     } else {
-        sqlx::raw_sql("CREATE TEMPORARY TABLE kept (seq BIGINT PRIMARY KEY) ON COMMIT DROP").execute(&mut *tx).await?;
-        sqlx::query(KEEP).persistent(false).bind(kept).execute(&mut *tx).await?;
+        sqlx::raw_sql("CREATE TEMPORARY TABLE kept (seq BIGINT PRIMARY KEY) ON COMMIT DROP")
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query(KEEP)
+            .persistent(false)
+            .bind(kept)
+            .execute(&mut *tx)
+            .await?;
         for (table, key) in TABLES.iter().zip(["seq", "seq", "message", "message"]) {
             let partition = day.table(table);
             let text = format!(
@@ -195,6 +258,12 @@ async fn cut(
 
 async fn drop_keys(workers: &PgPool, expired_at: Timestamp) -> Result<(), sqlx::Error> {
     let bound = expired_at.as_millis();
-    while sqlx::query(DROP_KEYS).bind(bound).execute(workers).await?.rows_affected() > 0 {}
+    while sqlx::query(DROP_KEYS)
+        .bind(bound)
+        .execute(workers)
+        .await?
+        .rows_affected()
+        > 0
+    {}
     Ok(())
 }

@@ -47,12 +47,16 @@ pub(super) fn message(row: &PgRow) -> Result<Message, sqlx::Error> {
         output: optional_bytes(row, "output")?,
         attempts: whole(row, "attempts")?,
         max_attempts: whole(row, "max_attempts")?,
-        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying).map(Timestamp::to_wall),
+        next_attempt_at: instant(row, "due_at")?
+            .filter(|_| status == Status::Retrying)
+            .map(Timestamp::to_wall),
         error: failure(row)?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
         completed_at: instant(row, "completed_at")?,
         batch_id: row.try_get("batch_id")?,
-        replay_of: row.try_get::<Option<String>, _>("replay_of")?.map(MessageId::new),
+        replay_of: row
+            .try_get::<Option<String>, _>("replay_of")?
+            .map(MessageId::new),
         ordering_key: row.try_get("ordering_key")?,
         traceparent: row.try_get("traceparent")?,
     })
@@ -82,7 +86,9 @@ fn status(row: &PgRow) -> Result<Status, sqlx::Error> {
 }
 
 fn instant(row: &PgRow, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
-    Ok(row.try_get::<Option<i64>, _>(column)?.map(Timestamp::from_millis))
+    Ok(row
+        .try_get::<Option<i64>, _>(column)?
+        .map(Timestamp::from_millis))
 }
 
 fn failure(row: &PgRow) -> Result<Option<Failure>, sqlx::Error> {
@@ -91,7 +97,9 @@ fn failure(row: &PgRow) -> Result<Option<Failure>, sqlx::Error> {
     };
     Ok(Some(Failure {
         kind: ErrorKind::parse(kind).ok_or_else(|| unreadable("error kind", kind))?,
-        message: row.try_get::<Option<String>, _>("error_message")?.unwrap_or_default(),
+        message: row
+            .try_get::<Option<String>, _>("error_message")?
+            .unwrap_or_default(),
         field: row.try_get("error_field")?,
         expression: row.try_get("error_expression")?,
     }))

@@ -8,15 +8,16 @@ use crate::Error;
 
 const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING, PAST, BACKLOG];
 
-/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
-/// stands behind another message of its ordering key.
+/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL`
+/// says that it stands behind another message of its ordering key.
 ///
-/// `seq` is the number of a message's first event, from the one sequence of all events. The sequence jumps ahead at the
-/// begin of each day, so that the days are ranges of `seq`, and whoever has it finds the day's partition: see `day.rs`.
-/// What belongs to a message is in the partitions of the message's day, so that a day is dropped as a whole.
+/// `seq` is the number of a message's first event, from the one sequence of all events. The
+/// sequence jumps ahead at the begin of each day, so that the days are ranges of `seq`, and whoever
+/// has it finds the day's partition: see `day.rs`. What belongs to a message is in the partitions
+/// of the message's day, so that a day is dropped as a whole.
 ///
-/// `token` is the `seq` of the message's last event, so that it is another one after every change of state.
-/// Bodies stand apart because every change of state writes the row of `messages` anew.
+/// `token` is the `seq` of the message's last event, so that it is another one after every change
+/// of state. Bodies stand apart because every change of state writes the row of `messages` anew.
 const FIRST: &str = r#"
 CREATE SEQUENCE events AS BIGINT;
 
@@ -143,8 +144,8 @@ CREATE TABLE seen_records (
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 "#;
 
-/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange of a node's boot. Rows
-/// of keys in use are written every second, and stay on their pages.
+/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange
+/// of a node's boot. Rows of keys in use are written every second, and stay on their pages.
 const QUOTAS: &str = r#"
 CREATE TABLE quotas (
     key_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -166,13 +167,14 @@ ALTER TABLE polls ADD COLUMN ended_at BIGINT;
 ALTER TABLE polls ADD COLUMN error TEXT;
 ";
 
-/// Dead letters and retries of an environment, in the order of the log. All other messages have no entry in it.
+/// Dead letters and retries of an environment, in the order of the log. All other messages have no
+/// entry in it.
 const FAILING: &str = "
 CREATE INDEX messages_failing ON messages (environment_id, seq) WHERE status IN ('dead_letter', 'retrying');
 ";
 
-/// By `renewals` and the one row of `epoch`, nodes find that the log went back to an earlier copy: see `lease`. Of two
-/// epochs the greater one is later.
+/// By `renewals` and the one row of `epoch`, nodes find that the log went back to an earlier copy:
+/// see `lease`. Of two epochs the greater one is later.
 const PAST: &str = r#"
 ALTER TABLE leases ADD COLUMN renewals BIGINT NOT NULL DEFAULT 0;
 
@@ -200,7 +202,8 @@ pub(super) const TABLES_LOCK: i32 = 0;
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1, $2)";
 const EXISTS: &str = "SELECT to_regnamespace($1) IS NOT NULL";
-const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
+const VERSIONS: &str =
+    "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 const CURRENT: &str = "SELECT coalesce(max(version), 0) FROM schema_version";
 const RECORD: &str = "INSERT INTO schema_version (version) VALUES ($1)";
 
@@ -228,14 +231,17 @@ const CONNECTIONS: &str = "SELECT least(
     (SELECT nullif(datconnlimit, -1)::bigint FROM pg_database WHERE datname = current_database()))";
 
 /// Warns of a server that allows fewer connections than this process may want for its messages.
-pub(super) async fn check_connections(conn: &mut PgConnection, wanted: u32) -> Result<(), sqlx::Error> {
+pub(super) async fn check_connections(
+    conn: &mut PgConnection,
+    wanted: u32,
+) -> Result<(), sqlx::Error> {
     let allowed: i64 = sqlx::query(CONNECTIONS).fetch_one(conn).await?.try_get(0)?;
     if allowed < i64::from(wanted) {
         tracing::warn!(
             allowed,
             wanted,
-            "this PostgreSQL server allows fewer connections than this process may open for messages alone: lower \
-             --log-readers, --log-workers and --log-writers"
+            "this PostgreSQL server allows fewer connections than this process may open for \
+             messages alone: lower --log-readers, --log-workers and --log-writers",
         );
     }
     Ok(())
@@ -251,17 +257,35 @@ pub(super) async fn migrate(conn: &mut PgConnection, connecting: &Connecting) ->
 }
 
 /// Gives the version found; changes nothing when that is newer.
-async fn run(conn: &mut PgConnection, connecting: &Connecting, known: i64) -> Result<i64, sqlx::Error> {
+async fn run(
+    conn: &mut PgConnection,
+    connecting: &Connecting,
+    known: i64,
+) -> Result<i64, sqlx::Error> {
     let mut tx = conn.begin().await?;
-    sqlx::query(LOCK).bind(connecting.space.keys).bind(TABLES_LOCK).execute(&mut *tx).await?;
+    sqlx::query(LOCK)
+        .bind(connecting.space.keys)
+        .bind(TABLES_LOCK)
+        .execute(&mut *tx)
+        .await?;
     let schema = connecting.schema.as_str();
     // Whoever may not make schemas can be given one.
-    if !sqlx::query(EXISTS).bind(schema).fetch_one(&mut *tx).await?.try_get::<bool, _>(0)? {
-        sqlx::raw_sql(AssertSqlSafe(format!("CREATE SCHEMA {schema}"))).execute(&mut *tx).await?;
+    if !sqlx::query(EXISTS)
+        .bind(schema)
+        .fetch_one(&mut *tx)
+        .await?
+        .try_get::<bool, _>(0)?
+    {
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE SCHEMA {schema}")))
+            .execute(&mut *tx)
+            .await?;
     }
     sqlx::raw_sql(VERSIONS).execute(&mut *tx).await?;
     let found: i64 = sqlx::query(CURRENT).fetch_one(&mut *tx).await?.try_get(0)?;
-    for (version, migration) in (1..=known).zip(MIGRATIONS).skip_while(|(version, _)| *version <= found) {
+    for (version, migration) in (1..=known)
+        .zip(MIGRATIONS)
+        .skip_while(|(version, _)| *version <= found)
+    {
         sqlx::raw_sql(*migration).execute(&mut *tx).await?;
         sqlx::query(RECORD).bind(version).execute(&mut *tx).await?;
     }

@@ -1,10 +1,11 @@
 //! The numbers of events, and how far they may be read.
 //!
-//! Transactions of several processes take numbers from one sequence and commit in any order. So that no reader of the
-//! stream passes a number that is still to be committed, every transaction first takes a shared advisory lock that is
-//! named by the last number given so far, and keeps it to its end: all its numbers are greater. A reader looks at the
-//! sequence, then at the locks, and reads up to the lowest of them all. A lock that is taken after it looked is of a
-//! transaction whose numbers are greater than those that it saw given.
+//! Transactions of several processes take numbers from one sequence and commit in any order. So
+//! that no reader of the stream passes a number that is still to be committed, every transaction
+//! first takes a shared advisory lock that is named by the last number given so far, and keeps it
+//! to its end: all its numbers are greater. A reader looks at the sequence, then at the locks, and
+//! reads up to the lowest of them all. A lock that is taken after it looked is of a transaction
+//! whose numbers are greater than those that it saw given.
 
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row};
 
@@ -25,19 +26,33 @@ pub(super) struct Taken {
 impl Taken {
     /// The next number; errors when more are asked for than were taken.
     pub fn next(&mut self) -> Result<i64, sqlx::Error> {
-        self.seqs.next().ok_or_else(|| sqlx::Error::Encode("a group wrote more events than it may".into()))
+        self.seqs
+            .next()
+            .ok_or_else(|| sqlx::Error::Encode("a group wrote more events than it may".into()))
     }
 }
 
 /// Begins a transaction and takes numbers for it, in one round trip.
-pub(super) async fn begin(conn: &mut PgConnection, space: LockSpace, count: usize) -> Result<Taken, sqlx::Error> {
+pub(super) async fn begin(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    count: usize,
+) -> Result<Taken, sqlx::Error> {
     let text = format!("BEGIN; {}", statements(space, count));
     read(sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await?)
 }
 
 /// Takes numbers for the transaction under way.
-pub(super) async fn take(conn: &mut PgConnection, space: LockSpace, count: usize) -> Result<Taken, sqlx::Error> {
-    read(sqlx::raw_sql(AssertSqlSafe(statements(space, count))).fetch_all(conn).await?)
+pub(super) async fn take(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    count: usize,
+) -> Result<Taken, sqlx::Error> {
+    read(
+        sqlx::raw_sql(AssertSqlSafe(statements(space, count)))
+            .fetch_all(conn)
+            .await?,
+    )
 }
 
 /// How far the numbers have come.
@@ -49,10 +64,18 @@ pub(super) struct Horizon {
 }
 
 pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> Result<Horizon, sqlx::Error> {
-    let rows = sqlx::raw_sql(AssertSqlSafe(horizon_statements(space))).fetch_all(pool).await?;
-    let bounds = rows.iter().map(|row| row.try_get::<Option<i64>, _>(0)).collect::<Result<Vec<_>, _>>()?;
+    let rows = sqlx::raw_sql(AssertSqlSafe(horizon_statements(space)))
+        .fetch_all(pool)
+        .await?;
+    let bounds = rows
+        .iter()
+        .map(|row| row.try_get::<Option<i64>, _>(0))
+        .collect::<Result<Vec<_>, _>>()?;
     let given = bounds.first().copied().flatten().unwrap_or(0);
-    Ok(Horizon { given, readable: bounds.into_iter().flatten().min().unwrap_or(0) })
+    Ok(Horizon {
+        given,
+        readable: bounds.into_iter().flatten().min().unwrap_or(0),
+    })
 }
 
 fn statements(space: LockSpace, count: usize) -> String {
@@ -88,7 +111,12 @@ fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<Taken, sqlx::Error> {
     let mut rows = rows.into_iter();
     let first = rows.next().ok_or_else(|| unreadable("transaction", ""))?;
     let transaction = first.try_get(0)?;
-    let mut seqs = rows.map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+    let mut seqs = rows
+        .map(|row| row.try_get(0))
+        .collect::<Result<Vec<i64>, _>>()?;
     seqs.sort_unstable();
-    Ok(Taken { transaction, seqs: seqs.into_iter() })
+    Ok(Taken {
+        transaction,
+        seqs: seqs.into_iter(),
+    })
 }

@@ -1,4 +1,5 @@
-//! What the parts of an open log tell each other: that something happened, and how much was written.
+//! What the parts of an open log tell each other: that something happened, and how much was
+//! written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,7 +78,9 @@ impl Shared {
         for effect in effects {
             self.operations.fetch_add(1, Ordering::Relaxed);
             match effect {
-                Effect::Appended(Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_)) => {
+                Effect::Appended(
+                    Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_),
+                ) => {
                     self.appended.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Settled(Settled::Done) => {
@@ -96,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// Wakes who waits here, and has the other processes told. Also after a transaction that was undone: until then it
-    /// held the events of others back.
+    /// Wakes who waits here, and has the other processes told. Also after a transaction that was
+    /// undone: until then it held the events of others back.
     pub fn happened(&self, change: Change) {
         self.heard(change);
         self.news.send_modify(|news| {
@@ -110,9 +113,11 @@ impl Shared {
 
     /// Wakes who waits here.
     pub fn heard(&self, change: Change) {
-        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+        self.changed
+            .send_modify(|version| *version = version.wrapping_add(1));
         if change == Change::Claimable {
-            self.claimable.send_modify(|version| *version = version.wrapping_add(1));
+            self.claimable
+                .send_modify(|version| *version = version.wrapping_add(1));
         }
     }
 }

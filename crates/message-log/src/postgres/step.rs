@@ -10,8 +10,8 @@ use super::transaction::Transaction;
 use super::witness::Witness;
 use crate::{Settled, StepCheckpoint};
 
-/// Numbers of the rows whose lease is good, which the message's id is part of, as for a change. The messages cannot change
-/// hands before the transaction ends.
+/// Numbers of the rows whose lease is good, which the message's id is part of, as for a change. The
+/// messages cannot change hands before the transaction ends.
 pub(super) const HELD: &str = "
 SELECT v.number
 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[]) AS v(number, seq, owner, token, id)
@@ -38,12 +38,20 @@ pub(super) async fn checkpoint(
     let kept: HashMap<(i64, &str), &StepCheckpoint> = checkpoints
         .iter()
         .filter(|(at, _)| good(at))
-        .map(|(_, checkpoint)| ((checkpoint.lease.seq, checkpoint.name.as_str()), *checkpoint))
+        .map(|(_, checkpoint)| {
+            (
+                (checkpoint.lease.seq, checkpoint.name.as_str()),
+                *checkpoint,
+            )
+        })
         .collect();
     let mut kept: Vec<&StepCheckpoint> = kept.into_values().collect();
     kept.sort_by(|one, other| (one.lease.seq, &one.name).cmp(&(other.lease.seq, &other.name)));
     if let Some(first) = kept.first() {
-        tx.witness = Some(Witness::Step { message: first.lease.seq, name: text(&first.name).into_owned() });
+        tx.witness = Some(Witness::Step {
+            message: first.lease.seq,
+            name: text(&first.name).into_owned(),
+        });
         sqlx::query(SAVE)
             .bind(each(&kept, |checkpoint| checkpoint.lease.seq))
             .bind(each(&kept, |checkpoint| text(&checkpoint.name)))
@@ -52,20 +60,38 @@ pub(super) async fn checkpoint(
             .execute(&mut *tx.conn)
             .await?;
     }
-    let settled = |at: &usize| if good(at) { Settled::Done } else { Settled::Fenced };
-    Ok(checkpoints.iter().map(|(at, _)| (*at, settled(at))).collect())
+    let settled = |at: &usize| {
+        if good(at) {
+            Settled::Done
+        } else {
+            Settled::Fenced
+        }
+    };
+    Ok(checkpoints
+        .iter()
+        .map(|(at, _)| (*at, settled(at)))
+        .collect())
 }
 
-async fn held(tx: &mut Transaction<'_>, checkpoints: &[(usize, &StepCheckpoint)]) -> Result<HashSet<i64>, sqlx::Error> {
+async fn held(
+    tx: &mut Transaction<'_>,
+    checkpoints: &[(usize, &StepCheckpoint)],
+) -> Result<HashSet<i64>, sqlx::Error> {
     // Rows are locked in the order of the messages, by every transaction.
     let mut checkpoints = checkpoints.to_vec();
     checkpoints.sort_by_key(|(_, checkpoint)| checkpoint.lease.seq);
     let rows = sqlx::query(HELD)
-        .bind(each(&checkpoints, |(at, _)| i64::try_from(*at).unwrap_or(-1)))
+        .bind(each(&checkpoints, |(at, _)| {
+            i64::try_from(*at).unwrap_or(-1)
+        }))
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.seq))
-        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.owner.as_str()))
+        .bind(each(&checkpoints, |(_, checkpoint)| {
+            checkpoint.lease.owner.as_str()
+        }))
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.token))
-        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.message_id.as_str()))
+        .bind(each(&checkpoints, |(_, checkpoint)| {
+            checkpoint.lease.message_id.as_str()
+        }))
         .fetch_all(&mut *tx.conn)
         .await?;
     rows.iter().map(|row| row.try_get(0)).collect()

@@ -1,5 +1,5 @@
-//! What only the PostgreSQL log promises: several processes on one log, days, a database that goes away, its query
-//! plans. Its contract, too.
+//! What only the PostgreSQL log promises: several processes on one log, days, a database that goes
+//! away, its query plans. Its contract, too.
 
 mod days;
 mod failover;
@@ -26,11 +26,17 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self { database: Database::fresh() }
+        Self {
+            database: Database::fresh(),
+        }
     }
 
     async fn open_with(&self, options: Options) -> Arc<PostgresLog> {
-        Arc::new(PostgresLog::open(self.database.url(), options).await.unwrap())
+        Arc::new(
+            PostgresLog::open(self.database.url(), options)
+                .await
+                .unwrap(),
+        )
     }
 
     fn connecting(&self) -> Connecting {
@@ -38,8 +44,10 @@ impl Place {
     }
 
     async fn epoch(&self) -> EpochId {
-        let epoch: String =
-            sqlx::query_scalar("SELECT epoch FROM epoch").fetch_one(&mut self.connect().await).await.unwrap();
+        let epoch: String = sqlx::query_scalar("SELECT epoch FROM epoch")
+            .fetch_one(&mut self.connect().await)
+            .await
+            .unwrap();
         EpochId::new(epoch)
     }
 
@@ -63,9 +71,15 @@ async fn refuses_a_schema_of_a_newer_build() {
     let place = Place::new();
     place.open().await.close().await;
     let mut conn = place.connect().await;
-    sqlx::raw_sql("INSERT INTO schema_version (version) VALUES (4711)").execute(&mut conn).await.unwrap();
+    sqlx::raw_sql("INSERT INTO schema_version (version) VALUES (4711)")
+        .execute(&mut conn)
+        .await
+        .unwrap();
     let opened = PostgresLog::open(place.database.url(), Options::default()).await;
-    assert!(matches!(opened, Err(Error::NewerSchema { found: 4_711, .. })));
+    assert!(matches!(
+        opened,
+        Err(Error::NewerSchema { found: 4_711, .. })
+    ));
 }
 
 #[tokio::test]
@@ -81,12 +95,19 @@ async fn is_made_once_by_many_that_open_it_at_once() {
 #[tokio::test]
 async fn keeps_logs_of_two_schemas_in_one_database_apart() {
     let place = Place::new();
-    let other = Options { schema: "other_log".to_owned(), ..Options::default() };
-    let (one, other) = (place.open().await, place.open_with(other).await);
+    let other = Options {
+        schema: "other_log".to_owned(),
+        ..Options::default()
+    };
+    let one = place.open().await;
+    let other = place.open_with(other).await;
     let flow = kanat_model::id::FlowId::generate();
     let sent = crate::contract::message(&flow);
     one.append(sent.clone()).await.unwrap();
-    let tenant = crate::Tenant { account_id: sent.account_id, environment_id: sent.environment_id };
+    let tenant = crate::Tenant {
+        account_id: sent.account_id,
+        environment_id: sent.environment_id,
+    };
     assert!(one.get(&tenant, &sent.id).await.unwrap().is_some());
     assert!(other.get(&tenant, &sent.id).await.unwrap().is_none());
     one.close().await;
@@ -96,11 +117,17 @@ async fn keeps_logs_of_two_schemas_in_one_database_apart() {
 #[tokio::test]
 async fn commits_to_the_disk_unless_told_otherwise() {
     let place = Place::new();
-    let relaxed = Options { durability: super::Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
+    let relaxed = Options {
+        durability: super::Durability::RelaxedMayLoseAckedMessages,
+        ..Options::default()
+    };
     for (options, expected) in [(Options::default(), "on"), (relaxed, "off")] {
         let connecting = Connecting::new(place.database.url(), &options).unwrap();
         let mut conn = connecting.session().await.unwrap().connection;
-        let found: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut conn).await.unwrap();
+        let found: String = sqlx::query_scalar("SHOW synchronous_commit")
+            .fetch_one(&mut conn)
+            .await
+            .unwrap();
         assert_eq!(found, expected);
     }
 }

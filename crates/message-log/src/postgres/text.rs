@@ -6,7 +6,11 @@ use std::borrow::Cow;
 const SIGN: &str = "\u{2400}";
 
 pub(super) fn text(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', SIGN)) } else { Cow::Borrowed(text) }
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', SIGN))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 pub(super) fn optional(text: Option<&str>) -> Option<Cow<'_, str>> {

@@ -1,5 +1,5 @@
-//! One transaction: what ends a hold on a message first, then what comes in. So a message that frees its ordering key
-//! lets one that arrives with it be run at once.
+//! One transaction: what ends a hold on a message first, then what comes in. So a message that
+//! frees its ordering key lets one that arrives with it be run at once.
 
 use kanat_database::Session;
 use kanat_model::Timestamp;
@@ -49,7 +49,13 @@ pub(super) struct Doubtful {
 
 impl<'c> Transaction<'c> {
     pub fn new(conn: &'c mut PgConnection, taken: Taken) -> Self {
-        Self { conn, now: Timestamp::now(), steady: Timestamp::steady(), taken, witness: None }
+        Self {
+            conn,
+            now: Timestamp::now(),
+            steady: Timestamp::steady(),
+            taken,
+            witness: None,
+        }
     }
 
     /// The next place in the log's order.
@@ -59,7 +65,10 @@ impl<'c> Transaction<'c> {
 
     /// What is left of it once it is to be committed.
     pub fn trail(self) -> Trail {
-        Trail { transaction: self.taken.transaction, witness: self.witness }
+        Trail {
+            transaction: self.taken.transaction,
+            witness: self.witness,
+        }
     }
 }
 
@@ -69,18 +78,28 @@ pub(super) async fn run(
     space: LockSpace,
     operations: &[Operation],
 ) -> Result<Vec<Effect>, Failed> {
-    let Session { connection, patience } = session;
-    let written = patience.answered(write(connection, space, operations)).await;
+    let Session {
+        connection,
+        patience,
+    } = session;
+    let written = patience
+        .answered(write(connection, space, operations))
+        .await;
     let (trail, effects) = written.map_err(Failed::Undone)?;
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
-    let committed = patience.answered(sqlx::raw_sql("COMMIT").execute(&mut *connection)).await;
+    let committed = patience
+        .answered(sqlx::raw_sql("COMMIT").execute(&mut *connection))
+        .await;
     kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
     match committed {
         Ok(_) => Ok(effects),
         Err(error) if Kind::of(&error) == Kind::Broken => {
-            tracing::warn!(error = %error, "the message log lost its connection at a commit, asking what became of it");
+            tracing::warn!(
+                error = %error,
+                "the message log lost its connection at a commit, asking what became of it",
+            );
             Err(Failed::InDoubt(Doubtful { trail, effects }))
         }
         Err(error) => Err(Failed::Undone(error)),
@@ -92,7 +111,10 @@ async fn write(
     space: LockSpace,
     operations: &[Operation],
 ) -> Result<(Trail, Vec<Effect>), sqlx::Error> {
-    let events = operations.iter().map(|operation| operation.work.events()).sum();
+    let events = operations
+        .iter()
+        .map(|operation| operation.work.events())
+        .sum();
     let taken = sequence::begin(conn, space, events).await?;
     keys::lock(conn, space, operations).await?;
     let mut tx = Transaction::new(conn, taken);
@@ -100,8 +122,14 @@ async fn write(
     Ok((tx.trail(), effects))
 }
 
-async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec<Effect>, sqlx::Error> {
-    let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Settled(Settled::Fenced)).collect();
+async fn apply(
+    tx: &mut Transaction<'_>,
+    operations: &[Operation],
+) -> Result<Vec<Effect>, sqlx::Error> {
+    let mut effects: Vec<Effect> = operations
+        .iter()
+        .map(|_| Effect::Settled(Settled::Fenced))
+        .collect();
     let mut checkpoints = Vec::new();
     let mut changes = Vec::new();
     let mut appends = Vec::new();
@@ -121,7 +149,11 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec
         effects[at] = Effect::Settled(settled);
     }
     for (at, changed) in change::apply(tx, &changes).await? {
-        effects[at] = Effect::Settled(if changed.is_some() { Settled::Done } else { Settled::Fenced });
+        effects[at] = Effect::Settled(if changed.is_some() {
+            Settled::Done
+        } else {
+            Settled::Fenced
+        });
     }
     for (at, appended) in append::append(tx, &appends).await? {
         effects[at] = Effect::Appended(appended);
@@ -131,15 +163,27 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec
 }
 
 fn appends(operations: &[Operation]) -> usize {
-    operations.iter().filter(|operation| matches!(operation.work, Work::Append(_))).count()
+    operations
+        .iter()
+        .filter(|operation| matches!(operation.work, Work::Append(_)))
+        .count()
 }
 
 fn settles(operations: &[Operation]) -> usize {
-    operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
+    operations
+        .iter()
+        .filter(|operation| matches!(operation.work, Work::Settle(_)))
+        .count()
 }
 
 /// Leaves the connection ready for the next transaction; `false` when it is of no more use.
 pub(super) async fn roll_back(session: &mut Session) -> bool {
-    let Session { connection, patience } = session;
-    patience.answered(sqlx::raw_sql("ROLLBACK").execute(connection)).await.is_ok()
+    let Session {
+        connection,
+        patience,
+    } = session;
+    patience
+        .answered(sqlx::raw_sql("ROLLBACK").execute(connection))
+        .await
+        .is_ok()
 }

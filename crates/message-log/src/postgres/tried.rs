@@ -46,17 +46,28 @@ struct Numbered<'r> {
 pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&Row]) -> Result<(), sqlx::Error> {
     let mut numbered = Vec::with_capacity(rows.len());
     for &row in rows {
-        numbered.push(Numbered { seq: tx.next_seq()?, event: tx.next_seq()?, row });
+        numbered.push(Numbered {
+            seq: tx.next_seq()?,
+            event: tx.next_seq()?,
+            row,
+        });
     }
-    let Some(first) = numbered.first() else { return Ok(()) };
-    tx.witness = Some(Witness::Message { seq: first.seq, id: first.row.message().id.clone() });
+    let Some(first) = numbered.first() else {
+        return Ok(());
+    };
+    tx.witness = Some(Witness::Message {
+        seq: first.seq,
+        id: first.row.message().id.clone(),
+    });
     let rows = &numbered;
     sqlx::query(INSERT)
         .bind(each(rows, |n| n.seq))
         .bind(each(rows, |n| n.event))
         .bind(each(rows, |n| text(n.row.message().id.as_str())))
         .bind(each(rows, |n| text(n.row.message().account_id.as_str())))
-        .bind(each(rows, |n| text(n.row.message().environment_id.as_str())))
+        .bind(each(rows, |n| {
+            text(n.row.message().environment_id.as_str())
+        }))
         .bind(each(rows, |n| text(n.row.message().flow_id.as_str())))
         .bind(each(rows, |n| text(&n.row.message().flow_name)))
         .bind(each(rows, |n| i64::from(n.row.message().flow_version)))
@@ -64,17 +75,36 @@ pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&Row]) -> Result<()
         .bind(each(rows, |n| n.row.status().as_str()))
         .bind(each(rows, |n| n.row.due_at()))
         .bind(each(rows, |n| i64::from(n.row.attempts())))
-        .bind(each(rows, |n| i64::from(n.row.message().max_attempts.max(1))))
-        .bind(each(rows, |n| n.failure().map(|failure| failure.kind.as_str())))
-        .bind(each(rows, |n| optional(n.failure().map(|failure| failure.message.as_str()))))
-        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.field.as_deref()))))
-        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.expression.as_deref()))))
+        .bind(each(rows, |n| {
+            i64::from(n.row.message().max_attempts.max(1))
+        }))
+        .bind(each(rows, |n| {
+            n.failure().map(|failure| failure.kind.as_str())
+        }))
+        .bind(each(rows, |n| {
+            optional(n.failure().map(|failure| failure.message.as_str()))
+        }))
+        .bind(each(rows, |n| {
+            optional(n.failure().and_then(|failure| failure.field.as_deref()))
+        }))
+        .bind(each(rows, |n| {
+            optional(
+                n.failure()
+                    .and_then(|failure| failure.expression.as_deref()),
+            )
+        }))
         .bind(each(rows, |n| n.row.message().received_at.as_millis()))
         .bind(each(rows, |n| n.row.at()))
         .bind(each(rows, |n| n.row.completed_at()))
-        .bind(each(rows, |n| optional(n.row.message().replay_of.as_ref().map(MessageId::as_str))))
-        .bind(each(rows, |n| optional(n.row.message().batch_id.as_deref())))
-        .bind(each(rows, |n| optional(n.row.message().traceparent.as_deref())))
+        .bind(each(rows, |n| {
+            optional(n.row.message().replay_of.as_ref().map(MessageId::as_str))
+        }))
+        .bind(each(rows, |n| {
+            optional(n.row.message().batch_id.as_deref())
+        }))
+        .bind(each(rows, |n| {
+            optional(n.row.message().traceparent.as_deref())
+        }))
         .bind(each(rows, |n| n.row.message().raw_body.as_ref()))
         .bind(each(rows, |n| n.row.message().payload.as_deref()))
         .bind(each(rows, |n| n.row.message().request.as_ref()))

@@ -1,5 +1,5 @@
-//! What an open log does by itself: it prepares each day before its messages come, and gives back the leases that
-//! nobody took.
+//! What an open log does by itself: it prepares each day before its messages come, and gives back
+//! the leases that nobody took.
 
 use std::time::Duration;
 
@@ -23,7 +23,12 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const RELEASES: usize = 1_000;
 
 /// Prepares each new day, until the log is closed.
-pub(super) async fn prepare_days(pool: Pool, connecting: Connecting, mut prepared: i64, closing: CancellationToken) {
+pub(super) async fn prepare_days(
+    pool: Pool,
+    connecting: Connecting,
+    mut prepared: i64,
+    closing: CancellationToken,
+) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(CALENDAR) => {}
@@ -33,17 +38,20 @@ pub(super) async fn prepare_days(pool: Pool, connecting: Connecting, mut prepare
             continue;
         }
         let patience = connecting.patience();
-        let preparing = async { day::prepare(&mut *pool.current().acquire().await?, connecting.space).await };
+        let preparing =
+            async { day::prepare(&mut *pool.current().acquire().await?, connecting.space).await };
         match patience.answered(preparing).await {
             Ok(today) => prepared = today,
             // Tomorrow was prepared today, so there is time.
-            Err(error) => tracing::warn!(error = %error, "the message log could not prepare a new day yet"),
+            Err(error) => {
+                tracing::warn!(error = %error, "the message log could not prepare a new day yet")
+            }
         }
     }
 }
 
-/// Gives back the leases whose takers went away before they got them, until the log is closed: what is then left ends
-/// with its node.
+/// Gives back the leases whose takers went away before they got them, until the log is closed: what
+/// is then left ends with its node.
 pub(super) async fn give_back(
     mut abandoned: mpsc::UnboundedReceiver<Change>,
     queue: Queue,
@@ -57,7 +65,8 @@ pub(super) async fn give_back(
         }
         while !changes.is_empty() && !closing.is_cancelled() {
             let releases = changes.iter().map(Change::clone);
-            let results = join_all(releases.map(|change| queue.submit(Work::Settle(Box::new(change))))).await;
+            let results =
+                join_all(releases.map(|change| queue.submit(Work::Settle(Box::new(change))))).await;
             let mut results = results.into_iter();
             changes.retain(|_| matches!(results.next(), Some(Err(Error::Unavailable(_)))));
             if !changes.is_empty() {

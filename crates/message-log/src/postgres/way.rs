@@ -1,8 +1,9 @@
 //! The end of a way to the writers, where operations become groups.
 //!
-//! What a transaction costs the database is its own for the larger part, unless it writes dozens of messages. So however
-//! many writers are free, a group gathers while any other is written: until none is, or there is as much as is worth a
-//! transaction beside them, or they take so long that they may be held up. When none is written, nothing waits.
+//! What a transaction costs the database is its own for the larger part, unless it writes dozens of
+//! messages. So however many writers are free, a group gathers while any other is written: until
+//! none is, or there is as much as is worth a transaction beside them, or they take so long that
+//! they may be held up. When none is written, nothing waits.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +39,12 @@ pub(super) struct Turn(Arc<Way>);
 
 impl Way {
     pub fn new(inbox: mpsc::Receiver<Operation>, closing: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { inbox: Mutex::new(inbox), closing, writing: AtomicUsize::new(0), done: Notify::new() })
+        Arc::new(Self {
+            inbox: Mutex::new(inbox),
+            closing,
+            writing: AtomicUsize::new(0),
+            done: Notify::new(),
+        })
     }
 
     /// Puts the next group into `queued`, which is empty; `None` when nothing more will come.
@@ -59,8 +65,12 @@ impl Way {
 
     async fn gather(&self, inbox: &mut mpsc::Receiver<Operation>, queued: &mut Vec<Operation>) {
         // Made once: each operation that comes wakes this.
-        let (mut late, mut closing) = (pin!(sleep(PATIENCE)), pin!(self.closing.cancelled()));
-        while self.writing.load(Ordering::Relaxed) > 0 && queued.len() < ENOUGH && !inbox.is_closed() {
+        let mut late = pin!(sleep(PATIENCE));
+        let mut closing = pin!(self.closing.cancelled());
+        while self.writing.load(Ordering::Relaxed) > 0
+            && queued.len() < ENOUGH
+            && !inbox.is_closed()
+        {
             tokio::select! {
                 _ = inbox.recv_many(queued, MOST - queued.len()) => {}
                 () = self.done.notified() => {}
@@ -99,17 +109,32 @@ mod tests {
 
     impl Fixture {
         fn new() -> Self {
-            let ((sender, inbox), closing) = (mpsc::channel(MOST), CancellationToken::new());
-            Self { way: Way::new(inbox, closing.clone()), sender, closing }
+            let (sender, inbox) = mpsc::channel(MOST);
+            let closing = CancellationToken::new();
+            Self {
+                way: Way::new(inbox, closing.clone()),
+                sender,
+                closing,
+            }
         }
 
         fn send(&self, count: usize) {
             for _ in 0..count {
-                let (message_id, owner) = (MessageId::new("msg_1"), BootId::new("boot_1"));
-                let lease = Lease { message_id, seq: 1, owner, token: 1, ordered: false };
+                let message_id = MessageId::new("msg_1");
+                let owner = BootId::new("boot_1");
+                let lease = Lease {
+                    message_id,
+                    seq: 1,
+                    owner,
+                    token: 1,
+                    ordered: false,
+                };
                 let work = Work::Settle(Box::new(Change::release(lease, Timestamp::now(), None)));
                 let (reply, _) = oneshot::channel();
-                self.sender.try_send(Operation { work, reply }).ok().unwrap();
+                self.sender
+                    .try_send(Operation { work, reply })
+                    .ok()
+                    .unwrap();
             }
         }
 
@@ -128,7 +153,8 @@ mod tests {
         let (turn, first) = fixture.now().unwrap();
         drop(turn);
         fixture.send(3);
-        assert_eq!((first, fixture.now().unwrap().1), (1, 3));
+        assert_eq!(first, 1);
+        assert_eq!(fixture.now().unwrap().1, 3);
     }
 
     #[tokio::test]
@@ -162,9 +188,11 @@ mod tests {
         fixture.send(1);
         let _held_up = fixture.now().unwrap();
         fixture.send(2);
-        let (begun, mut queued) = (Instant::now(), Vec::new());
+        let begun = Instant::now();
+        let mut queued = Vec::new();
         assert!(fixture.way.next(&mut queued).await.is_some());
-        assert_eq!((queued.len(), begun.elapsed()), (2, PATIENCE));
+        assert_eq!(queued.len(), 2);
+        assert_eq!(begun.elapsed(), PATIENCE);
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
-//! The writers of groups. What is queued becomes one transaction; while that is written, the next one gathers, as `way`
-//! says. Nobody is answered before the commit.
+//! The writers of groups. What is queued becomes one transaction; while that is written, the next
+//! one gathers, as `way` says. Nobody is answered before the commit.
 //!
-//! Operations of one queue may be written at the same time by several writers, and then have no order among each
-//! other; the queue of what locks keys has one writer, which keeps it.
+//! Operations of one queue may be written at the same time by several writers, and then have no
+//! order among each other; the queue of what locks keys has one writer, which keeps it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,9 +23,11 @@ use super::transaction::{self, Doubtful, Failed};
 use super::way::{self, Way};
 use crate::Error;
 
-/// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed size.
+/// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed
+/// size.
 const BATCH_KEYS: usize = 256;
-/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
+/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one
+/// is taken whole.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// What others were in the way of is tried so often.
 const TRIES: u32 = 4;
@@ -102,24 +104,44 @@ impl Writer {
     fn committed(&self, batch: Vec<Operation>, effects: Vec<Effect>) {
         let shared = &self.context.shared;
         shared.committed(&effects);
-        let left = batch.iter().zip(&effects).any(|(operation, effect)| operation.work.leaves_something(effect));
-        shared.happened(if left { Change::Claimable } else { Change::Events });
+        let left = batch
+            .iter()
+            .zip(&effects)
+            .any(|(operation, effect)| operation.work.leaves_something(effect));
+        shared.happened(if left {
+            Change::Claimable
+        } else {
+            Change::Events
+        });
         for (operation, effect) in batch.into_iter().zip(effects) {
             self.answer(operation, Ok(effect));
         }
     }
 
     /// Refuses what cannot be done, and puts the rest in `pending`.
-    fn undone(&self, batch: Vec<Operation>, tried: u32, error: sqlx::Error, pending: &mut Vec<(Vec<Operation>, u32)>) {
+    fn undone(
+        &self,
+        batch: Vec<Operation>,
+        tried: u32,
+        error: sqlx::Error,
+        pending: &mut Vec<(Vec<Operation>, u32)>,
+    ) {
         match Kind::of(&error) {
             Kind::Contended if tried < TRIES => pending.push((batch, tried + 1)),
-            // The server, or something on the way to it, may have ended the session while it was idle.
+            // The server, or something on the way to it, may have ended the session while it was
+            // idle.
             Kind::Broken if tried == 1 && !is_silence(&error) => pending.push((batch, tried + 1)),
             Kind::NoRoom => {
-                tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
-                let (appends, rest): (Vec<_>, Vec<_>) =
-                    batch.into_iter().partition(|operation| operation.work.brings_messages());
-                // What is accepted already must get on, and retention makes room: it is tried without the appends.
+                tracing::error!(
+                    error = %error,
+                    operations = batch.len(),
+                    "the message log has no room on its disk",
+                );
+                let (appends, rest): (Vec<_>, Vec<_>) = batch
+                    .into_iter()
+                    .partition(|operation| operation.work.brings_messages());
+                // What is accepted already must get on, and retention makes room: it is tried
+                // without the appends.
                 let retry = !appends.is_empty() && !rest.is_empty();
                 let full = outward(error);
                 self.refuse(appends, &full);
@@ -130,10 +152,16 @@ impl Writer {
                 }
             }
             Kind::Contended | Kind::Away | Kind::Broken => {
-                tracing::error!(error = %error, operations = batch.len(), "the message log cannot be written");
+                tracing::error!(
+                    error = %error,
+                    operations = batch.len(),
+                    "the message log cannot be written",
+                );
                 self.refuse(batch, &Error::Unavailable(error.to_string()));
             }
-            Kind::Operation if batch.len() > 1 => pending.extend(halves(batch).map(|half| (half, 1))),
+            Kind::Operation if batch.len() > 1 => {
+                pending.extend(halves(batch).map(|half| (half, 1)))
+            }
             Kind::Operation => {
                 tracing::error!(error = %error, "the message log refused an operation");
                 self.refuse(batch, &Error::Other(error.to_string()));
@@ -144,11 +172,18 @@ impl Writer {
     fn doubt(&self, batch: Vec<Operation>, doubtful: Doubtful) {
         let Doubtful { trail, effects } = doubtful;
         let outcomes = batch.into_iter().zip(effects).map(|(operation, effect)| {
-            self.queued_bytes.fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
-            Outcome { reply: Some(operation.reply), effect }
+            self.queued_bytes
+                .fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
+            Outcome {
+                reply: Some(operation.reply),
+                effect,
+            }
         });
         // Fails only when the log is closed, and then the callers learn that.
-        let _ = self.context.doubts.send(Doubt::new(trail, outcomes.collect()));
+        let _ = self
+            .context
+            .doubts
+            .send(Doubt::new(trail, outcomes.collect()));
     }
 
     fn refuse(&self, batch: Vec<Operation>, error: &Error) {
@@ -158,20 +193,30 @@ impl Writer {
     }
 
     fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
-        self.queued_bytes.fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
+        self.queued_bytes
+            .fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
         // A caller that has gone drops the answer, which gives back the leases in it.
-        let _ = operation.reply.send(Answer::new(result, self.context.abandoned.clone()));
+        let _ = operation
+            .reply
+            .send(Answer::new(result, self.context.abandoned.clone()));
     }
 }
 
 impl Connector {
     pub fn new(session: Session) -> Self {
-        Self { session: Some(session), failed: None }
+        Self {
+            session: Some(session),
+            failed: None,
+        }
     }
 
     /// Returns the session, made anew when it was lost or its server is not the primary any more.
     async fn get(&mut self, connecting: &Connecting) -> Result<&mut Session, Error> {
-        if self.session.as_ref().is_some_and(|session| !session.patience.is_in_place()) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| !session.patience.is_in_place())
+        {
             self.lost();
         }
         if self.session.is_none() {
@@ -190,7 +235,9 @@ impl Connector {
                 }
             }
         }
-        self.session.as_mut().ok_or_else(|| Error::Unavailable("there is no connection".to_owned()))
+        self.session
+            .as_mut()
+            .ok_or_else(|| Error::Unavailable("there is no connection".to_owned()))
     }
 
     fn lost(&mut self) {
@@ -209,10 +256,13 @@ impl Connector {
 fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
     let mut batches = Vec::new();
     let mut batch: Vec<Operation> = Vec::new();
-    let (mut bytes, mut keys) = (0, 0);
+    let mut bytes = 0;
+    let mut keys = 0;
     for operation in queued.drain(..) {
-        let (more_bytes, more_keys) = (operation.work.size_bytes(), operation.work.keys());
-        if !batch.is_empty() && (bytes + more_bytes > BATCH_BYTES || keys + more_keys > BATCH_KEYS) {
+        let more_bytes = operation.work.size_bytes();
+        let more_keys = operation.work.keys();
+        if !batch.is_empty() && (bytes + more_bytes > BATCH_BYTES || keys + more_keys > BATCH_KEYS)
+        {
             batches.push(std::mem::take(&mut batch));
             (bytes, keys) = (0, 0);
         }

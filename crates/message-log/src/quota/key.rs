@@ -4,7 +4,8 @@ use std::fmt;
 
 use kanat_model::id::{ConsumerKeyId, InstanceId};
 
-/// Whose calls are counted together. The ids of the two kinds begin differently, and stand in one table.
+/// Whose calls are counted together. The ids of the two kinds begin differently, and stand in one
+/// table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Calls of a consumer, with a key for a published API.

@@ -1,12 +1,17 @@
-//! How the limits of one key hold over all nodes, as a pure function of what was known and what is asked.
+//! How the limits of one key hold over all nodes, as a pure function of what was known and what is
+//! asked.
 //!
-//! A limit of n calls per second is a bucket of n tokens that gains n in a second. It is divided into shares of whole
-//! tokens: a node that holds a share of k has a bucket of k tokens that gains k in a second, and the store keeps what
-//! nobody holds, by the same rule. Shares always add up to n, and a token changes hands but is never made by it. So all
-//! buckets together never hold more than n, gain n in a second, and let at most n × (t + 1) calls pass in t seconds,
-//! however the shares move. Limits that are no whole number have another period than a second, and are the same else. Who is silent for [`LEASE`] holds nothing any more; its tokens are gone, its share refills.
+//! A limit of n calls per second is a bucket of n tokens that gains n in a second. It is divided
+//! into shares of whole tokens: a node that holds a share of k has a bucket of k tokens that gains
+//! k in a second, and the store keeps what nobody holds, by the same rule. Shares always add up to
+//! n, and a token changes hands but is never made by it. So all buckets together never hold more
+//! than n, gain n in a second, and let at most n × (t + 1) calls pass in t seconds, however the
+//! shares move. Limits that are no whole number have another period than a second, and are the same
+//! else. Who is silent for [`LEASE`] holds nothing any more; its tokens are gone, its share
+//! refills.
 //!
-//! A day's calls are counted when they are given out, so that those of a node that dies count as made.
+//! A day's calls are counted when they are given out, so that those of a node that dies count as
+//! made.
 
 use std::time::Duration;
 
@@ -18,7 +23,8 @@ use super::{Ask, Gain, LEASE, Period, Rate, TOKEN};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Of what is left of a day, each node is given this part beforehand at most, because what a dead node had is lost.
+/// Of what is left of a day, each node is given this part beforehand at most, because what a dead
+/// node had is lost.
 const DAY_PART: u64 = 256;
 
 /// Exchanges overtake each other by less than this; a clock that is further back was set.
@@ -68,18 +74,32 @@ pub struct Asker<'a> {
 impl Ledger {
     /// A key that was not used before: its bucket is full.
     pub fn new(rate: Rate, now: Timestamp) -> Self {
-        let (limit, period) = (rate.calls, rate.period);
-        Self { limit, period, tokens: full(limit), at: now.as_millis(), ..Self::default() }
+        let limit = rate.calls;
+        let period = rate.period;
+        Self {
+            limit,
+            period,
+            tokens: full(limit),
+            at: now.as_millis(),
+            ..Self::default()
+        }
     }
 
-    /// The ledger that a store has kept; a new one when it has none. One that cannot be read begins with nothing.
+    /// The ledger that a store has kept; a new one when it has none. One that cannot be read begins
+    /// with nothing.
     pub fn read(text: &str, rate: Rate, now: Timestamp) -> Self {
         if text.is_empty() {
             return Self::new(rate, now);
         }
         serde_json::from_str(text).unwrap_or_else(|error| {
-            tracing::error!(%error, "what is known of a key's limits cannot be read, and begins anew");
-            Self { tokens: 0, ..Self::new(rate, now) }
+            tracing::error!(
+                %error,
+                "what is known of a key's limits cannot be read, and begins anew",
+            );
+            Self {
+                tokens: 0,
+                ..Self::new(rate, now)
+            }
         })
     }
 
@@ -96,15 +116,23 @@ impl Ledger {
         self.take_back(ask, asker.owner);
         let day_left = self.day_left(ask, now);
         let own = u64::from(ask.own);
-        let by_tokens = if ask.rate.calls == 0 { u64::MAX } else { self.tokens / TOKEN + own };
-        let admitted = u64::from(ask.calls).min(by_tokens).min(day_left.unwrap_or(u64::MAX));
+        let by_tokens = if ask.rate.calls == 0 {
+            u64::MAX
+        } else {
+            self.tokens / TOKEN + own
+        };
+        let admitted = u64::from(ask.calls)
+            .min(by_tokens)
+            .min(day_left.unwrap_or(u64::MAX));
         if ask.rate.calls > 0 {
             self.tokens -= admitted.saturating_sub(own) * TOKEN;
         }
         let (share, tokens, target) = self.divide(ask, asker, now);
         let allowance = day_left.map_or(0, |left| {
             let left = left - admitted;
-            let allowance = ask.day_wanted.min(left / (DAY_PART * u64::from(asker.nodes.max(1))));
+            let allowance = ask
+                .day_wanted
+                .min(left / (DAY_PART * u64::from(asker.nodes.max(1))));
             self.spent = self.spent.saturating_add(admitted + allowance);
             allowance
         });
@@ -121,21 +149,32 @@ impl Ledger {
         }
     }
 
-    /// Brings the pool up to now, and ends the leases that ran out on the way. Gives the instant that it is.
+    /// Brings the pool up to now, and ends the leases that ran out on the way. Gives the instant
+    /// that it is.
     fn roll(&mut self, asker: Asker<'_>) -> i64 {
         let now = asker.now.as_millis();
-        let now = if now < self.at && self.at - now <= CLOCK_SLACK_MS { self.at } else { now };
+        let now = if now < self.at && self.at - now <= CLOCK_SLACK_MS {
+            self.at
+        } else {
+            now
+        };
         self.at = self.at.min(now);
         self.leases.sort_by_key(|lease| lease.until);
-        let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases).into_iter().partition(|lease| {
-            let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
-            lease.until <= now || replaced
-        });
+        let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
+            .into_iter()
+            .partition(|lease| {
+                let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
+                lease.until <= now || replaced
+            });
         self.leases = going;
         let mut held: u32 = ended.iter().map(|lease| lease.share).sum();
         for lease in ended {
             let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
-            let until = if replaced { asker.begun.as_millis() } else { now };
+            let until = if replaced {
+                asker.begun.as_millis()
+            } else {
+                now
+            };
             self.refill(lease.until.min(until).min(now), held);
             held -= lease.share;
         }
@@ -143,11 +182,13 @@ impl Ledger {
         now
     }
 
-    /// What nobody holds, but for the shares of some whose leases have not been ended yet, gains until an instant.
+    /// What nobody holds, but for the shares of some whose leases have not been ended yet, gains
+    /// until an instant.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
         let pool = self.pool().saturating_sub(held);
-        let all = u128::from(elapsed) * u128::from(pool) * u128::from(TOKEN) * 1_000 + u128::from(self.rest);
+        let all = u128::from(elapsed) * u128::from(pool) * u128::from(TOKEN) * 1_000
+            + u128::from(self.rest);
         let period = u128::from(self.period.as_micros());
         let gained = u64::try_from(all / period).unwrap_or(u64::MAX);
         self.rest = u64::try_from(all % period).unwrap_or(0);
@@ -157,7 +198,10 @@ impl Ledger {
     }
 
     fn pool(&self) -> u32 {
-        let held = self.leases.iter().fold(0_u32, |held, lease| held.saturating_add(lease.share));
+        let held = self
+            .leases
+            .iter()
+            .fold(0_u32, |held, lease| held.saturating_add(lease.share));
         self.limit.saturating_sub(held)
     }
 
@@ -171,12 +215,17 @@ impl Ledger {
     }
 
     fn take_back(&mut self, ask: &Ask, owner: &BootId) {
-        let Some(lease) = self.leases.iter_mut().find(|lease| lease.owner == *owner) else { return };
+        let Some(lease) = self.leases.iter_mut().find(|lease| lease.owner == *owner) else {
+            return;
+        };
         lease.share = lease.share.min(ask.held);
         if ask.wanted.is_none() {
             self.leases.retain(|lease| lease.owner != *owner);
         }
-        self.tokens = self.tokens.saturating_add(ask.tokens_back).min(full(self.pool()));
+        self.tokens = self
+            .tokens
+            .saturating_add(ask.tokens_back)
+            .min(full(self.pool()));
     }
 
     /// Calls of the day that are left; `None` when days are not limited.
@@ -186,24 +235,48 @@ impl Ledger {
             (self.day, self.spent) = (today, 0);
         }
         if ask.day == today {
-            self.spent = self.spent.saturating_sub(ask.day_back).saturating_add(ask.day_owed);
+            self.spent = self
+                .spent
+                .saturating_sub(ask.day_back)
+                .saturating_add(ask.day_owed);
         }
         (ask.per_day > 0).then(|| ask.per_day.saturating_sub(self.spent))
     }
 
-    /// The share of the asker: what it holds from now on, the tokens that it gains with it, and what it should hold.
+    /// The share of the asker: what it holds from now on, the tokens that it gains with it, and
+    /// what it should hold.
     fn divide(&mut self, ask: &Ask, asker: Asker<'_>, now: i64) -> (u32, u64, u32) {
-        let Some(wanted) = ask.wanted.filter(|_| self.limit > 0) else { return (0, 0, 0) };
-        let wanted = if asker.nodes <= 1 { self.limit } else { wanted.min(self.limit) };
-        let others = self.leases.iter().filter(|lease| lease.owner != *asker.owner);
-        let all = u64::from(wanted) + others.map(|lease| u64::from(lease.wanted.min(self.limit))).sum::<u64>();
+        let Some(wanted) = ask.wanted.filter(|_| self.limit > 0) else {
+            return (0, 0, 0);
+        };
+        let wanted = if asker.nodes <= 1 {
+            self.limit
+        } else {
+            wanted.min(self.limit)
+        };
+        let others = self
+            .leases
+            .iter()
+            .filter(|lease| lease.owner != *asker.owner);
+        let all = u64::from(wanted)
+            + others
+                .map(|lease| u64::from(lease.wanted.min(self.limit)))
+                .sum::<u64>();
         let target = match u64::from(self.limit) {
             limit if all <= limit => wanted,
             limit => u32::try_from(limit * u64::from(wanted) / all).unwrap_or(wanted),
         };
-        let held = self.leases.iter().find(|lease| lease.owner == *asker.owner).map_or(0, |lease| lease.share);
+        let held = self
+            .leases
+            .iter()
+            .find(|lease| lease.owner == *asker.owner)
+            .map_or(0, |lease| lease.share);
         // Others may be about to ask for the first time as well.
-        let first = if held == 0 { self.limit / asker.nodes.max(1) } else { self.limit };
+        let first = if held == 0 {
+            self.limit / asker.nodes.max(1)
+        } else {
+            self.limit
+        };
         let pool = self.pool();
         let added = target.min(first).saturating_sub(held).min(pool);
         let tokens = match pool {
@@ -217,8 +290,15 @@ impl Ledger {
         self.leases.retain(|lease| lease.owner != *asker.owner);
         if share > 0 || wanted > 0 {
             let until = now.saturating_add(i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX));
-            let (node, owner) = (asker.node.clone(), asker.owner.clone());
-            self.leases.push(Lease { node, owner, share, wanted, until });
+            let node = asker.node.clone();
+            let owner = asker.owner.clone();
+            self.leases.push(Lease {
+                node,
+                owner,
+                share,
+                wanted,
+                until,
+            });
         }
         (share, tokens, target)
     }
@@ -227,7 +307,9 @@ impl Ledger {
         let missing = TOKEN.saturating_sub(self.tokens);
         let left = self.period.until(missing, self.pool(), 1)?;
         // The clock here has no finer steps.
-        Some(Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)))
+        Some(Duration::from_millis(
+            u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
+        ))
     }
 }
 

@@ -1,4 +1,5 @@
-//! How often something may be called, in whole calls: so many in a period, which is a second unless the rate is a fraction.
+//! How often something may be called, in whole calls: so many in a period, which is a second unless
+//! the rate is a fraction.
 
 use std::time::Duration;
 
@@ -27,17 +28,24 @@ impl Rate {
     pub const NONE: Self = Self::per_second(0);
 
     pub const fn per_second(calls: u32) -> Self {
-        Self { calls, period: Period::SECOND }
+        Self {
+            calls,
+            period: Period::SECOND,
+        }
     }
 
-    /// So many calls a second, which need not be a whole number: 2.5 are two in 800 ms, so that t seconds see at most
-    /// 2.5 × (t + 1); 0.1 are one in ten seconds.
+    /// So many calls a second, which need not be a whole number: 2.5 are two in 800 ms, so that t
+    /// seconds see at most 2.5 × (t + 1); 0.1 are one in ten seconds.
     pub fn of(per_second: f64) -> Self {
         let per_second = per_second.max(1.0 / LONGEST);
         let calls = (per_second.floor().min(f64::from(u32::MAX))).max(1.0);
-        let period = Duration::try_from_secs_f64(calls / per_second).unwrap_or(Duration::from_secs(1));
+        let period =
+            Duration::try_from_secs_f64(calls / per_second).unwrap_or(Duration::from_secs(1));
         let micros = u64::try_from(period.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
-        Self { calls: calls as u32, period: Period(micros.max(1)) }
+        Self {
+            calls: calls as u32,
+            period: Period(micros.max(1)),
+        }
     }
 }
 
@@ -53,12 +61,15 @@ impl Period {
         Duration::from_micros(self.as_micros())
     }
 
-    /// How long it takes until `tokens`, in millionths, have come in at `share` calls a period, which `nodes` share.
-    /// `None` when none ever come.
+    /// How long it takes until `tokens`, in millionths, have come in at `share` calls a period,
+    /// which `nodes` share. `None` when none ever come.
     pub fn until(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
-        let all = u128::from(tokens) * u128::from(self.as_micros()) * u128::from(nodes.max(1)) * 1_000;
+        let all =
+            u128::from(tokens) * u128::from(self.as_micros()) * u128::from(nodes.max(1)) * 1_000;
         let nanos = (share > 0).then(|| all.div_ceil(u128::from(share) * u128::from(TOKEN)))?;
-        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        Some(Duration::from_nanos(
+            u64::try_from(nanos).unwrap_or(u64::MAX),
+        ))
     }
 }
 
@@ -85,15 +96,31 @@ mod tests {
             (1e-9, 1, 86_400_000_000),
             (1e300, u32::MAX, 1),
         ] {
-            assert_eq!(Rate::of(per_second), Rate { calls, period: Period(micros) }, "{per_second}");
+            assert_eq!(
+                Rate::of(per_second),
+                Rate {
+                    calls,
+                    period: Period(micros)
+                },
+                "{per_second}"
+            );
         }
     }
 
     #[test]
     fn tokens_come_in_over_the_period() {
-        assert_eq!(Rate::of(20.0).period.until(TOKEN, 20, 1), Some(Duration::from_millis(50)));
-        assert_eq!(Rate::of(2.5).period.until(TOKEN, 2, 1), Some(Duration::from_millis(400)));
-        assert_eq!(Rate::of(0.5).period.until(TOKEN / 2, 1, 3), Some(Duration::from_secs(3)));
+        assert_eq!(
+            Rate::of(20.0).period.until(TOKEN, 20, 1),
+            Some(Duration::from_millis(50))
+        );
+        assert_eq!(
+            Rate::of(2.5).period.until(TOKEN, 2, 1),
+            Some(Duration::from_millis(400))
+        );
+        assert_eq!(
+            Rate::of(0.5).period.until(TOKEN / 2, 1, 3),
+            Some(Duration::from_secs(3))
+        );
         assert_eq!(Rate::of(1.0).period.until(TOKEN, 0, 1), None);
     }
 }

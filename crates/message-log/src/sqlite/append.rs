@@ -20,45 +20,87 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
     traceparent, size_bytes)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19)";
 
-const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
+const INSERT_BODY: &str =
+    "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
 
-const INSERT_KEY: &str = "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
+const INSERT_KEY: &str =
+    "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
 
 /// Stores a message unless it is a duplicate, of one that this transaction stored before it, too.
-pub(super) fn append(tx: &mut Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<Appended> {
+pub(super) fn append(
+    tx: &mut Transaction<'_, '_>,
+    message: &NewMessage,
+) -> rusqlite::Result<Appended> {
     for dedupe in &message.dedupe {
         let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
-        let values = params![message.flow_id.as_str(), dedupe.key, message.received_at.as_millis()];
-        if let Some(first) = find.query_row(values, |row| row.get::<_, String>(0)).optional()? {
+        let values = params![
+            message.flow_id.as_str(),
+            dedupe.key,
+            message.received_at.as_millis()
+        ];
+        if let Some(first) = find
+            .query_row(values, |row| row.get::<_, String>(0))
+            .optional()?
+        {
             return Ok(Appended::Duplicate(MessageId::new(first)));
         }
     }
-    let fresh = Fresh { message, behind: is_behind(tx, message)?, seq: tx.take_seq() };
+    let fresh = Fresh {
+        message,
+        behind: is_behind(tx, message)?,
+        seq: tx.take_seq(),
+    };
     fresh.insert(tx)?;
     Ok(fresh.appended())
 }
 
 /// Stores a message that is no repeat and stands behind none, at a place that it has already.
-pub(super) fn insert(tx: &Transaction<'_, '_>, message: &NewMessage, seq: i64) -> rusqlite::Result<()> {
-    Fresh { message, behind: false, seq }.insert(tx)
+pub(super) fn insert(
+    tx: &Transaction<'_, '_>,
+    message: &NewMessage,
+    seq: i64,
+) -> rusqlite::Result<()> {
+    Fresh {
+        message,
+        behind: false,
+        seq,
+    }
+    .insert(tx)
 }
 
 /// What the sender of such a message is told.
 pub(super) fn appended(message: &NewMessage, seq: i64) -> Appended {
-    Fresh { message, behind: false, seq }.appended()
+    Fresh {
+        message,
+        behind: false,
+        seq,
+    }
+    .appended()
 }
 
 /// An unfinished message of its key stands before it.
 fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<bool> {
     match &message.ordering_key {
-        Some(key) => tx.conn.prepare_cached(FIND_BUSY_KEY)?.exists(params![message.flow_id.as_str(), key]),
+        Some(key) => tx
+            .conn
+            .prepare_cached(FIND_BUSY_KEY)?
+            .exists(params![message.flow_id.as_str(), key]),
         None => Ok(false),
     }
 }
 
 /// What came in, beside the row of its message.
-pub(super) fn insert_body(tx: &Transaction<'_, '_>, seq: i64, message: &NewMessage) -> rusqlite::Result<()> {
-    let bodies = params![seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
+pub(super) fn insert_body(
+    tx: &Transaction<'_, '_>,
+    seq: i64,
+    message: &NewMessage,
+) -> rusqlite::Result<()> {
+    let bodies = params![
+        seq,
+        message.raw_body.as_ref(),
+        message.payload.as_deref(),
+        message.request.as_ref()
+    ];
     tx.execute(INSERT_BODY, bodies).map(|_| ())
 }
 
@@ -99,7 +141,15 @@ impl Fresh<'_> {
         insert_body(tx, self.seq, message)?;
         for dedupe in &message.dedupe {
             let expires_at = message.received_at.after(dedupe.ttl).as_millis();
-            tx.execute(INSERT_KEY, params![message.flow_id.as_str(), dedupe.key, message.id.as_str(), expires_at])?;
+            tx.execute(
+                INSERT_KEY,
+                params![
+                    message.flow_id.as_str(),
+                    dedupe.key,
+                    message.id.as_str(),
+                    expires_at
+                ],
+            )?;
         }
         Ok(())
     }
@@ -117,7 +167,11 @@ impl Fresh<'_> {
     }
 
     fn status(&self) -> Status {
-        if self.leased() { Status::Processing } else { self.accepted_as() }
+        if self.leased() {
+            Status::Processing
+        } else {
+            self.accepted_as()
+        }
     }
 
     fn accepted_as(&self) -> Status {

@@ -6,8 +6,8 @@ use sqlx::{Row, SqlitePool};
 
 use crate::{Backlog, Error, Waiting};
 
-/// Hops from owner to owner by the index. The age looks at the first messages that an owner has of a
-/// flow: when all of these wait for another attempt, the flow has none.
+/// Hops from owner to owner by the index. The age looks at the first messages that an owner has of
+/// a flow: when all of these wait for another attempt, the flow has none.
 pub(super) const BACKLOG: &str = "
 WITH RECURSIVE
 owners(owner) AS (
@@ -36,13 +36,19 @@ FROM flows ORDER BY flows.flow_id";
 pub(super) async fn backlog(reader: &SqlitePool) -> Result<Vec<Backlog>, Error> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
-    let rows = sqlx::query(BACKLOG).bind(now).bind(limit).fetch_all(reader).await?;
+    let rows = sqlx::query(BACKLOG)
+        .bind(now)
+        .bind(limit)
+        .fetch_all(reader)
+        .await?;
     let backlog = rows.iter().map(|row| {
         Ok(Backlog {
             flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
             messages: u64::try_from(row.try_get::<i64, _>("messages")?).unwrap_or(0),
             bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
-            oldest: row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis),
+            oldest: row
+                .try_get::<Option<i64>, _>("oldest")?
+                .map(Timestamp::from_millis),
         })
     });
     backlog.collect()

@@ -7,8 +7,8 @@ use super::operation::{Change, Problem};
 use super::transaction::Transaction;
 use crate::Lease;
 
-/// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
-/// event, so that a second change on the same ground finds nothing.
+/// Only a message that still has the owner and the token that the change was decided on. The token
+/// becomes the change's event, so that a second change on the same ground finds nothing.
 pub(super) const CHANGE: &str = "
 UPDATE messages SET token = ?4, owner = ?5,
     status = coalesce(?6, CASE WHEN attempts = 0 THEN 'received' ELSE 'retrying' END),
@@ -32,8 +32,8 @@ INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind,
 SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_field, error_expression, ?4, ?5
 FROM messages WHERE seq = ?2";
 
-/// Lets the next message of a key be claimed, once none before it is unfinished. `?1` is a message that has left the
-/// head of its key.
+/// Lets the next message of a key be claimed, once none before it is unfinished. `?1` is a message
+/// that has left the head of its key.
 pub(super) const ADVANCE: &str = "
 UPDATE messages SET due_at = ?2
 WHERE seq = (
@@ -48,13 +48,20 @@ WHERE seq = (
             AND h.due_at >= 0))";
 
 /// Makes a change; gives the hold that it made, or `None` when its ground was gone.
-pub(super) fn apply(tx: &mut Transaction<'_, '_>, change: &Change) -> rusqlite::Result<Option<Lease>> {
+pub(super) fn apply(
+    tx: &mut Transaction<'_, '_>,
+    change: &Change,
+) -> rusqlite::Result<Option<Lease>> {
     let event = tx.take_seq();
     apply_as(tx, change, event)
 }
 
 /// The same, as an event whose place is taken already.
-pub(super) fn apply_as(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<Option<Lease>> {
+pub(super) fn apply_as(
+    tx: &Transaction<'_, '_>,
+    change: &Change,
+    event: i64,
+) -> rusqlite::Result<Option<Lease>> {
     if !update(tx, change, event)? {
         return Ok(None);
     }
@@ -66,8 +73,10 @@ pub(super) fn apply_as(tx: &Transaction<'_, '_>, change: &Change, event: i64) ->
 }
 
 fn record(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
-    let (seq, at) = (change.seq, change.at.as_millis());
-    let (output, trace) = (change.output.as_deref(), change.trace.as_deref());
+    let seq = change.seq;
+    let at = change.at.as_millis();
+    let output = change.output.as_deref();
+    let trace = change.trace.as_deref();
     let (Some(status), Some(attempts), Problem::Clear | Problem::Set(_)) =
         (change.status, change.attempts, &change.error)
     else {
@@ -94,7 +103,8 @@ fn record(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Re
 }
 
 fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
-    let (keep, failure) = (i64::from(matches!(change.error, Problem::Keep)), change.failure());
+    let keep = i64::from(matches!(change.error, Problem::Keep));
+    let failure = change.failure();
     let values = params![
         change.seq,
         change.from_token,
@@ -114,7 +124,8 @@ fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Re
     Ok(tx.execute(CHANGE, values)? > 0)
 }
 
-/// A message that came to its end, or went back into the backlog without a due time, lets its key move on.
+/// A message that came to its end, or went back into the backlog without a due time, lets its key
+/// move on.
 pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
     tx.execute(ADVANCE, params![message, tx.steady.as_millis().max(0)])?;
     Ok(())

@@ -1,5 +1,6 @@
-//! Moves the write-ahead log into the main file while the writer goes on. What came in meanwhile, a little, the writer moves
-//! itself: only a log that is moved whole begins again from its start, and so stays small.
+//! Moves the write-ahead log into the main file while the writer goes on. What came in meanwhile, a
+//! little, the writer moves itself: only a log that is moved whole begins again from its start, and
+//! so stays small.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -14,7 +15,8 @@ use super::operation::Effect;
 use super::options::Options;
 use super::syncs::Syncs;
 
-/// In the write-ahead log before they are moved, so that a page that many commits touch is moved once.
+/// In the write-ahead log before they are moved, so that a page that many commits touch is moved
+/// once.
 const PAGES_BYTES: i32 = 16 * 1024 * 1024;
 /// So many times as much, and the writer waits until all is moved: the disk does not keep up.
 const MOST: i32 = 4;
@@ -48,7 +50,8 @@ pub(super) struct Mover {
     syncs: Syncs,
 }
 
-/// Held by who moves pages: SQLite refuses another one at once, however long it may wait for other locks.
+/// Held by who moves pages: SQLite refuses another one at once, however long it may wait for other
+/// locks.
 #[derive(Default)]
 struct Moving(Mutex<()>);
 
@@ -68,10 +71,28 @@ pub(super) fn start(
     let page_bytes: i32 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = PAGES_BYTES / page_bytes;
     let (sender, wanted) = sync_channel(1);
-    let (moved, moving) = (Arc::new(AtomicBool::new(false)), Arc::new(Moving::default()));
-    let mover = Mover { conn, wanted, moved: Arc::clone(&moved), moving: Arc::clone(&moving), syncs: syncs.clone() };
+    let moved = Arc::new(AtomicBool::new(false));
+    let moving = Arc::new(Moving::default());
+    let mover = Mover {
+        conn,
+        wanted,
+        moved: Arc::clone(&moved),
+        moving: Arc::clone(&moving),
+        syncs: syncs.clone(),
+    };
     let page_bytes = u64::try_from(page_bytes).unwrap_or_default();
-    Ok((Checkpoints { wanted: sender, moved, moving, pages, page_bytes, syncs, mended: Cell::default() }, mover))
+    Ok((
+        Checkpoints {
+            wanted: sender,
+            moved,
+            moving,
+            pages,
+            page_bytes,
+            syncs,
+            mended: Cell::default(),
+        },
+        mover,
+    ))
 }
 
 impl Checkpoints {
@@ -79,8 +100,9 @@ impl Checkpoints {
         &self.syncs
     }
 
-    /// Before a transaction. Where a sync failed, a part of the write-ahead log may not be on disk, and what stands behind that
-    /// part is not read after a loss of power: nothing is written there until the log has been moved whole and begins again.
+    /// Before a transaction. Where a sync failed, a part of the write-ahead log may not be on disk,
+    /// and what stands behind that part is not read after a loss of power: nothing is written there
+    /// until the log has been moved whole and begins again.
     pub fn mend(&self, writer: &Connection) -> rusqlite::Result<()> {
         let failed = self.syncs.failed();
         if self.mended.get() == failed {
@@ -89,17 +111,21 @@ impl Checkpoints {
         let _alone = self.moving.begin();
         maintenance::move_whole(writer).inspect_err(|error| self.syncs.note(error))?;
         self.mended.set(failed);
-        tracing::warn!("the message log goes on after a failed sync: its write-ahead log has been moved whole");
+        tracing::warn!(
+            "the message log goes on after a failed sync: its write-ahead log has been moved whole"
+        );
         Ok(())
     }
 
-    /// Moves all that the write-ahead log holds, and empties it. Readers may keep it from doing so for now.
+    /// Moves all that the write-ahead log holds, and empties it. Readers may keep it from doing so
+    /// for now.
     pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
         let _alone = self.moving.begin();
         maintenance::truncate(writer)
     }
 
-    /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no page, whatever it is told.
+    /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no
+    /// page, whatever it is told.
     pub fn saw<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
         WROTE.set(false);
         (commit(), WROTE.get())
@@ -107,7 +133,9 @@ impl Checkpoints {
 
     /// Returns the length of the write-ahead log after the last commit, on the thread that writes.
     pub fn length_bytes(&self) -> u64 {
-        u64::try_from(LENGTH_PAGES.get()).unwrap_or_default().saturating_mul(self.page_bytes)
+        u64::try_from(LENGTH_PAGES.get())
+            .unwrap_or_default()
+            .saturating_mul(self.page_bytes)
     }
 
     /// After a commit, on the thread that writes.
@@ -151,7 +179,10 @@ impl Mover {
 fn pass(conn: &Connection, syncs: &Syncs) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
         syncs.note(&error);
-        tracing::warn!(%error, "the message log's write-ahead log could not be moved into its file");
+        tracing::warn!(
+            %error,
+            "the message log's write-ahead log could not be moved into its file",
+        );
     }
 }
 
@@ -166,18 +197,29 @@ mod tests {
     #[test]
     fn a_log_that_a_sync_failed_begins_again_once_nobody_reads_it() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, syncs) = (folder.path().join("log.db"), Syncs::default());
+        let path = folder.path().join("log.db");
+        let syncs = Syncs::default();
         let writer = Options::default().writing(&path).unwrap();
         writer.busy_timeout(Duration::ZERO).unwrap();
-        let (checkpoints, _mover) = start(&writer, &path, &Options::default(), syncs.clone()).unwrap();
-        writer.execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)").unwrap();
-        let length = || std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
+        let (checkpoints, _mover) =
+            start(&writer, &path, &Options::default(), syncs.clone()).unwrap();
+        writer
+            .execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)")
+            .unwrap();
+        let length = || {
+            std::fs::metadata(path.with_extension("db-wal"))
+                .unwrap()
+                .len()
+        };
         checkpoints.mend(&writer).unwrap();
         assert!(length() > 0, "all syncs went well");
 
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM a").unwrap();
-        syncs.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
+        syncs.note(&rusqlite::Error::SqliteFailure(
+            ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
+            None,
+        ));
         checkpoints.mend(&writer).unwrap_err();
         checkpoints.mend(&writer).unwrap_err();
         reader.execute_batch("COMMIT").unwrap();
@@ -200,9 +242,13 @@ mod tests {
             }
             let writer = Options::default().writing(&path).unwrap();
             writer.execute_batch("CREATE TABLE c (d)").unwrap();
-            let (checkpoints, _mover) = start(&writer, &path, &Options::default(), Syncs::default()).unwrap();
-            let kept: i32 = writer.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
-            assert_eq!((kept, checkpoints.pages * kept), (bytes, PAGES_BYTES), "{name}");
+            let (checkpoints, _mover) =
+                start(&writer, &path, &Options::default(), Syncs::default()).unwrap();
+            let kept: i32 = writer
+                .pragma_query_value(None, "page_size", |row| row.get(0))
+                .unwrap();
+            assert_eq!(kept, bytes, "{name}");
+            assert_eq!(checkpoints.pages * kept, PAGES_BYTES, "{name}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Finding what waits, and taking it. What to take is read outside of the writer; the writer then makes only the
-//! changes whose ground is still as it was read.
+//! Finding what waits, and taking it. What to take is read outside of the writer; the writer then
+//! makes only the changes whose ground is still as it was read.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,8 +15,9 @@ use super::queue::{Queue, unexpected};
 use super::row;
 use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
 
-/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there are flows, however
-/// many messages wait. Owners without a lease that is good have left their messages behind; '' never had any.
+/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there
+/// are flows, however many messages wait. Owners without a lease that is good have left their
+/// messages behind; '' never had any.
 pub(super) const WAITING: &str = "
 WITH RECURSIVE
 owners(owner) AS (
@@ -105,13 +106,21 @@ pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE mes
 pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
     let now = Timestamp::steady().as_millis();
-    let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
+    let rows = sqlx::query(WAITING)
+        .bind(now)
+        .bind(limit)
+        .fetch_all(reader)
+        .await?;
     let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
     for row in rows {
         let flow_id: String = row.try_get("flow_id")?;
         let due: i64 = row.try_get("due")?;
-        let oldest = row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis);
-        let next_due = row.try_get::<Option<i64>, _>("next_due")?.map(Timestamp::from_millis);
+        let oldest = row
+            .try_get::<Option<i64>, _>("oldest")?
+            .map(Timestamp::from_millis);
+        let next_due = row
+            .try_get::<Option<i64>, _>("next_due")?
+            .map(Timestamp::from_millis);
         let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
             flow_id: FlowId::new(id.as_str()),
             due: 0,
@@ -126,16 +135,24 @@ pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> 
 }
 
 /// Calls must not overlap: two would find the same messages, and one would go away empty.
-pub(super) async fn claim(reader: &SqlitePool, queue: &Queue, claim: Claim) -> Result<Vec<Claimed>, Error> {
+pub(super) async fn claim(
+    reader: &SqlitePool,
+    queue: &Queue,
+    claim: Claim,
+) -> Result<Vec<Claimed>, Error> {
     let mut found = candidates(reader, &claim).await?;
     if found.is_empty() {
         return Ok(found);
     }
     let now = Timestamp::now();
-    let changes = found.iter().map(|claimed| claimed.change(&claim.owner, now)).collect();
+    let changes = found
+        .iter()
+        .map(|claimed| claimed.change(&claim.owner, now))
+        .collect();
     match queue.submit(Work::Claim(changes)).await? {
         Effect::Claimed(leases) => {
-            let mut leases: HashMap<i64, Lease> = leases.into_iter().map(|lease| (lease.seq, lease)).collect();
+            let mut leases: HashMap<i64, Lease> =
+                leases.into_iter().map(|lease| (lease.seq, lease)).collect();
             found.retain_mut(|claimed| match leases.remove(&claimed.lease.seq) {
                 Some(lease) => {
                     claimed.lease = lease;
@@ -149,14 +166,20 @@ pub(super) async fn claim(reader: &SqlitePool, queue: &Queue, claim: Claim) -> R
     }
 }
 
-/// What could be claimed, with the present holds in place of the leases to come: what the dead left behind first.
+/// What could be claimed, with the present holds in place of the leases to come: what the dead left
+/// behind first.
 async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, Error> {
     let now = Timestamp::steady().as_millis();
     let mut snapshot = reader.begin().await?;
     let mut owners = Vec::new();
-    for row in sqlx::query(DEAD_OWNERS).bind(now).fetch_all(&mut *snapshot).await? {
+    for row in sqlx::query(DEAD_OWNERS)
+        .bind(now)
+        .fetch_all(&mut *snapshot)
+        .await?
+    {
         let owner: String = row.try_get(0)?;
-        // Its own are no orphans: a process that stood still for longer than its lease works on them yet.
+        // Its own are no orphans: a process that stood still for longer than its lease works on
+        // them yet.
         if owner != claim.owner.as_str() {
             owners.push((owner, i64::MAX));
         }
@@ -164,8 +187,14 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     owners.push((String::new(), now));
     let mut found = Vec::new();
     for Awaited { seqs, messages } in &claim.awaited {
-        let query = sqlx::query(AWAITED).bind(serde_json::json!(seqs).to_string()).bind(claim.owner.as_str());
-        for row in &query.bind(i64::from(*messages)).fetch_all(&mut *snapshot).await? {
+        let query = sqlx::query(AWAITED)
+            .bind(serde_json::json!(seqs).to_string())
+            .bind(claim.owner.as_str());
+        for row in &query
+            .bind(i64::from(*messages))
+            .fetch_all(&mut *snapshot)
+            .await?
+        {
             found.push(claimed(row)?);
         }
     }
@@ -176,7 +205,10 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
             if left == 0 {
                 break;
             }
-            let query = sqlx::query(CANDIDATES).bind(owner.as_str()).bind(room.flow_id.as_str()).bind(until);
+            let query = sqlx::query(CANDIDATES)
+                .bind(owner.as_str())
+                .bind(room.flow_id.as_str())
+                .bind(until);
             let query = query.bind(&without).bind(left);
             let rows = query.fetch_all(&mut *snapshot).await?;
             left -= i64::try_from(rows.len()).unwrap_or(left);
@@ -193,7 +225,9 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
 
 fn claimed(row: &SqliteRow) -> Result<Claimed, Error> {
     let raw_body = row::bytes(row, "raw_body")?;
-    let payload = row.try_get::<Option<Vec<u8>>, _>("payload")?.map_or_else(|| raw_body.clone(), Bytes::from);
+    let payload = row
+        .try_get::<Option<Vec<u8>>, _>("payload")?
+        .map_or_else(|| raw_body.clone(), Bytes::from);
     let ordering_key: Option<String> = row.try_get("ordering_key")?;
     Ok(Claimed {
         lease: Lease {
@@ -226,7 +260,11 @@ fn claimed(row: &SqliteRow) -> Result<Claimed, Error> {
 async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>, Error> {
     let rows = sqlx::query(STEPS).bind(message).fetch_all(snapshot).await?;
     let steps = rows.iter().map(|row| {
-        Ok(Step { name: row.try_get("name")?, status: row.try_get("status")?, output: row::bytes(row, "output")? })
+        Ok(Step {
+            name: row.try_get("name")?,
+            status: row.try_get("status")?,
+            output: row::bytes(row, "output")?,
+        })
     });
     steps.collect()
 }

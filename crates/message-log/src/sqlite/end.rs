@@ -22,10 +22,16 @@ SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_flow_status
                WHERE flow_id = ? AND status IN ('received', 'processing', 'retrying', 'held'))";
 
 /// Discards messages of the flow that wait; says how many.
-pub(super) fn end_flow(tx: &mut Transaction<'_, '_>, flow_id: &FlowId, failure: &Failure) -> rusqlite::Result<Effect> {
+pub(super) fn end_flow(
+    tx: &mut Transaction<'_, '_>,
+    flow_id: &FlowId,
+    failure: &Failure,
+) -> rusqlite::Result<Effect> {
     let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
     let mut statement = tx.conn.prepare_cached(WAITING)?;
-    let found = statement.query_map(params![flow_id.as_str(), limit], |row| discarding(row, tx, failure))?;
+    let found = statement.query_map(params![flow_id.as_str(), limit], |row| {
+        discarding(row, tx, failure)
+    })?;
     let changes = found.collect::<rusqlite::Result<Vec<_>>>()?;
     drop(statement);
     let mut ended = 0;
@@ -37,10 +43,17 @@ pub(super) fn end_flow(tx: &mut Transaction<'_, '_>, flow_id: &FlowId, failure: 
 
 /// Whether a flow has a message that has not ended.
 pub(super) async fn is_unfinished(reader: &SqlitePool, flow_id: &FlowId) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(UNFINISHED).bind(flow_id.as_str()).fetch_one(reader).await?)
+    Ok(sqlx::query_scalar(UNFINISHED)
+        .bind(flow_id.as_str())
+        .fetch_one(reader)
+        .await?)
 }
 
-fn discarding(row: &Row<'_>, tx: &Transaction<'_, '_>, failure: &Failure) -> rusqlite::Result<Change> {
+fn discarding(
+    row: &Row<'_>,
+    tx: &Transaction<'_, '_>,
+    failure: &Failure,
+) -> rusqlite::Result<Change> {
     let record = trace::discarded(tx.now, "flow", row.get(3)?);
     let trace = trace::text(&[record]);
     let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;

@@ -48,39 +48,70 @@ pub(super) const TRANSITIONS: &str = concat!(
 
 pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<EventPage, Error> {
     let mut snapshot = reader.begin().await?;
-    let last: i64 = sqlx::query(LAST).fetch_one(&mut *snapshot).await?.try_get(0)?;
+    let last: i64 = sqlx::query(LAST)
+        .fetch_one(&mut *snapshot)
+        .await?
+        .try_get(0)?;
     let until = last.min(asked.after.saturating_add(STRETCH));
     if until <= asked.after {
-        return Ok(EventPage { events: Vec::new(), next_after: asked.after, more: false });
+        return Ok(EventPage {
+            events: Vec::new(),
+            next_after: asked.after,
+            more: false,
+        });
     }
     // Nothing arrives in another state.
     let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
-    let mut sizes =
-        statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until).build().fetch_all(&mut *snapshot).await?;
+    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until)
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
     if may_arrive {
         let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
         sizes.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
     }
-    let sizes = sizes.iter().map(|row| Ok((row.try_get("seq")?, row.try_get::<i64, _>("bytes")?.unsigned_abs())));
+    let sizes = sizes.iter().map(|row| {
+        Ok((
+            row.try_get("seq")?,
+            row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+        ))
+    });
     let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
     let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
-        return Ok(EventPage { events: Vec::new(), next_after: until, more: until < last });
+        return Ok(EventPage {
+            events: Vec::new(),
+            next_after: until,
+            more: until < last,
+        });
     };
-    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end).build().fetch_all(&mut *snapshot).await?;
+    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end)
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
     if may_arrive {
         let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
         rows.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
     }
     snapshot.commit().await?;
 
-    let mut events = rows.iter().map(|row| event(row.try_get("seq")?, row)).collect::<Result<Vec<_>, _>>()?;
+    let mut events = rows
+        .iter()
+        .map(|row| event(row.try_get("seq")?, row))
+        .collect::<Result<Vec<_>, _>>()?;
     events.sort_by_key(|event| event.seq);
     let next_after = if cut { end } else { until };
-    Ok(EventPage { events, next_after, more: next_after < last })
+    Ok(EventPage {
+        events,
+        next_after,
+        more: next_after < last,
+    })
 }
 
 fn event(seq: i64, row: &SqliteRow) -> Result<Event, Error> {
-    Ok(Event { seq, message: row::message(row)? })
+    Ok(Event {
+        seq,
+        message: row::message(row)?,
+    })
 }
 
 /// One more row than the limit from each side says whether the page had to be cut.
@@ -94,15 +125,30 @@ pub(super) fn statement(
     let mut query = QueryBuilder::new(select);
     query.push_bind(asked.after);
     query.push(" AND ").push(seq).push(" <= ").push_bind(until);
-    query.push(" AND m.account_id = ").push_bind(asked.tenant.account_id.as_str().to_owned());
-    query.push(" AND m.environment_id = ").push_bind(asked.tenant.environment_id.as_str().to_owned());
+    query
+        .push(" AND m.account_id = ")
+        .push_bind(asked.tenant.account_id.as_str().to_owned());
+    query
+        .push(" AND m.environment_id = ")
+        .push_bind(asked.tenant.environment_id.as_str().to_owned());
     if let Some(flow_id) = &asked.flow_id {
-        // The plus keeps SQLite from taking the flow's index, which is not in the order of the stream.
-        query.push(" AND +m.flow_id = ").push_bind(flow_id.as_str().to_owned());
+        // The plus keeps SQLite from taking the flow's index, which is not in the order of the
+        // stream.
+        query
+            .push(" AND +m.flow_id = ")
+            .push_bind(flow_id.as_str().to_owned());
     }
     if let Some(wanted) = asked.status {
-        query.push(" AND ").push(status).push(" = ").push_bind(wanted.as_str());
+        query
+            .push(" AND ")
+            .push(status)
+            .push(" = ")
+            .push_bind(wanted.as_str());
     }
-    query.push(" ORDER BY ").push(seq).push(" LIMIT ").push_bind(i64::from(asked.limit.max(1)) + 1);
+    query
+        .push(" ORDER BY ")
+        .push(seq)
+        .push(" LIMIT ")
+        .push_bind(i64::from(asked.limit.max(1)) + 1);
     query
 }

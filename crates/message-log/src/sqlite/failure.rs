@@ -20,34 +20,46 @@ pub(super) enum Kind {
 impl Kind {
     pub fn of(error: &rusqlite::Error) -> Self {
         // What SQLite never saw cannot be bound or read: the operation is at fault.
-        error.sqlite_error().map_or(Self::Operation, |error| Self::of_code(error.extended_code))
+        error
+            .sqlite_error()
+            .map_or(Self::Operation, |error| Self::of_code(error.extended_code))
     }
 
     fn of_code(extended: i32) -> Self {
         match extended & 0xff {
             // SQLITE_FULL, SQLITE_IOERR
             13 | 10 => Self::NoRoom,
-            // SQLITE_ERROR, SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_MISUSE, SQLITE_RANGE
+            // SQLITE_ERROR, SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_MISUSE,
+            // SQLITE_RANGE
             1 | 18..=21 | 25 => Self::Operation,
             // Locked, read-only, damaged, ...: no operation is at fault.
             _ => Self::Away,
         }
     }
 
-    /// What to tell whose operation was not written, and why, where the disk that holds `folder` is to blame.
+    /// What to tell whose operation was not written, and why, where the disk that holds `folder` is
+    /// to blame.
     pub fn refusal(error: &rusqlite::Error, folder: &Path) -> Error {
         let folder = folder.display();
         match error.sqlite_error().map(|error| error.code) {
             Some(ErrorCode::DiskFull) => Error::Disk(format!("the disk of {folder} is full")),
-            Some(ErrorCode::SystemIoFailure) => Error::Disk(format!("the disk of {folder} failed: {error}")),
+            Some(ErrorCode::SystemIoFailure) => {
+                Error::Disk(format!("the disk of {folder} failed: {error}"))
+            }
             Some(ErrorCode::ReadOnly) => Error::Disk(format!("{folder} can only be read: {error}")),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Disk(damaged(&error.to_string())),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Error::Disk(damaged(&error.to_string()))
+            }
             _ => Error::Unavailable(error.to_string()),
         }
     }
 
     fn says(self, code: Option<i32>, message: String) -> Error {
-        let message = if code.is_some_and(is_damage) { damaged(&message) } else { message };
+        let message = if code.is_some_and(is_damage) {
+            damaged(&message)
+        } else {
+            message
+        };
         match self {
             Self::NoRoom | Self::Away => Error::Unavailable(message),
             Self::Operation => Error::Other(message),
@@ -62,8 +74,8 @@ fn is_damage(extended: i32) -> bool {
 
 fn damaged(error: &str) -> String {
     format!(
-        "messages.db is damaged ({error}): stop the service, and restore the file from a backup or repair it with sqlite3's \
-         .recover"
+        "messages.db is damaged ({error}): stop the service, and restore the file from a backup \
+         or repair it with sqlite3's .recover"
     )
 }
 
@@ -76,12 +88,16 @@ impl From<rusqlite::Error> for Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse().ok());
+        let code = error
+            .as_database_error()
+            .and_then(|error| error.code())
+            .and_then(|code| code.parse().ok());
         let kind = match (code, &error) {
             (Some(code), _) => Kind::of_code(code),
-            (None, sqlx::Error::Encode(_) | sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. }) => {
-                Kind::Operation
-            }
+            (
+                None,
+                sqlx::Error::Encode(_) | sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. },
+            ) => Kind::Operation,
             (None, sqlx::Error::RowNotFound) => Kind::Operation,
             // No connection is free, or the pool is closed.
             (None, _) => Kind::Away,

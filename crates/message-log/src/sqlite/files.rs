@@ -1,5 +1,6 @@
-//! Whether the files that are open are still the ones that the next start will find. Who deletes or moves them does not disturb
-//! whoever has them open: what is written then is on a disk, under no name.
+//! Whether the files that are open are still the ones that the next start will find. Who deletes or
+//! moves them does not disturb whoever has them open: what is written then is on a disk, under no
+//! name.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ struct Inner {
     lost: OnceLock<String>,
 }
 
-/// A file, by a handle that names it and opens nothing: to close another would take SQLite's locks away.
+/// A file, by a handle that names it and opens nothing: to close another would take SQLite's locks
+/// away.
 struct Named {
     path: PathBuf,
     handle: OwnedFd,
@@ -38,12 +40,20 @@ struct Named {
 impl Files {
     /// Takes those of the files of one folder that are there.
     pub fn open(paths: &[PathBuf]) -> Self {
-        let folder = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
+        let folder = paths
+            .first()
+            .and_then(|path| path.parent())
+            .unwrap_or(Path::new("."));
         let files = paths.iter().filter_map(|path| Named::open(path)).collect();
-        Self(Arc::new(Inner { folder: folder.to_owned(), files, lost: OnceLock::new() }))
+        Self(Arc::new(Inner {
+            folder: folder.to_owned(),
+            files,
+            lost: OnceLock::new(),
+        }))
     }
 
-    /// Errors when one of the files has no name any more. It takes a fraction of a microsecond for each.
+    /// Errors when one of the files has no name any more. It takes a fraction of a microsecond for
+    /// each.
     pub fn check(&self) -> Result<(), Error> {
         self.all(Named::has_a_name)
     }
@@ -63,21 +73,29 @@ impl Files {
         if lost.get().is_none()
             && let Some(gone) = files.iter().find(|named| !is_there(named))
         {
-            let reason = format!("{} was deleted, moved or replaced while it is open", gone.path.display());
+            let reason = format!(
+                "{} was deleted, moved or replaced while it is open",
+                gone.path.display()
+            );
             tracing::error!(
-                "nothing is accepted any more: {reason}; stop the process, put the file back, and start again"
+                "nothing is accepted any more: {reason}; stop the process, put the file back, and \
+                 start again",
             );
             // Another thread may have said so at the same time.
             let _ = lost.set(reason);
         }
-        lost.get().map_or(Ok(()), |reason| Err(Error::Disk(reason.clone())))
+        lost.get()
+            .map_or(Ok(()), |reason| Err(Error::Disk(reason.clone())))
     }
 }
 
 impl Named {
     fn open(path: &Path) -> Option<Self> {
         let handle = fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        Some(Self { path: path.to_owned(), handle })
+        Some(Self {
+            path: path.to_owned(),
+            handle,
+        })
     }
 
     /// A look that fails for another reason than that there is no such file says nothing.
@@ -86,15 +104,20 @@ impl Named {
     }
 
     fn is_in_its_place(&self) -> bool {
-        let Ok(open) = fs::fstat(&self.handle) else { return true };
+        let Ok(open) = fs::fstat(&self.handle) else {
+            return true;
+        };
         match fs::stat(&self.path) {
-            Ok(found) => open.st_nlink > 0 && (open.st_dev, open.st_ino) == (found.st_dev, found.st_ino),
+            Ok(found) => {
+                open.st_nlink > 0 && (open.st_dev, open.st_ino) == (found.st_dev, found.st_ino)
+            }
             Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
         }
     }
 }
 
-/// The writer's looks: at each group whether the files have names, and each second whether these are the same.
+/// The writer's looks: at each group whether the files have names, and each second whether these
+/// are the same.
 pub(super) struct Watch {
     files: Files,
     looked: Cell<Instant>,
@@ -106,14 +129,25 @@ pub(super) struct Watch {
 
 impl Watch {
     pub fn new(files: Files) -> Self {
-        Self { files, looked: Cell::new(Instant::now()), told: Cell::default(), untold: Cell::default() }
+        Self {
+            files,
+            looked: Cell::new(Instant::now()),
+            told: Cell::default(),
+            untold: Cell::default(),
+        }
     }
 
-    /// Tells the log of the service, once a minute, that operations were not written; returns what to tell whose they are.
+    /// Tells the log of the service, once a minute, that operations were not written; returns what
+    /// to tell whose they are.
     pub fn not_written(&self, error: &rusqlite::Error, operations: usize) -> Error {
-        let (refusal, now) = (Kind::refusal(error, self.files.folder()), Instant::now());
+        let refusal = Kind::refusal(error, self.files.folder());
+        let now = Instant::now();
         self.untold.set(self.untold.get() + operations);
-        if self.told.get().is_none_or(|told| now.duration_since(told) >= LINE_PAUSE) {
+        if self
+            .told
+            .get()
+            .is_none_or(|told| now.duration_since(told) >= LINE_PAUSE)
+        {
             self.told.set(Some(now));
             tracing::error!(%error, operations = self.untold.take(), "{refusal}");
         }
@@ -122,7 +156,10 @@ impl Watch {
 
     /// Returns what to tell whose messages are refused because the disk is full.
     pub fn disk_is_full(&self) -> Error {
-        Error::Disk(format!("the disk of {} is full", self.files.folder().display()))
+        Error::Disk(format!(
+            "the disk of {} is full",
+            self.files.folder().display()
+        ))
     }
 
     /// Errors when what was written before this would not be found again.
@@ -159,7 +196,10 @@ mod tests {
             assert_eq!(files.check().is_err(), is_seen_at_once);
             assert!(files.look().is_err());
             std::fs::write(&path, "").unwrap();
-            assert!(files.clone().check().is_err(), "what was accepted before is not in this one");
+            assert!(
+                files.clone().check().is_err(),
+                "what was accepted before is not in this one"
+            );
         }
     }
 }

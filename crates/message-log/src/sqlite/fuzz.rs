@@ -4,7 +4,9 @@ use super::intake::rewritten;
 use super::journal::{self, Left};
 
 pub(crate) fn record(input: &[u8]) {
-    let Some(written) = rewritten(input.to_vec()) else { return };
+    let Some(written) = rewritten(input.to_vec()) else {
+        return;
+    };
     let again = rewritten(written.clone()).expect("what was written can be read");
     assert_eq!(again, written);
 }
@@ -12,12 +14,19 @@ pub(crate) fn record(input: &[u8]) {
 pub(crate) fn file(input: &[u8]) {
     const SALT: i64 = 7;
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
-    let (damage, lines) = lines.split_last().map_or((&[][..], &[][..]), |(last, lines)| (*last, lines));
+    let (damage, lines) = lines
+        .split_last()
+        .map_or((&[][..], &[][..]), |(last, lines)| (*last, lines));
     let mut bytes = journal::bytes(SALT, lines);
     bytes.extend_from_slice(damage);
     match journal::parse(&bytes, SALT, 0) {
         Left::Own(own) => {
-            let found: Vec<&[u8]> = own.records.iter().map(|(_, says)| says.as_slice()).take(lines.len()).collect();
+            let found: Vec<&[u8]> = own
+                .records
+                .iter()
+                .map(|(_, says)| says.as_slice())
+                .take(lines.len())
+                .collect();
             assert_eq!(found, lines);
         }
         left => panic!("a journal with its header is {left:?}"),

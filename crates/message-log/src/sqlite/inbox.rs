@@ -1,15 +1,18 @@
 //! What waits for the writer, and how long the writer lets it wait.
 //!
-//! The writer takes all there is as soon as it is free: a group forms while the one before it commits, and nothing lingers.
-//! But for one case: a message's end that nothing waits for. Where messages keep coming, it goes to disk with the next
-//! of them, or each message would cost two commits, and the second would stand in the way of the next message. It does not
-//! even wake a writer that will wake by itself in time.
+//! The writer takes all there is as soon as it is free: a group forms while the one before it
+//! commits, and nothing lingers. But for one case: a message's end that nothing waits for. Where
+//! messages keep coming, it goes to disk with the next of them, or each message would cost two
+//! commits, and the second would stand in the way of the next message. It does not even wake a
+//! writer that will wake by itself in time.
 //!
-//! And where many send at once, those who were just answered send again within a moment. A sender waits for its answer, so
-//! there are at least as many of them as the last group had messages and came while that one was written: the writer
-//! gathers so many before it begins the next group, for some times as long as the last one took at most. A lone sender, or
-//! a few, never wait. But a disk that is done before all could come again waits for dozens of them only: while it writes for
-//! these the others send, so that neither it nor the cores stand still. A slow one is worth a commit for all.
+//! And where many send at once, those who were just answered send again within a moment. A sender
+//! waits for its answer, so there are at least as many of them as the last group had messages and
+//! came while that one was written: the writer gathers so many before it begins the next group, for
+//! some times as long as the last one took at most. A lone sender, or a few, never wait. But a disk
+//! that is done before all could come again waits for dozens of them only: while it writes for
+//! these the others send, so that neither it nor the cores stand still. A slow one is worth a
+//! commit for all.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +22,8 @@ use super::operation::{Operation, Work};
 
 /// How long after a message came in the next one is expected.
 const COMPANY: Duration = Duration::from_millis(5);
-/// Gathering takes so many times as long as the last group took at most: a record of the journal takes a fraction of the time
-/// in which its senders come again,
+/// Gathering takes so many times as long as the last group took at most: a record of the journal
+/// takes a fraction of the time in which its senders come again,
 const PATIENCE: u32 = 16;
 /// and however long that was, no longer than this.
 const GATHER: Duration = Duration::from_millis(4);
@@ -63,7 +66,8 @@ struct State {
     /// Messages that came in and wait, and how many the last group had.
     appends: usize,
     last_appends: usize,
-    /// How many had not been answered when the last group was done: its own, and those that came while it was written.
+    /// How many had not been answered when the last group was done: its own, and those that came
+    /// while it was written.
     senders: usize,
     /// When the writer began its last group, and when it was done with it.
     begun: Option<Instant>,
@@ -77,12 +81,14 @@ impl Inbox {
         if state.closed {
             return;
         }
-        self.bytes.fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
+        self.bytes
+            .fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
         let first = state.operations.is_empty();
         state.urgent |= !operation.work.can_wait() || state.operations.len() >= ENOUGH;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
-        // The first one wakes a writer that sleeps until it is woken: it sees how long there is to wait.
+        // The first one wakes a writer that sleeps until it is woken: it sees how long there is to
+        // wait.
         if state.asleep && (first && !state.naps || state.urgent && (first || state.gathered())) {
             state.asleep = false;
             drop(state);
@@ -96,8 +102,8 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Moves all that waits into `taken`, which is empty; sleeps until there is something, and no longer than `idle` when
-    /// that says how long.
+    /// Moves all that waits into `taken`, which is empty; sleeps until there is something, and no
+    /// longer than `idle` when that says how long.
     pub fn take(&self, taken: &mut Vec<Operation>, idle: Option<Duration>) -> Taken {
         let mut state = self.lock();
         let begun = Instant::now();
@@ -120,8 +126,16 @@ impl Inbox {
             state.asleep = true;
             state.naps = pause.is_some_and(|pause| pause <= COMPANY);
             state = match pause {
-                None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(pause) => self.arrived.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0,
+                None => self
+                    .arrived
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => {
+                    self.arrived
+                        .wait_timeout(state, pause)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
             };
             state.asleep = false;
         }
@@ -155,21 +169,33 @@ impl Inbox {
 }
 
 impl State {
-    /// Whether waiting longer is likely to bring little: only appends are waited for, and only while some have come.
+    /// Whether waiting longer is likely to bring little: only appends are waited for, and only
+    /// while some have come.
     fn gathered(&self) -> bool {
-        let wanted = if self.took() < GATHER { self.senders.min(DOZENS) } else { self.senders };
+        let wanted = if self.took() < GATHER {
+            self.senders.min(DOZENS)
+        } else {
+            self.senders
+        };
         self.appends == 0 || self.last_appends < FEW || self.appends >= wanted
     }
 
     /// How long the writer may go on gathering.
     fn gathering(&self, now: Instant) -> Duration {
-        let Some(free) = self.free_since else { return Duration::ZERO };
-        (self.took() * PATIENCE).min(GATHER).saturating_sub(now.duration_since(free))
+        let Some(free) = self.free_since else {
+            return Duration::ZERO;
+        };
+        (self.took() * PATIENCE)
+            .min(GATHER)
+            .saturating_sub(now.duration_since(free))
     }
 
     /// How long the last group took.
     fn took(&self) -> Duration {
-        let took = self.free_since.zip(self.begun).map(|(free, begun)| free.duration_since(begun));
+        let took = self
+            .free_since
+            .zip(self.begun)
+            .map(|(free, begun)| free.duration_since(begun));
         took.unwrap_or_default()
     }
 
@@ -212,11 +238,23 @@ mod tests {
     use kanat_model::message::Status;
 
     fn end(ordered: bool) -> Operation {
-        let lease =
-            Lease { message_id: MessageId::new("msg_1"), seq: 1, owner: BootId::new("boot_1"), token: 1, ordered };
+        let lease = Lease {
+            message_id: MessageId::new("msg_1"),
+            seq: 1,
+            owner: BootId::new("boot_1"),
+            token: 1,
+            ordered,
+        };
         let now = Timestamp::from_millis(0);
-        let change = Change { status: Some(Status::Delivered), due_at: None, ..Change::release(lease, now, Some(now)) };
-        Operation { work: Work::Settle(Box::new(change)), reply: None }
+        let change = Change {
+            status: Some(Status::Delivered),
+            due_at: None,
+            ..Change::release(lease, now, Some(now))
+        };
+        Operation {
+            work: Work::Settle(Box::new(change)),
+            reply: None,
+        }
     }
 
     #[test]
@@ -237,14 +275,28 @@ mod tests {
         let pause_after = |operations: Vec<Operation>| {
             let inbox = Inbox::default();
             inbox.lock().came_in = Some(now);
-            operations.into_iter().for_each(|operation| inbox.push(operation));
+            operations
+                .into_iter()
+                .for_each(|operation| inbox.push(operation));
             inbox.lock().pause(now)
         };
         assert_eq!(pause_after(Vec::new()), Some(None));
         assert_eq!(pause_after(vec![end(false)]), Some(Some(COMPANY)));
         assert_eq!(pause_after(vec![end(false), end(true)]), None);
-        assert_eq!(pause_after(vec![end(false), Operation { work: Work::Truncate, reply: None }]), None);
-        assert_eq!(pause_after((0..=ENOUGH).map(|_| end(false)).collect()), None);
+        assert_eq!(
+            pause_after(vec![
+                end(false),
+                Operation {
+                    work: Work::Truncate,
+                    reply: None
+                }
+            ]),
+            None
+        );
+        assert_eq!(
+            pause_after((0..=ENOUGH).map(|_| end(false)).collect()),
+            None
+        );
     }
 
     #[test]
@@ -266,20 +318,42 @@ mod tests {
         assert_eq!(state(1, FEW - 1, 1).pause(now), None, "a few");
         assert_eq!(state(9, 20, 0).pause(now), Some(Some(took * PATIENCE)));
         assert_eq!(state(20, 20, 0).pause(now), None, "all are there again");
-        assert_eq!(state(20, 20, 10).pause(now), Some(Some(took * PATIENCE)), "two halves that take turns");
+        assert_eq!(
+            state(20, 20, 10).pause(now),
+            Some(Some(took * PATIENCE)),
+            "two halves that take turns"
+        );
         assert_eq!(state(30, 20, 10).pause(now), None);
         assert_eq!(state(31, 40, 24).pause(now), Some(Some(took * PATIENCE)));
-        assert_eq!(state(32, 40, 24).pause(now), None, "the others come while these are written");
+        assert_eq!(
+            state(32, 40, 24).pause(now),
+            None,
+            "the others come while these are written"
+        );
         assert_eq!(state(9, 40, 9).pause(now + took * PATIENCE), None);
-        assert_eq!(state(0, 40, 0).pause(now), None, "what is no message does not wait for any");
-        let slow = |appends| State { free_since: Some(begun + GATHER), ..state(appends, 40, 24) };
-        assert_eq!(slow(40).pause(begun + GATHER), Some(Some(GATHER)), "a slow disk writes for all of them");
+        assert_eq!(
+            state(0, 40, 0).pause(now),
+            None,
+            "what is no message does not wait for any"
+        );
+        let slow = |appends| State {
+            free_since: Some(begun + GATHER),
+            ..state(appends, 40, 24)
+        };
+        assert_eq!(
+            slow(40).pause(begun + GATHER),
+            Some(Some(GATHER)),
+            "a slow disk writes for all of them"
+        );
         assert_eq!(slow(64).pause(begun + GATHER), None);
     }
 
     #[test]
     fn senders_are_those_of_the_last_group_and_those_who_came_meanwhile() {
-        let append = || Operation { work: Work::Append(Box::new(message(&FlowId::new("flow_1")))), reply: None };
+        let append = || Operation {
+            work: Work::Append(Box::new(message(&FlowId::new("flow_1")))),
+            reply: None,
+        };
         let inbox = Inbox::default();
         (0..5).for_each(|_| inbox.push(append()));
         let mut taken = Vec::new();
@@ -312,6 +386,9 @@ mod tests {
         let mut taken = Vec::new();
         assert_eq!(inbox.take(&mut taken, Some(Duration::ZERO)), Taken::Nothing);
         inbox.push(end(true));
-        assert_eq!(inbox.take(&mut taken, Some(Duration::ZERO)), Taken::Operations);
+        assert_eq!(
+            inbox.take(&mut taken, Some(Duration::ZERO)),
+            Taken::Operations
+        );
     }
 }

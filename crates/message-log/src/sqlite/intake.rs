@@ -1,7 +1,7 @@
-//! The way in for what most messages are: they come, with no key that another one could have, and they end. Both go to disk
-//! as one short record of the journal and are answered; the tables get them a little later, many at a time, in a transaction
-//! that nobody waits for and that need not be synced. Every other transaction begins with that, so that it finds what was
-//! answered before it.
+//! The way in for what most messages are: they come, with no key that another one could have, and
+//! they end. Both go to disk as one short record of the journal and are answered; the tables get
+//! them a little later, many at a time, in a transaction that nobody waits for and that need not be
+//! synced. Every other transaction begins with that, so that it finds what was answered before it.
 
 mod lot;
 mod pause;
@@ -45,7 +45,8 @@ const FIND_HOLD: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND 
 pub(super) struct Intake {
     /// `None` where everything goes into the tables at once.
     journal: Option<Journal>,
-    /// After one that failed the journal stays as it is for the next process: what the tables lost then is in it.
+    /// After one that failed the journal stays as it is for the next process: what the tables lost
+    /// then is in it.
     syncs: Syncs,
     room: Room,
     /// The one that is being written; empty otherwise.
@@ -55,7 +56,8 @@ pub(super) struct Intake {
     bytes: usize,
     /// When the oldest of it came.
     since: Option<Instant>,
-    /// It could not be put into the tables, and is not tried again for some time, or for a moment if somebody waits.
+    /// It could not be put into the tables, and is not tried again for some time, or for a moment
+    /// if somebody waits.
     pause: Pause,
     /// The tables have something that is on disk in the journal alone.
     relies: bool,
@@ -87,28 +89,51 @@ pub(super) enum TakenIn {
 impl Intake {
     /// Puts what a process left behind into the tables of a file, and begins a journal beside it.
     ///
-    /// What the tables do not take yet is kept for later, and then there is no journal: the file holds that alone until the
-    /// next start. Errors when either cannot be read.
-    pub fn open(conn: &Connection, path: &Path, options: &Options, syncs: &Syncs) -> Result<Self, Error> {
+    /// What the tables do not take yet is kept for later, and then there is no journal: the file
+    /// holds that alone until the next start. Errors when either cannot be read.
+    pub fn open(
+        conn: &Connection,
+        path: &Path,
+        options: &Options,
+        syncs: &Syncs,
+    ) -> Result<Self, Error> {
         let file = recover::beside(path);
         let unfolded = recover::recover(conn, &file, syncs)?;
         let journal = match options.durability {
             // A full disk is no reason not to start: retention may make room.
-            Durability::Full if unfolded.is_empty() => recover::begin(conn, &file, unfolded.lots, syncs)
-                .inspect_err(|error| {
-                    tracing::error!(%error, "the message log has no journal: its tables get everything at once");
-                })
-                .ok(),
+            Durability::Full if unfolded.is_empty() => {
+                recover::begin(conn, &file, unfolded.lots, syncs)
+                    .inspect_err(|error| {
+                        tracing::error!(
+                            %error,
+                            "the message log has no journal: its tables get everything at once",
+                        );
+                    })
+                    .ok()
+            }
             Durability::Full | Durability::RelaxedMayLoseAckedMessages => None,
         };
-        let (mut pause, mut since) = (Pause::default(), None);
+        let mut pause = Pause::default();
+        let mut since = None;
         if !unfolded.is_empty() {
             let now = Instant::now();
             pause.failed(now);
             since = Some(now);
         }
-        let (room, lot, syncs) = (Room::of(path), Lot::new(), syncs.clone());
-        Ok(Self { journal, syncs, room, lot, unfolded, bytes: 0, since, pause, relies: false })
+        let room = Room::of(path);
+        let lot = Lot::new();
+        let syncs = syncs.clone();
+        Ok(Self {
+            journal,
+            syncs,
+            room,
+            lot,
+            unfolded,
+            bytes: 0,
+            since,
+            pause,
+            relies: false,
+        })
     }
 
     pub fn unfolded(&self) -> &Unfolded {
@@ -123,7 +148,9 @@ impl Intake {
     /// Whether it is time to put what is here into the tables.
     pub fn is_due(&self, now: Instant) -> bool {
         let many = self.unfolded.len() >= MANY || self.bytes >= MANY_BYTES;
-        let old = self.since.is_some_and(|since| now.duration_since(since) >= LONGEST);
+        let old = self
+            .since
+            .is_some_and(|since| now.duration_since(since) >= LONGEST);
         (many || old) && self.pause.left(now).is_zero()
     }
 
@@ -134,7 +161,11 @@ impl Intake {
 
     /// How long one who waits for the tables to have it waits before they are tried.
     pub fn pause_of_one_who_waits(&self, now: Instant) -> Duration {
-        if self.unfolded.is_empty() { Duration::ZERO } else { self.pause.left_for_one_who_waits(now) }
+        if self.unfolded.is_empty() {
+            Duration::ZERO
+        } else {
+            self.pause.left_for_one_who_waits(now)
+        }
     }
 
     /// Has all operations on disk, or none, if they are such as need not be in the tables at once.
@@ -152,16 +183,23 @@ impl Intake {
             return Ok(TakenIn::Not);
         }
         self.lot.clear();
-        let (lot, unfolded) = (&mut self.lot, &self.unfolded);
+        let lot = &mut self.lot;
+        let unfolded = &self.unfolded;
         let draft = statements.reading(|conn| draft(lot, unfolded, conn, operations, last_seq));
-        let Some(draft) = draft? else { return Ok(TakenIn::Not) };
+        let Some(draft) = draft? else {
+            return Ok(TakenIn::Not);
+        };
         if self.lot.is_empty() {
             return Ok(TakenIn::Done(draft.done, last_seq));
         }
         let record = self.lot.record();
         let length = record.len();
         if !journal.takes(length) {
-            return Ok(if Journal::could_take(length) { TakenIn::AfterFolding } else { TakenIn::Not });
+            return Ok(if Journal::could_take(length) {
+                TakenIn::AfterFolding
+            } else {
+                TakenIn::Not
+            });
         }
         transaction::before_commit(operations);
         match journal.append(record) {
@@ -171,7 +209,11 @@ impl Intake {
                 return Ok(TakenIn::Not);
             }
             Err(Refused::Broken(error)) => {
-                tracing::error!(%error, "the message log's journal cannot be written: its tables get everything at once");
+                tracing::error!(
+                    %error,
+                    "the message log's journal cannot be written: its tables get everything at \
+                     once",
+                );
                 // Should this lot be on disk after all, it counts as one that the tables have.
                 self.unfolded.lots += 1;
                 self.journal = None;
@@ -198,7 +240,9 @@ impl Intake {
         self.unfolded.clear();
         (self.bytes, self.since) = (0, None);
         self.pause.end();
-        let Some(journal) = self.journal.as_mut().filter(|_| wrote) else { return };
+        let Some(journal) = self.journal.as_mut().filter(|_| wrote) else {
+            return;
+        };
         self.relies = commit == Commit::Soon;
         if !self.relies {
             journal.begin_again();
@@ -215,7 +259,8 @@ impl Intake {
         self.pause.waits(BUSY_TIMEOUT)
     }
 
-    /// The journal will go: there is something to put into the tables, so that the commit syncs what they rely on it for.
+    /// The journal will go: there is something to put into the tables, so that the commit syncs
+    /// what they rely on it for.
     pub fn prepare_to_close(&mut self) {
         if self.relies {
             self.unfolded.skip_a_lot();
@@ -229,7 +274,10 @@ impl Intake {
             && !self.syncs.any_failed()
             && let Some(Err(error)) = self.journal.map(Journal::remove)
         {
-            tracing::warn!(%error, "the message log's journal, which is empty, could not be removed");
+            tracing::warn!(
+                %error,
+                "the message log's journal, which is empty, could not be removed",
+            );
         }
     }
 }
@@ -242,8 +290,12 @@ fn draft(
     operations: &[Operation],
     last_seq: i64,
 ) -> rusqlite::Result<Option<Draft>> {
-    let mut draft = Draft { done: Vec::with_capacity(operations.len()), last_seq };
-    let (mut ids, mut ended) = (Vec::new(), Vec::new());
+    let mut draft = Draft {
+        done: Vec::with_capacity(operations.len()),
+        last_seq,
+    };
+    let mut ids = Vec::new();
+    let mut ended = Vec::new();
     for operation in operations {
         let next = draft.last_seq + 1;
         let done = match &operation.work {
@@ -254,14 +306,25 @@ fn draft(
                 }
                 ids.push(hash);
                 lot.arrival(next, message);
-                Done { effect: Effect::Appended(append::appended(message, next)), seq: Some(next) }
+                Done {
+                    effect: Effect::Appended(append::appended(message, next)),
+                    seq: Some(next),
+                }
             }
-            Work::Settle(change) if !ended.contains(&change.seq) && is_held(unfolded, conn, change)? => {
+            Work::Settle(change)
+                if !ended.contains(&change.seq) && is_held(unfolded, conn, change)? =>
+            {
                 ended.push(change.seq);
                 lot.end(next, change);
-                Done { effect: Effect::Settled(Settled::Done), seq: Some(next) }
+                Done {
+                    effect: Effect::Settled(Settled::Done),
+                    seq: Some(next),
+                }
             }
-            _ => Done { effect: Effect::Settled(Settled::Fenced), seq: None },
+            _ => Done {
+                effect: Effect::Settled(Settled::Fenced),
+                seq: None,
+            },
         };
         draft.last_seq = done.seq.unwrap_or(draft.last_seq);
         draft.done.push(done);

@@ -1,7 +1,9 @@
-//! A file of records, one after another, each on disk before anything in it is answered. It knows nothing of what they say.
+//! A file of records, one after another, each on disk before anything in it is answered. It knows
+//! nothing of what they say.
 //!
-//! Its room is filled with zeros once and then used over and over: a sync of bytes that have their place on the disk writes
-//! those bytes alone, where one that makes a file longer writes the file system's own notes too.
+//! Its room is filled with zeros once and then used over and over: a sync of bytes that have their
+//! place on the disk writes those bytes alone, where one that makes a file longer writes the file
+//! system's own notes too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -32,7 +34,8 @@ pub(super) struct Journal {
     end: u64,
     /// So much of the file is filled.
     room: u64,
-    /// Number of the last record. Each is the one before plus 1, so that what is left of an earlier turn is none.
+    /// Number of the last record. Each is the one before plus 1, so that what is left of an earlier
+    /// turn is none.
     number: i64,
 }
 
@@ -48,9 +51,9 @@ pub(super) enum Refused {
 impl Refused {
     fn of_growing(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::NoRoom(error)
-            }
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::NoRoom(error),
             _ => Self::Broken(error),
         }
     }
@@ -76,17 +79,20 @@ pub(super) enum Left {
 pub(super) struct Own {
     /// Those from the begin of the file up to the first place that holds none.
     pub records: Vec<(i64, Vec<u8>)>,
-    /// Those behind that place which the tables lack: they were written after it, so that it held a record once.
+    /// Those behind that place which the tables lack: they were written after it, so that it held a
+    /// record once.
     pub behind: Vec<(i64, Vec<u8>)>,
     /// Whether the file begins as a journal of the tables does.
     pub is_header_whole: bool,
 }
 
 impl Journal {
-    /// Makes the file. Its first record will have the number after `number`. Where it cannot be made whole there is none.
+    /// Makes the file. Its first record will have the number after `number`. Where it cannot be
+    /// made whole there is none.
     pub fn create(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
         Self::filled(path, salt, number).inspect_err(|_| {
-            // It would hold room that the tables may need; to whoever opens it next it says nothing.
+            // It would hold room that the tables may need; to whoever opens it next it says
+            // nothing.
             let _ = std::fs::remove_file(path);
         })
     }
@@ -94,12 +100,25 @@ impl Journal {
     fn filled(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // It holds what messages hold, which is nobody else's.
-        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
         let mut header = vec![0; usize::try_from(HEADER_BYTES).unwrap_or(0)];
         header[..8].copy_from_slice(MAGIC);
         header[8..16].copy_from_slice(&salt.to_le_bytes());
         file.write_all_at(&header, 0)?;
-        let mut journal = Self { file, path: path.to_owned(), salt, end: HEADER_BYTES, room: HEADER_BYTES, number };
+        let mut journal = Self {
+            file,
+            path: path.to_owned(),
+            salt,
+            end: HEADER_BYTES,
+            room: HEADER_BYTES,
+            number,
+        };
         journal.grow()?;
         sync_name(path)?;
         Ok(journal)
@@ -115,8 +134,8 @@ impl Journal {
         HEADER_BYTES.saturating_add(bytes as u64) <= LIMIT_BYTES
     }
 
-    /// Writes what `record` says after its first [`FRAME_BYTES`], which are the journal's to fill. Returns when it is on disk;
-    /// gives its number.
+    /// Writes what `record` says after its first [`FRAME_BYTES`], which are the journal's to fill.
+    /// Returns when it is on disk; gives its number.
     pub fn append(&mut self, record: &mut [u8]) -> Result<i64, Refused> {
         let number = self.number + 1;
         let (frame, says) = record.split_at_mut(FRAME_BYTES);
@@ -128,7 +147,9 @@ impl Journal {
         while end > self.room {
             self.grow().map_err(Refused::of_growing)?;
         }
-        self.file.write_all_at(record, self.end).map_err(Refused::Broken)?;
+        self.file
+            .write_all_at(record, self.end)
+            .map_err(Refused::Broken)?;
         self.file.sync_data().map_err(Refused::Broken)?;
         (self.end, self.number) = (end, number);
         Ok(number)
@@ -160,7 +181,8 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     sync_name(path)
 }
 
-/// Reads what stands in a file for tables that know journals by `salt` and have all records up to the number `folded`.
+/// Reads what stands in a file for tables that know journals by `salt` and have all records up to
+/// the number `folded`.
 pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
     let mut bytes = Vec::new();
     match File::open(path) {
@@ -173,8 +195,13 @@ pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
 
 /// Reads what the bytes of a file say, as [`read`] does.
 pub(super) fn parse(bytes: &[u8], salt: i64, folded: i64) -> Left {
-    let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Left::Nothing };
-    let of_file = header[8..16].try_into().map(i64::from_le_bytes).unwrap_or_default();
+    let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES as usize) else {
+        return Left::Nothing;
+    };
+    let of_file = header[8..16]
+        .try_into()
+        .map(i64::from_le_bytes)
+        .unwrap_or_default();
     let is_known = header.starts_with(MAGIC);
     let is_header_whole = is_known && of_file == salt;
     let (records, after) = records(rest, salt);
@@ -183,9 +210,15 @@ pub(super) fn parse(bytes: &[u8], salt: i64, folded: i64) -> Left {
     let has_news = !behind.is_empty() || records.last().is_some_and(|(last, _)| *last > folded);
     let is_blank = header.iter().all(|byte| *byte == 0);
     if is_header_whole || has_news && !is_of_another_version(header) {
-        Left::Own(Own { records, behind, is_header_whole })
+        Left::Own(Own {
+            records,
+            behind,
+            is_header_whole,
+        })
     } else if is_known {
-        Left::Other { is_empty: self::records(rest, of_file).0.is_empty() }
+        Left::Other {
+            is_empty: self::records(rest, of_file).0.is_empty(),
+        }
     } else if is_of_another_version(header) {
         Left::UnknownVersion
     } else if is_blank && rest.iter().all(|byte| *byte == 0) {
@@ -213,15 +246,23 @@ pub(super) fn bytes(salt: i64, records: &[&[u8]]) -> Vec<u8> {
 
 /// Returns how many bytes the first record would have, were it one; 0 where there are fewer.
 fn claimed_length(bytes: &[u8]) -> u64 {
-    let length = bytes.get(8..12).and_then(|length| length.try_into().ok()).map_or(0, u32::from_le_bytes);
-    if (length as usize) < bytes.len() { u64::from(length) } else { 0 }
+    let length = bytes
+        .get(8..12)
+        .and_then(|length| length.try_into().ok())
+        .map_or(0, u32::from_le_bytes);
+    if (length as usize) < bytes.len() {
+        u64::from(length)
+    } else {
+        0
+    }
 }
 
 fn is_of_another_version(header: &[u8]) -> bool {
     header.starts_with(MAGIC_OF_ALL) && !header.starts_with(MAGIC)
 }
 
-/// Returns the records up to the first place that holds none, each with the number after the one before, and the rest.
+/// Returns the records up to the first place that holds none, each with the number after the one
+/// before, and the rest.
 fn records(mut rest: &[u8], salt: i64) -> (Vec<(i64, Vec<u8>)>, &[u8]) {
     let mut records: Vec<(i64, Vec<u8>)> = Vec::new();
     while let Some((number, says, after)) = record(rest, salt)
@@ -233,11 +274,12 @@ fn records(mut rest: &[u8], salt: i64) -> (Vec<(i64, Vec<u8>)>, &[u8]) {
     (records, rest)
 }
 
-/// Returns the whole records of numbers after `last`, wherever they stand. Those of an earlier turn have smaller numbers, and
-/// no journal holds more than its length has room for.
+/// Returns the whole records of numbers after `last`, wherever they stand. Those of an earlier turn
+/// have smaller numbers, and no journal holds more than its length has room for.
 fn behind(mut rest: &[u8], salt: i64, last: i64) -> Vec<(i64, Vec<u8>)> {
     const MOST: i64 = (LIMIT_BYTES / FRAME_BYTES as u64).cast_signed();
-    // What senders wrote may look like records everywhere: then no more is summed up than takes a few seconds.
+    // What senders wrote may look like records everywhere: then no more is summed up than takes a
+    // few seconds.
     let mut budget = 64 * LIMIT_BYTES;
     let mut found: Vec<(i64, Vec<u8>)> = Vec::new();
     while let Some((frame, _)) = rest.split_first_chunk::<8>() {
@@ -280,7 +322,9 @@ fn sum(salt: i64, number: i64, says: &[u8]) -> u32 {
 
 /// Has it on disk that there is such a file, or none.
 fn sync_name(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
@@ -293,7 +337,9 @@ mod tests {
     use super::*;
 
     fn write(journal: &mut Journal, says: &str) -> i64 {
-        journal.append(&mut [&[0; FRAME_BYTES], says.as_bytes()].concat()).unwrap()
+        journal
+            .append(&mut [&[0; FRAME_BYTES], says.as_bytes()].concat())
+            .unwrap()
     }
 
     fn own(path: &Path, salt: i64, folded: i64) -> Own {
@@ -304,7 +350,10 @@ mod tests {
     }
 
     fn in_text(records: Vec<(i64, Vec<u8>)>) -> Vec<(i64, String)> {
-        records.into_iter().map(|(number, says)| (number, String::from_utf8(says).unwrap())).collect()
+        records
+            .into_iter()
+            .map(|(number, says)| (number, String::from_utf8(says).unwrap()))
+            .collect()
     }
 
     fn texts(path: &Path, salt: i64) -> Vec<(i64, String)> {
@@ -314,7 +363,10 @@ mod tests {
     }
 
     fn said(records: &[(i64, &str)]) -> Vec<(i64, String)> {
-        records.iter().map(|(number, text)| (*number, (*text).to_owned())).collect()
+        records
+            .iter()
+            .map(|(number, text)| (*number, (*text).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -324,11 +376,25 @@ mod tests {
         assert_eq!(read(&path, 7, 0).unwrap(), Left::Nothing);
         let mut journal = Journal::create(&path, 7, 40).unwrap();
         assert_eq!(texts(&path, 7), said(&[]));
-        assert_eq!([write(&mut journal, "one"), write(&mut journal, ""), write(&mut journal, "three")], [41, 42, 43]);
-        assert_eq!(texts(&path, 7), said(&[(41, "one"), (42, ""), (43, "three")]));
+        assert_eq!(
+            [
+                write(&mut journal, "one"),
+                write(&mut journal, ""),
+                write(&mut journal, "three")
+            ],
+            [41, 42, 43]
+        );
+        assert_eq!(
+            texts(&path, 7),
+            said(&[(41, "one"), (42, ""), (43, "three")])
+        );
         journal.begin_again();
         write(&mut journal, "ONE");
-        assert_eq!(texts(&path, 7), said(&[(44, "ONE")]), "42 stands where 45 would, and is not taken for it");
+        assert_eq!(
+            texts(&path, 7),
+            said(&[(44, "ONE")]),
+            "42 stands where 45 would, and is not taken for it"
+        );
         assert_eq!(read(&path, 8, 0).unwrap(), Left::Other { is_empty: false });
         journal.remove().unwrap();
         assert_eq!(read(&path, 7, 0).unwrap(), Left::Nothing);
@@ -354,7 +420,11 @@ mod tests {
         }
         for cut in [0, 7, 4_095] {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            assert_eq!(read(&path, 1, 0).unwrap(), Left::Nothing, "a file that was never finished");
+            assert_eq!(
+                read(&path, 1, 0).unwrap(),
+                Left::Nothing,
+                "a file that was never finished"
+            );
         }
     }
 
@@ -368,27 +438,55 @@ mod tests {
             write(&mut journal, &format!("earlier {number}"));
         }
         journal.begin_again();
-        let ends: Vec<u64> =
-            (10..=14).map(|number| (write(&mut journal, &format!("number {number}")), journal.end).1).collect();
+        let ends: Vec<u64> = (10..=14)
+            .map(|number| {
+                (
+                    write(&mut journal, &format!("number {number}")),
+                    journal.end,
+                )
+                    .1
+            })
+            .collect();
         let whole = std::fs::read(&path).unwrap();
         let read_numbers = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let own = own(&path, 1, 9);
-            let numbers = |records: &[(i64, Vec<u8>)]| records.iter().map(|(number, _)| *number).collect::<Vec<_>>();
-            (numbers(&own.records), numbers(&own.behind), own.is_header_whole)
+            let numbers = |records: &[(i64, Vec<u8>)]| {
+                records
+                    .iter()
+                    .map(|(number, _)| *number)
+                    .collect::<Vec<_>>()
+            };
+            (
+                numbers(&own.records),
+                numbers(&own.behind),
+                own.is_header_whole,
+            )
         };
         for at in HEADER_BYTES..ends[0] {
             let mut damaged = whole.clone();
             damaged[usize::try_from(at).unwrap()] ^= 0x10;
-            assert_eq!(read_numbers(&damaged), (vec![], vec![11, 12, 13, 14], true), "byte {at} of the first");
+            assert_eq!(
+                read_numbers(&damaged),
+                (vec![], vec![11, 12, 13, 14], true),
+                "byte {at} of the first"
+            );
         }
         let mut damaged = whole.clone();
         damaged[usize::try_from(ends[1]).unwrap()..usize::try_from(ends[3]).unwrap()].fill(0);
-        assert_eq!(read_numbers(&damaged), (vec![10, 11], vec![14], true), "zeros over two of them");
+        assert_eq!(
+            read_numbers(&damaged),
+            (vec![10, 11], vec![14], true),
+            "zeros over two of them"
+        );
         for at in [0, 8, 15] {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
-            assert_eq!(read_numbers(&damaged), (vec![10, 11, 12, 13, 14], vec![], false), "byte {at} of the header");
+            assert_eq!(
+                read_numbers(&damaged),
+                (vec![10, 11, 12, 13, 14], vec![], false),
+                "byte {at} of the header"
+            );
         }
     }
 
@@ -419,12 +517,22 @@ mod tests {
     fn a_sync_that_fails_is_not_taken_for_a_full_disk() {
         let refused = |device: &str, room| {
             let file = OpenOptions::new().write(true).open(device).unwrap();
-            let mut journal = Journal { file, path: PathBuf::new(), salt: 1, end: 0, room, number: 0 };
+            let mut journal = Journal {
+                file,
+                path: PathBuf::new(),
+                salt: 1,
+                end: 0,
+                room,
+                number: 0,
+            };
             journal.append(&mut [0; 100]).unwrap_err()
         };
         assert!(matches!(refused("/dev/full", 0), Refused::NoRoom(_)));
         // It takes everything, and refuses to sync.
-        assert!(matches!(refused("/dev/null", 0), Refused::Broken(_)), "while it grows");
+        assert!(
+            matches!(refused("/dev/null", 0), Refused::Broken(_)),
+            "while it grows"
+        );
         assert!(matches!(refused("/dev/null", 4_096), Refused::Broken(_)));
     }
 

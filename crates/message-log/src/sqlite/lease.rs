@@ -19,20 +19,34 @@ const RENEW: &str = "UPDATE leases SET expires_at = ? + ttl_ms WHERE owner = ?";
 const END: &str = "DELETE FROM leases WHERE owner = ?";
 
 /// A boot begins; it and no earlier one is its node.
-pub(super) fn open(tx: &Transaction<'_, '_>, owner: &BootId, node: &NodeId, ttl_ms: i64) -> rusqlite::Result<Effect> {
+pub(super) fn open(
+    tx: &Transaction<'_, '_>,
+    owner: &BootId,
+    node: &NodeId,
+    ttl_ms: i64,
+) -> rusqlite::Result<Effect> {
     tx.execute(END_EARLIER_BOOTS, params![node.as_str(), owner.as_str()])?;
     let expires_at = tx.steady.as_millis().saturating_add(ttl_ms);
-    tx.execute(OPEN, params![owner.as_str(), node.as_str(), ttl_ms, expires_at])?;
+    tx.execute(
+        OPEN,
+        params![owner.as_str(), node.as_str(), ttl_ms, expires_at],
+    )?;
     Ok(Effect::Done)
 }
 
-/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has claimed.
+/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has
+/// claimed.
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.steady.as_millis(), owner.as_str()])?;
-    Ok(Effect::Settled(if renewed > 0 { Settled::Done } else { Settled::Fenced }))
+    Ok(Effect::Settled(if renewed > 0 {
+        Settled::Done
+    } else {
+        Settled::Fenced
+    }))
 }
 
-/// The messages keep their owner's name: without a lease it protects them no more, and whoever claims one fences it.
+/// The messages keep their owner's name: without a lease it protects them no more, and whoever
+/// claims one fences it.
 pub(super) fn hand_back(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     tx.execute(END, params![owner.as_str()])?;
     Ok(Effect::Done)

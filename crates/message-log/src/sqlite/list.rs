@@ -11,15 +11,21 @@ use crate::{Cursor, Error, Filter, MessagePage, Position};
 pub(super) const COUNT: &str = "SELECT count(*)";
 
 /// Told from the rows' heads: what is large is not read for it.
-pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(t.output \
-    AS BLOB)) FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0)";
+pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + \
+                                coalesce((SELECT length(CAST(t.output AS BLOB)) FROM transitions \
+                                AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY \
+                                t.seq DESC LIMIT 1), 0)";
 
 /// The place of a message in the log, which every index has.
 const PLACE: &str = "SELECT m.seq";
 
 pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
-pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+pub(super) async fn list(
+    reader: &SqlitePool,
+    filter: &Filter,
+    position: Position,
+) -> Result<MessagePage, Error> {
     check(filter)?;
     let mut snapshot = reader.begin().await?;
     let mut count = query(COUNT, filter);
@@ -29,26 +35,48 @@ pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Positio
         Position::After { limit, .. } => limit,
     };
     // One more than asked for says whether there is a next page.
-    let sizes = page(SIZES, filter, position, limit.saturating_add(1)).build().fetch_all(&mut *snapshot).await?;
-    let sizes = sizes.iter().map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
+    let sizes = page(SIZES, filter, position, limit.saturating_add(1))
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
+    let sizes = sizes
+        .iter()
+        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
     let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
     let mut page = page(PAGE, filter, position, MessagePage::fitting(&sizes, limit));
     let rows = page.build().fetch_all(&mut *snapshot).await?;
-    let mut messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
+    let mut messages = rows
+        .iter()
+        .map(row::message)
+        .collect::<Result<Vec<_>, _>>()?;
     messages.shrink_to_fit();
     let more = sizes.len() > messages.len();
-    let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
-    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), total_is_least: false, next })
+    let next = messages.last().filter(|_| more).map(|last| Cursor {
+        received_at: last.received_at,
+        seq: last.seq,
+    });
+    Ok(MessagePage {
+        messages,
+        total: u64::try_from(total).unwrap_or(0),
+        total_is_least: false,
+        next,
+    })
 }
 
 /// Returns the statement for `columns` of at most `limit` messages from `position` on.
 ///
-/// The index has each status in the order of the list, and several statuses have to be sorted: then the page is found in
-/// the index alone, and the rest is read for it.
-fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Sqlite> {
+/// The index has each status in the order of the list, and several statuses have to be sorted: then
+/// the page is found in the index alone, and the rest is read for it.
+fn page(
+    columns: &'static str,
+    filter: &Filter,
+    position: Position,
+    limit: u32,
+) -> QueryBuilder<Sqlite> {
     let mut page = QueryBuilder::new("");
     if filter.statuses.len() > 1 {
-        page.push(columns).push(" FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq");
+        page.push(columns)
+            .push(" FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq");
         page.push(" WHERE m.seq IN (");
         write_page(&mut page, PLACE, filter, position, limit);
         page.push(") ORDER BY m.received_at DESC, m.seq DESC");
@@ -58,15 +86,24 @@ fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) 
     page
 }
 
-fn write_page(page: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filter, position: Position, limit: u32) {
+fn write_page(
+    page: &mut QueryBuilder<Sqlite>,
+    columns: &'static str,
+    filter: &Filter,
+    position: Position,
+    limit: u32,
+) {
     write(page, columns, filter);
     if let Position::After { cursor, .. } = position {
-        page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
+        page.push(" AND (m.received_at, m.seq) < (")
+            .push_bind(cursor.received_at.as_millis());
         page.push(", ").push_bind(cursor.seq).push(")");
     }
-    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit));
+    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ")
+        .push_bind(i64::from(limit));
     if let Position::Page(page_asked) = position {
-        page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
+        page.push(" OFFSET ")
+            .push_bind(i64::from(page_asked.offset));
     }
 }
 
@@ -92,21 +129,37 @@ fn write(query: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filte
         (false, true) => "messages_flow_status",
         (true, true) => "messages_flow",
     };
-    query.push(columns).push(" FROM messages AS m INDEXED BY ").push(index);
+    query
+        .push(columns)
+        .push(" FROM messages AS m INDEXED BY ")
+        .push(index);
     // Without columns or a search of it, the body is not read.
     if !matches!(columns, COUNT | PLACE) || filter.search.is_some() {
         query.push(" CROSS JOIN bodies AS b ON b.seq = m.seq");
     }
-    query.push(" WHERE m.flow_id = ").push_bind(filter.flow_id.as_str().to_owned());
+    query
+        .push(" WHERE m.flow_id = ")
+        .push_bind(filter.flow_id.as_str().to_owned());
     if columns == COUNT && filter.search.is_none() && filter.ids.is_empty() {
-        // A flow's messages are all of one tenant: one of them tells, and the index has the rest, so no other row is read.
-        query.push(" AND (SELECT f.account_id = ").push_bind(filter.tenant.account_id.as_str().to_owned());
-        query.push(" AND f.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
+        // A flow's messages are all of one tenant: one of them tells, and the index has the rest,
+        // so no other row is read.
+        query
+            .push(" AND (SELECT f.account_id = ")
+            .push_bind(filter.tenant.account_id.as_str().to_owned());
+        query
+            .push(" AND f.environment_id = ")
+            .push_bind(filter.tenant.environment_id.as_str().to_owned());
         query.push(" FROM messages AS f INDEXED BY messages_flow WHERE f.flow_id = ");
-        query.push_bind(filter.flow_id.as_str().to_owned()).push(" LIMIT 1)");
+        query
+            .push_bind(filter.flow_id.as_str().to_owned())
+            .push(" LIMIT 1)");
     } else {
-        query.push(" AND m.account_id = ").push_bind(filter.tenant.account_id.as_str().to_owned());
-        query.push(" AND m.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
+        query
+            .push(" AND m.account_id = ")
+            .push_bind(filter.tenant.account_id.as_str().to_owned());
+        query
+            .push(" AND m.environment_id = ")
+            .push_bind(filter.tenant.environment_id.as_str().to_owned());
     }
     match filter.statuses.as_slice() {
         [] => {}
@@ -123,10 +176,14 @@ fn write(query: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filte
         }
     }
     if let Some(since) = filter.since {
-        query.push(" AND m.received_at >= ").push_bind(since.as_millis());
+        query
+            .push(" AND m.received_at >= ")
+            .push_bind(since.as_millis());
     }
     if let Some(until) = filter.until {
-        query.push(" AND m.received_at < ").push_bind(until.as_millis());
+        query
+            .push(" AND m.received_at < ")
+            .push_bind(until.as_millis());
     }
     if !filter.ids.is_empty() {
         ids(query, &filter.ids);
@@ -148,10 +205,14 @@ fn ids(query: &mut QueryBuilder<Sqlite>, ids: &[MessageId]) {
 pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
     let pattern = glob(text);
     query.push(" AND (m.id GLOB ").push_bind(pattern.clone());
-    query.push(" OR m.error_message GLOB ").push_bind(pattern.clone());
+    query
+        .push(" OR m.error_message GLOB ")
+        .push_bind(pattern.clone());
     query.push(" OR m.error_field GLOB ").push_bind(pattern);
     for pattern in globs_in_json(text) {
-        query.push(" OR CAST(coalesce(b.payload, b.raw_body) AS TEXT) GLOB ").push_bind(pattern);
+        query
+            .push(" OR CAST(coalesce(b.payload, b.raw_body) AS TEXT) GLOB ")
+            .push_bind(pattern);
     }
     query.push(")");
 }
@@ -159,6 +220,12 @@ pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
 /// The statement of a list, for its query plan.
 #[cfg(test)]
 pub(super) fn statement(filter: &Filter) -> String {
-    let cursor = Cursor { received_at: kanat_model::Timestamp::from_millis(0), seq: 0 };
-    page(PAGE, filter, Position::After { cursor, limit: 50 }, 51).sql().as_str().to_owned()
+    let cursor = Cursor {
+        received_at: kanat_model::Timestamp::from_millis(0),
+        seq: 0,
+    };
+    page(PAGE, filter, Position::After { cursor, limit: 50 }, 51)
+        .sql()
+        .as_str()
+        .to_owned()
 }

@@ -1,6 +1,7 @@
 //! Lists of an environment's messages, over all of its flows, the last of the log first.
 //!
-//! Dead letters and retries have an index by environment. Everything else is found by walking down the log.
+//! Dead letters and retries have an index by environment. Everything else is found by walking down
+//! the log.
 
 use kanat_model::id::FlowId;
 use sqlx::sqlite::SqliteConnection;
@@ -28,27 +29,65 @@ pub(super) async fn list(
     run(&mut snapshot, filter, &mut walk).await?;
     let (found, next) = walk.page();
     let sizes = of(SIZES, &found).build().fetch_all(&mut *snapshot).await?;
-    let sizes = sizes.iter().map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
+    let sizes = sizes
+        .iter()
+        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
     let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
     let limit = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit)).unwrap_or(usize::MAX).min(found.len());
-    let rows = of(PAGE, &found[..fitting]).build().fetch_all(&mut *snapshot).await?;
-    let messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
-    let next = if fitting < found.len() { found[..fitting].last().copied() } else { next };
+    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit))
+        .unwrap_or(usize::MAX)
+        .min(found.len());
+    let rows = of(PAGE, &found[..fitting])
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
+    let messages = rows
+        .iter()
+        .map(row::message)
+        .collect::<Result<Vec<_>, _>>()?;
+    let next = if fitting < found.len() {
+        found[..fitting].last().copied()
+    } else {
+        next
+    };
     let (total, total_is_least) = all.total();
-    Ok(MessagePage { messages, total, total_is_least, next: next.map(Cursor::below) })
+    Ok(MessagePage {
+        messages,
+        total,
+        total_is_least,
+        next: next.map(Cursor::below),
+    })
 }
 
-async fn run(conn: &mut SqliteConnection, filter: &EnvironmentFilter, walk: &mut Walk) -> Result<(), sqlx::Error> {
+async fn run(
+    conn: &mut SqliteConnection,
+    filter: &EnvironmentFilter,
+    walk: &mut Walk,
+) -> Result<(), sqlx::Error> {
     while let Some((stretch, wanted)) = walk.next(filter) {
-        let row = floor(filter, walk.before, stretch).build().fetch_one(&mut *conn).await?;
+        let row = floor(filter, walk.before, stretch)
+            .build()
+            .fetch_one(&mut *conn)
+            .await?;
         walk.ended = row.try_get::<i64, _>(1)? < stretch;
-        let Some(floor) = row.try_get::<Option<i64>, _>(0)? else { return Ok(()) };
-        let rows = matches(filter, floor, walk.before, wanted).build().fetch_all(&mut *conn).await?;
-        let found = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+        let Some(floor) = row.try_get::<Option<i64>, _>(0)? else {
+            return Ok(());
+        };
+        let rows = matches(filter, floor, walk.before, wanted)
+            .build()
+            .fetch_all(&mut *conn)
+            .await?;
+        let found = rows
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<Vec<i64>, _>>()?;
         if found.is_empty()
             && let Some(mut young) = young(filter, floor, walk.before)
-            && !young.build().fetch_one(&mut *conn).await?.try_get::<bool, _>(0)?
+            && !young
+                .build()
+                .fetch_one(&mut *conn)
+                .await?
+                .try_get::<bool, _>(0)?
         {
             walk.ended = true;
         }
@@ -62,12 +101,20 @@ pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> Qu
     let mut query = QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq");
     query.push(messages(filter));
     below(&mut query, filter, before);
-    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(") AS stretch");
+    query
+        .push(" ORDER BY m.seq DESC LIMIT ")
+        .push_bind(stretch)
+        .push(") AS stretch");
     query
 }
 
 /// The messages of a stretch that the filter finds.
-pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wanted: i64) -> QueryBuilder<Sqlite> {
+pub(super) fn matches(
+    filter: &EnvironmentFilter,
+    floor: i64,
+    before: i64,
+    wanted: i64,
+) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new("SELECT m.seq");
     query.push(messages(filter));
     if filter.search.is_some() {
@@ -75,10 +122,16 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
     }
     below(&mut query, filter, before);
     query.push(" AND m.seq >= ").push_bind(floor);
-    query.push(" AND m.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
-    query.push(" AND m.account_id = ").push_bind(filter.tenant.account_id.as_str().to_owned());
+    query
+        .push(" AND m.environment_id = ")
+        .push_bind(filter.tenant.environment_id.as_str().to_owned());
+    query
+        .push(" AND m.account_id = ")
+        .push_bind(filter.tenant.account_id.as_str().to_owned());
     if let Some(flow_id) = &filter.flow_id {
-        query.push(" AND m.flow_id = ").push_bind(flow_id.as_str().to_owned());
+        query
+            .push(" AND m.flow_id = ")
+            .push_bind(flow_id.as_str().to_owned());
     }
     if !filter.statuses.is_empty() {
         query.push(" AND ");
@@ -91,10 +144,14 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
         query.push(")");
     }
     if let Some(since) = filter.since {
-        query.push(" AND m.received_at >= ").push_bind(since.as_millis());
+        query
+            .push(" AND m.received_at >= ")
+            .push_bind(since.as_millis());
     }
     if let Some(until) = filter.until {
-        query.push(" AND m.received_at < ").push_bind(until.as_millis());
+        query
+            .push(" AND m.received_at < ")
+            .push_bind(until.as_millis());
     }
     if let Some(text) = &filter.search {
         search(&mut query, text);
@@ -111,8 +168,13 @@ fn status(query: &mut QueryBuilder<Sqlite>, paused: &[FlowId]) {
     }
     let paused: Vec<&str> = paused.iter().map(FlowId::as_str).collect();
     let paused = serde_json::json!(paused).to_string();
-    query.push("CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id IN (SELECT value FROM json_each(");
-    query.push_bind(paused).push(")) THEN 'held' ELSE m.status END");
+    query.push(
+        "CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id IN (SELECT value \
+                FROM json_each(",
+    );
+    query
+        .push_bind(paused)
+        .push(")) THEN 'held' ELSE m.status END");
 }
 
 /// Whether a stretch has a message that is not too old for what is looked for.
@@ -122,7 +184,10 @@ fn young(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBui
     query.push(messages(filter));
     below(&mut query, filter, before);
     query.push(" AND m.seq >= ").push_bind(floor);
-    query.push(" AND m.received_at >= ").push_bind(too_old.as_millis()).push(")");
+    query
+        .push(" AND m.received_at >= ")
+        .push_bind(too_old.as_millis())
+        .push(")");
     Some(query)
 }
 
@@ -138,14 +203,18 @@ fn below(query: &mut QueryBuilder<Sqlite>, filter: &EnvironmentFilter, before: i
     query.push(" WHERE m.seq < ").push_bind(before);
     if filter.is_failing() {
         query.push(" AND ").push(FAILING);
-        query.push(" AND m.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
+        query
+            .push(" AND m.environment_id = ")
+            .push_bind(filter.tenant.environment_id.as_str().to_owned());
     }
 }
 
 /// `columns` of these messages, the last of the log first.
 pub(super) fn of(columns: &'static str, numbers: &[i64]) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(columns);
-    query.push(" FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq IN (");
+    query.push(
+        " FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq IN (",
+    );
     let mut list = query.separated(", ");
     for number in numbers {
         list.push_bind(*number);

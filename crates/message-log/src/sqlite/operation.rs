@@ -11,14 +11,15 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::inbox::Inbox;
 use crate::tried::Row;
 use crate::{
-    Appended, Error, Exchange, Exchanged, Lease, NewMessage, Poll, PollClaim, PollClaimed, SavedPlan, SeenRecord,
-    Settled, StepCheckpoint, Tenant,
+    Appended, Error, Exchange, Exchanged, Lease, NewMessage, Poll, PollClaim, PollClaimed,
+    SavedPlan, SeenRecord, Settled, StepCheckpoint, Tenant,
 };
 
 /// One thing to do, as part of some transaction.
 pub(super) struct Operation {
     pub work: Work,
-    /// Who waits for the answer, and the place in the queue that this takes until then. `None` where nobody waits.
+    /// Who waits for the answer, and the place in the queue that this takes until then. `None`
+    /// where nobody waits.
     pub reply: Option<Reply>,
 }
 
@@ -139,8 +140,8 @@ pub(super) enum Effect {
     Refused(Error),
 }
 
-/// An effect on its way to its caller. When the caller has gone away meanwhile, the leases in it are given back: else
-/// nobody would work on these messages as long as the node lives.
+/// An effect on its way to its caller. When the caller has gone away meanwhile, the leases in it
+/// are given back: else nobody would work on these messages as long as the node lives.
 pub(super) struct Answer {
     result: Option<Result<Effect, Error>>,
     inbox: Arc<Inbox>,
@@ -148,28 +149,42 @@ pub(super) struct Answer {
 
 impl Answer {
     pub fn new(result: Result<Effect, Error>, inbox: Arc<Inbox>) -> Self {
-        Self { result: Some(result), inbox }
+        Self {
+            result: Some(result),
+            inbox,
+        }
     }
 
     pub fn open(mut self) -> Result<Effect, Error> {
-        self.result.take().unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
+        self.result
+            .take()
+            .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let (now, due) = (Timestamp::now(), Timestamp::steady());
+        let now = Timestamp::now();
+        let due = Timestamp::steady();
         let changes = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(due))],
-            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
-            Some(Ok(Effect::Claimed(leases))) => {
-                leases.into_iter().map(|lease| Change::release(lease, now, Some(due))).collect()
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => {
+                vec![Change::release(lease, now, Some(due))]
             }
+            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => {
+                vec![Change::release(lease, now, None)]
+            }
+            Some(Ok(Effect::Claimed(leases))) => leases
+                .into_iter()
+                .map(|lease| Change::release(lease, now, Some(due)))
+                .collect(),
             Some(_) | None => return,
         };
         for change in changes {
             // A closed inbox drops it, and then the lease ends with its node.
-            self.inbox.push(Operation { work: Work::Settle(Box::new(change)), reply: None });
+            self.inbox.push(Operation {
+                work: Work::Settle(Box::new(change)),
+                reply: None,
+            });
         }
     }
 }
@@ -210,7 +225,8 @@ impl Work {
 }
 
 impl Change {
-    /// Returns the change that gives a message back undone; without a due time it waits for its turn in its ordering key.
+    /// Returns the change that gives a message back undone; without a due time it waits for its
+    /// turn in its ordering key.
     pub fn release(lease: Lease, at: Timestamp, due: Option<Timestamp>) -> Self {
         Self {
             message_id: lease.message_id,

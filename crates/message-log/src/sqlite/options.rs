@@ -22,8 +22,9 @@ const WRITER_CACHE: i64 = -2 * 1024;
 const STATEMENTS: usize = 64;
 /// As SQLite says that freed pages are given back when it is asked to.
 const INCREMENTAL: i64 = 2;
-/// Of a new file; one that is there keeps its own. Messages fill some pages whole, so that few large ones are fewer calls of the
-/// system; larger ones yet are written more often for a little that changes in them.
+/// Of a new file; one that is there keeps its own. Messages fill some pages whole, so that few
+/// large ones are fewer calls of the system; larger ones yet are written more often for a little
+/// that changes in them.
 const PAGE_BYTES: i64 = 8 * 1024;
 
 /// How the log is kept.
@@ -44,13 +45,19 @@ pub struct Options {
 pub enum Durability {
     /// What was acknowledged is on disk.
     Full,
-    /// The last seconds of what was acknowledged may be lost with the power; a crash of the process loses nothing.
+    /// The last seconds of what was acknowledged may be lost with the power; a crash of the process
+    /// loses nothing.
     RelaxedMayLoseAckedMessages,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Full, queue: 8_192, queue_bytes: 64 * 1024 * 1024, max_pages: None }
+        Self {
+            durability: Durability::Full,
+            queue: 8_192,
+            queue_bytes: 64 * 1024 * 1024,
+            max_pages: None,
+        }
     }
 }
 
@@ -60,9 +67,10 @@ impl Options {
         conn.busy_timeout(BUSY_TIMEOUT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         conn.pragma_update(None, "page_size", PAGE_BYTES)?;
-        // Takes effect only before the first table is made, and lets retention shrink the file. It writes, also where it is so
-        // already, for which a full disk may have no room.
-        if conn.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))? != INCREMENTAL {
+        // Takes effect only before the first table is made, and lets retention shrink the file. It
+        // writes, also where it is so already, for which a full disk may have no room.
+        if conn.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))? != INCREMENTAL
+        {
             conn.pragma_update(None, "auto_vacuum", "incremental")?;
         }
         conn.pragma_update(None, "journal_mode", "wal")?;
@@ -83,7 +91,9 @@ impl Options {
     }
 
     pub(super) async fn reading(&self, path: &Path) -> Result<SqlitePool, Error> {
-        let pool = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(READER_TIMEOUT);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(READER_TIMEOUT);
         // The driver asks one that comes back; a file does not go away in the pool.
         let pool = pool.test_before_acquire(false);
         Ok(pool.connect_with(base(path).read_only(true)).await?)

@@ -35,8 +35,8 @@ struct Found {
     ordered: bool,
 }
 
-/// A dead letter goes back into the backlog. One with an ordering key goes behind the message that its key is at, and
-/// before those that wait: it came before them.
+/// A dead letter goes back into the backlog. One with an ordering key goes behind the message that
+/// its key is at, and before those that wait: it came before them.
 pub(super) fn retry(
     tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
@@ -59,7 +59,11 @@ pub(super) fn retry(
 }
 
 /// A dead letter, or a message that waits, comes to its end.
-pub(super) fn discard(tx: &mut Transaction<'_, '_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Effect> {
+pub(super) fn discard(
+    tx: &mut Transaction<'_, '_>,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> rusqlite::Result<Effect> {
     let Some(found) = find(tx, tenant, id)? else {
         return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
     };
@@ -75,12 +79,25 @@ pub(super) fn discard(tx: &mut Transaction<'_, '_>, tenant: &Tenant, id: &Messag
     record(tx, &found, "discarded")
 }
 
-fn find(tx: &Transaction<'_, '_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Option<Found>> {
-    let values = params![id.as_str(), tenant.account_id.as_str(), tenant.environment_id.as_str()];
+fn find(
+    tx: &Transaction<'_, '_>,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> rusqlite::Result<Option<Found>> {
+    let values = params![
+        id.as_str(),
+        tenant.account_id.as_str(),
+        tenant.environment_id.as_str()
+    ];
     let found = tx.conn.prepare_cached(FIND)?.query_row(values, |row| {
         let status: String = row.get(1)?;
         let status = Status::parse(&status).ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(Found { seq: row.get(0)?, status, attempts: row.get(2)?, ordered: row.get(3)? })
+        Ok(Found {
+            seq: row.get(0)?,
+            status,
+            attempts: row.get(2)?,
+            ordered: row.get(3)?,
+        })
     });
     found.optional()
 }

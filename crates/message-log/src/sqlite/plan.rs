@@ -39,7 +39,15 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
 
 pub(super) fn save(tx: &Transaction<'_, '_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
     for plan in plans {
-        tx.execute(SAVE, params![plan.flow_id.as_str(), plan.version, plan.body.as_ref(), tx.now.as_millis()])?;
+        tx.execute(
+            SAVE,
+            params![
+                plan.flow_id.as_str(),
+                plan.version,
+                plan.body.as_ref(),
+                tx.now.as_millis()
+            ],
+        )?;
     }
     Ok(Effect::Done)
 }
@@ -51,12 +59,26 @@ pub(super) fn drop(
     checked_at: Timestamp,
 ) -> rusqlite::Result<Effect> {
     let arrivals = checked_at.before(ARRIVAL_SLACK);
-    tx.execute(DROP, params![flow_id.as_str(), version, checked_at.as_millis(), arrivals.as_millis()])?;
+    tx.execute(
+        DROP,
+        params![
+            flow_id.as_str(),
+            version,
+            checked_at.as_millis(),
+            arrivals.as_millis()
+        ],
+    )?;
     Ok(Effect::Done)
 }
 
-pub(super) async fn get(reader: &SqlitePool, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-    let query = sqlx::query(GET).bind(flow_id.as_str()).bind(i64::from(version));
+pub(super) async fn get(
+    reader: &SqlitePool,
+    flow_id: &FlowId,
+    version: u32,
+) -> Result<Option<Bytes>, Error> {
+    let query = sqlx::query(GET)
+        .bind(flow_id.as_str())
+        .bind(i64::from(version));
     match query.fetch_optional(reader).await? {
         Some(row) => Ok(Some(Bytes::from(row.try_get::<Vec<u8>, _>(0)?))),
         None => Ok(None),
@@ -64,8 +86,16 @@ pub(super) async fn get(reader: &SqlitePool, flow_id: &FlowId, version: u32) -> 
 }
 
 /// Plans saved before an instant that nothing needs any more.
-pub(super) async fn unused(reader: &SqlitePool, saved_before: Timestamp) -> Result<Vec<(FlowId, u32)>, Error> {
-    let rows = sqlx::query(UNUSED).bind(saved_before.as_millis()).fetch_all(reader).await?;
-    let found = rows.iter().map(|row| Ok((FlowId::new(row.try_get::<String, _>(0)?), row.try_get(1)?)));
+pub(super) async fn unused(
+    reader: &SqlitePool,
+    saved_before: Timestamp,
+) -> Result<Vec<(FlowId, u32)>, Error> {
+    let rows = sqlx::query(UNUSED)
+        .bind(saved_before.as_millis())
+        .fetch_all(reader)
+        .await?;
+    let found = rows
+        .iter()
+        .map(|row| Ok((FlowId::new(row.try_get::<String, _>(0)?), row.try_get(1)?)));
     found.collect()
 }

@@ -31,8 +31,9 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
 
-pub(super) const STANDINGS: &str = "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, error FROM polls \
-    WHERE flow_id IN (SELECT value FROM json_each(?))";
+pub(super) const STANDINGS: &str = "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, \
+                                    error FROM polls WHERE flow_id IN (SELECT value FROM \
+                                    json_each(?))";
 
 pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
@@ -56,10 +57,18 @@ pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Re
         .query_row(values, |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))
         .optional()?;
     if let Some((token, state)) = taken {
-        return Ok(Effect::Polled(PollClaimed::Taken { token, state: Bytes::from(state) }));
+        return Ok(Effect::Polled(PollClaimed::Taken {
+            token,
+            state: Bytes::from(state),
+        }));
     }
-    let due: i64 = tx.conn.prepare_cached(DUE)?.query_row([claim.flow_id.as_str()], |row| row.get(0))?;
-    Ok(Effect::Polled(PollClaimed::Later(Timestamp::from_millis(due))))
+    let due: i64 = tx
+        .conn
+        .prepare_cached(DUE)?
+        .query_row([claim.flow_id.as_str()], |row| row.get(0))?;
+    Ok(Effect::Polled(PollClaimed::Later(Timestamp::from_millis(
+        due,
+    ))))
 }
 
 pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Effect> {
@@ -77,18 +86,38 @@ pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Ef
             poll.ended.as_ref().and_then(|ended| ended.error.as_deref())
         ],
     )?;
-    Ok(Effect::Settled(if kept > 0 { Settled::Done } else { Settled::Fenced }))
+    Ok(Effect::Settled(if kept > 0 {
+        Settled::Done
+    } else {
+        Settled::Fenced
+    }))
 }
 
-pub(super) fn note(tx: &Transaction<'_, '_>, flow_id: &FlowId, records: &[SeenRecord]) -> rusqlite::Result<Effect> {
+pub(super) fn note(
+    tx: &Transaction<'_, '_>,
+    flow_id: &FlowId,
+    records: &[SeenRecord],
+) -> rusqlite::Result<Effect> {
     for record in records {
-        let SeenRecord { id, hash, count, seen_at } = record;
-        tx.execute(NOTE, params![flow_id.as_str(), id, hash, count, seen_at.as_millis()])?;
+        let SeenRecord {
+            id,
+            hash,
+            count,
+            seen_at,
+        } = record;
+        tx.execute(
+            NOTE,
+            params![flow_id.as_str(), id, hash, count, seen_at.as_millis()],
+        )?;
     }
     Ok(Effect::Done)
 }
 
-pub(super) fn forget(tx: &Transaction<'_, '_>, flow_id: &FlowId, before: Timestamp) -> rusqlite::Result<Effect> {
+pub(super) fn forget(
+    tx: &Transaction<'_, '_>,
+    flow_id: &FlowId,
+    before: Timestamp,
+) -> rusqlite::Result<Effect> {
     tx.execute(FORGET, params![flow_id.as_str(), before.as_millis()])?;
     Ok(Effect::Done)
 }
@@ -102,14 +131,28 @@ pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlit
     Ok(Effect::Count(records as u64))
 }
 
-pub(super) async fn standings(reader: &SqlitePool, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+pub(super) async fn standings(
+    reader: &SqlitePool,
+    flow_ids: &[FlowId],
+) -> Result<Vec<(FlowId, PollStanding)>, Error> {
     let flow_ids: Vec<&str> = flow_ids.iter().map(FlowId::as_str).collect();
-    let flow_ids = serde_json::to_string(&flow_ids).map_err(|error| Error::Other(error.to_string()))?;
-    let rows = sqlx::query(STANDINGS).bind(flow_ids).fetch_all(reader).await?;
+    let flow_ids =
+        serde_json::to_string(&flow_ids).map_err(|error| Error::Other(error.to_string()))?;
+    let rows = sqlx::query(STANDINGS)
+        .bind(flow_ids)
+        .fetch_all(reader)
+        .await?;
     let standings = rows.iter().map(|row| {
-        let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
-        let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
-        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(), ended };
+        let ended_at: Option<i64> = row.try_get("ended_at")?;
+        let error: Option<String> = row.try_get("error")?;
+        let ended = ended_at.map(|at| PollEnded {
+            at: Timestamp::from_millis(at),
+            error,
+        });
+        let standing = PollStanding {
+            due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(),
+            ended,
+        };
         Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
     });
     standings.collect()
@@ -120,12 +163,25 @@ pub(super) async fn flows(reader: &SqlitePool) -> Result<Vec<FlowId>, Error> {
     Ok(flows.into_iter().map(FlowId::from).collect())
 }
 
-pub(super) async fn seen(reader: &SqlitePool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
+pub(super) async fn seen(
+    reader: &SqlitePool,
+    flow_id: &FlowId,
+    ids: &[String],
+) -> Result<Vec<SeenRecord>, Error> {
     let ids = serde_json::to_string(ids).map_err(|error| Error::Other(error.to_string()))?;
-    let rows = sqlx::query(SEEN).bind(flow_id.as_str()).bind(ids).fetch_all(reader).await?;
+    let rows = sqlx::query(SEEN)
+        .bind(flow_id.as_str())
+        .bind(ids)
+        .fetch_all(reader)
+        .await?;
     let found = rows.iter().map(|row| {
         let seen_at = Timestamp::from_millis(row.try_get(3)?);
-        Ok(SeenRecord { id: row.try_get(0)?, hash: row.try_get(1)?, count: row.try_get(2)?, seen_at })
+        Ok(SeenRecord {
+            id: row.try_get(0)?,
+            hash: row.try_get(1)?,
+            count: row.try_get(2)?,
+            seen_at,
+        })
     });
     found.collect()
 }

@@ -40,19 +40,45 @@ pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value FROM json_each(?)) AND last_used_at > 0";
 
 pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
-    let Exchange { node, owner, boot_age, turn, asks } = exchange;
+    let Exchange {
+        node,
+        owner,
+        boot_age,
+        turn,
+        asks,
+    } = exchange;
     if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
         return Ok(Effect::Exchanged(Exchanged::Repeated));
     }
-    let nodes: u32 = tx.conn.prepare_cached(NODES)?.query_row([tx.steady.as_millis()], |row| row.get(0))?;
-    let asker = Asker { node, owner, now: tx.now, begun: tx.now.before(*boot_age), nodes: nodes.max(1) };
-    let gains = asks.iter().map(|ask| one(tx, ask, asker)).collect::<rusqlite::Result<_>>()?;
-    Ok(Effect::Exchanged(Exchanged::Done { now: tx.now, nodes: asker.nodes, gains }))
+    let nodes: u32 = tx
+        .conn
+        .prepare_cached(NODES)?
+        .query_row([tx.steady.as_millis()], |row| row.get(0))?;
+    let asker = Asker {
+        node,
+        owner,
+        now: tx.now,
+        begun: tx.now.before(*boot_age),
+        nodes: nodes.max(1),
+    };
+    let gains = asks
+        .iter()
+        .map(|ask| one(tx, ask, asker))
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Effect::Exchanged(Exchanged::Done {
+        now: tx.now,
+        nodes: asker.nodes,
+        gains,
+    }))
 }
 
 fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
     let key = ask.key.as_str();
-    let kept: Option<String> = tx.conn.prepare_cached(LEDGER)?.query_row([key], |row| row.get(0)).optional()?;
+    let kept: Option<String> = tx
+        .conn
+        .prepare_cached(LEDGER)?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
     let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.rate, asker.now);
     let gain = ledger.exchange(ask, asker);
     let used = i64::try_from(ask.used).unwrap_or(i64::MAX);
@@ -64,11 +90,22 @@ fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Resul
 /// How many nodes there are.
 pub(super) async fn look(reader: &SqlitePool) -> Result<Exchanged, Error> {
     let now = Timestamp::now();
-    let nodes: i64 = sqlx::query(NODES).bind(Timestamp::steady().as_millis()).fetch_one(reader).await?.try_get(0)?;
-    Ok(Exchanged::Done { now, nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1), gains: Vec::new() })
+    let nodes: i64 = sqlx::query(NODES)
+        .bind(Timestamp::steady().as_millis())
+        .fetch_one(reader)
+        .await?
+        .try_get(0)?;
+    Ok(Exchanged::Done {
+        now,
+        nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1),
+        gains: Vec::new(),
+    })
 }
 
-pub(super) async fn usage(reader: &SqlitePool, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+pub(super) async fn usage(
+    reader: &SqlitePool,
+    keys: &[ConsumerKeyId],
+) -> Result<Vec<KeyUsage>, Error> {
     let keys = serde_json::to_string(keys).map_err(|error| Error::Other(error.to_string()))?;
     let rows = sqlx::query(USAGE).bind(keys).fetch_all(reader).await?;
     let found = rows.iter().map(|row| {
@@ -84,6 +121,9 @@ pub(super) async fn usage(reader: &SqlitePool, keys: &[ConsumerKeyId]) -> Result
 /// Drops what need not be known any more.
 pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
     let turns = tx.execute(DROP_TURNS, params![tx.now.before(TURNS_KEPT).as_millis()])?;
-    let connectors = tx.execute(DROP_CONNECTORS, params![tx.now.before(CONNECTORS_KEPT).as_millis()])?;
+    let connectors = tx.execute(
+        DROP_CONNECTORS,
+        params![tx.now.before(CONNECTORS_KEPT).as_millis()],
+    )?;
     Ok(Effect::Count((turns + connectors) as u64))
 }

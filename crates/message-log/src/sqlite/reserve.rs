@@ -1,5 +1,6 @@
-//! A file of the data folder that holds nothing but room. When the disk is full it is deleted, so that what became of accepted
-//! messages can be written all the same; new messages are refused from then on until there is room for it again.
+//! A file of the data folder that holds nothing but room. When the disk is full it is deleted, so
+//! that what became of accepted messages can be written all the same; new messages are refused from
+//! then on until there is room for it again.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -24,16 +25,24 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Takes up the file that a former process left beside the log's own, or writes it. Where there is no room for it, the log
-    /// does without.
+    /// Takes up the file that a former process left beside the log's own, or writes it. Where there
+    /// is no room for it, the log does without.
     pub fn open(log: &Path) -> Self {
         let mut name = log.as_os_str().to_owned();
         name.push("-reserve");
-        let reserve = Self { path: PathBuf::from(name), is_given: Cell::default(), has_refused: Cell::default() };
+        let reserve = Self {
+            path: PathBuf::from(name),
+            is_given: Cell::default(),
+            has_refused: Cell::default(),
+        };
         if !reserve.is_whole()
             && let Err(error) = reserve.write()
         {
-            tracing::warn!(%error, file = %reserve.path.display(), "there is no room for a reserve of 8 MiB");
+            tracing::warn!(
+                %error,
+                file = %reserve.path.display(),
+                "there is no room for a reserve of 8 MiB",
+            );
         }
         reserve
     }
@@ -57,23 +66,28 @@ impl Reserve {
         self.is_given.get()
     }
 
-    /// Returns whether new messages may be written: not while the reserve is given and there is no room for it.
+    /// Returns whether new messages may be written: not while the reserve is given and there is no
+    /// room for it.
     pub fn lets_in(&self) -> bool {
         if !self.is_given.get() {
             return true;
         }
-        let has_room = self.free_bytes().is_none_or(|free| free >= BYTES + 2 * FULL_BYTES);
+        let has_room = self
+            .free_bytes()
+            .is_none_or(|free| free >= BYTES + 2 * FULL_BYTES);
         let is_back = has_room && self.write().is_ok();
         self.is_given.set(!is_back);
         if !is_back && !self.has_refused.replace(true) {
             tracing::error!(
                 file = %self.path.display(),
-                "the disk is full: the reserve is given to what becomes of accepted messages, and no new ones are taken until \
-                 there is room for it again"
+                "the disk is full: the reserve is given to what becomes of accepted messages, and \
+                 no new ones are taken until there is room for it again",
             );
         }
         if is_back && self.has_refused.replace(false) {
-            tracing::info!("there is room on the disk again: the reserve is kept, and new messages are taken");
+            tracing::info!(
+                "there is room on the disk again: the reserve is kept, and new messages are taken"
+            );
         }
         is_back
     }
@@ -86,7 +100,8 @@ impl Reserve {
 
     /// One that is sparse, or compressed to nothing, holds no room.
     fn is_whole(&self) -> bool {
-        std::fs::metadata(&self.path).is_ok_and(|found| found.len() == BYTES && found.blocks() * BLOCK_BYTES >= BYTES)
+        std::fs::metadata(&self.path)
+            .is_ok_and(|found| found.len() == BYTES && found.blocks() * BLOCK_BYTES >= BYTES)
     }
 
     fn write(&self) -> io::Result<()> {

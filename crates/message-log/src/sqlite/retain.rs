@@ -38,17 +38,29 @@ pub(super) const DROP_KEYS: &str = "
 DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHERE expires_at <= ? LIMIT 1000)";
 
 /// Drops what was received and finished before an instant; says how many messages.
-pub(super) async fn retain(reader: &SqlitePool, queue: &Queue, older_than: Timestamp) -> Result<u64, Error> {
+pub(super) async fn retain(
+    reader: &SqlitePool,
+    queue: &Queue,
+    older_than: Timestamp,
+) -> Result<u64, Error> {
     let begun = Timestamp::now();
     let mut dropped = 0;
     let mut after = i64::MIN;
-    // Arrival times grow with the order of the log but for a little, so the first stretch without an old message is
-    // the end of the old ones.
+    // Arrival times grow with the order of the log but for a little, so the first stretch without
+    // an old message is the end of the old ones.
     while let Some((oldest, last)) = next_stretch(reader, after).await?
         && oldest < older_than
     {
         let from = after.saturating_add(1);
-        dropped += count(queue.submit(Work::DropMessages { from, to: last, older_than }).await?)?;
+        dropped += count(
+            queue
+                .submit(Work::DropMessages {
+                    from,
+                    to: last,
+                    older_than,
+                })
+                .await?,
+        )?;
         after = last;
     }
     while count(queue.submit(Work::DropKeys { expired_at: begun }).await?)? > 0 {}
@@ -59,14 +71,25 @@ pub(super) async fn retain(reader: &SqlitePool, queue: &Queue, older_than: Times
 }
 
 /// Drops plans that nothing needs any more.
-async fn drop_plans(reader: &SqlitePool, queue: &Queue, older_than: Timestamp, begun: Timestamp) -> Result<(), Error> {
+async fn drop_plans(
+    reader: &SqlitePool,
+    queue: &Queue,
+    older_than: Timestamp,
+    begun: Timestamp,
+) -> Result<(), Error> {
     // What was acknowledged and is in no table needs its plan too, however long ago it came.
     if let Err(error) = queue.submit(Work::Fold).await {
         tracing::warn!(%error, "retention drops no plans this time");
         return Ok(());
     }
     for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
-        queue.submit(Work::DropPlan { flow_id, version, checked_at: begun }).await?;
+        queue
+            .submit(Work::DropPlan {
+                flow_id,
+                version,
+                checked_at: begun,
+            })
+            .await?;
     }
     Ok(())
 }
@@ -86,7 +109,10 @@ pub(super) fn drop_messages(
     Ok(Effect::Count(dropped as u64))
 }
 
-pub(super) fn drop_keys(tx: &Transaction<'_, '_>, expired_at: Timestamp) -> rusqlite::Result<Effect> {
+pub(super) fn drop_keys(
+    tx: &Transaction<'_, '_>,
+    expired_at: Timestamp,
+) -> rusqlite::Result<Effect> {
     let dropped = tx.execute(DROP_KEYS, params![expired_at.as_millis()])?;
     Ok(Effect::Count(dropped as u64))
 }
@@ -95,7 +121,11 @@ pub(super) fn drop_keys(tx: &Transaction<'_, '_>, expired_at: Timestamp) -> rusq
 async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
     let mut free = free_pages(reader).await?;
     while free > 0 {
-        queue.submit(Work::Shrink { pages: SHRINK_PAGES }).await?;
+        queue
+            .submit(Work::Shrink {
+                pages: SHRINK_PAGES,
+            })
+            .await?;
         let left = free_pages(reader).await?;
         if left >= free {
             break;
@@ -108,14 +138,21 @@ async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
 
 /// The oldest arrival and the last place of the next messages.
 async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>, Error> {
-    let row = sqlx::query(NEXT_STRETCH).bind(after).bind(STRETCH).fetch_one(reader).await?;
+    let row = sqlx::query(NEXT_STRETCH)
+        .bind(after)
+        .bind(STRETCH)
+        .fetch_one(reader)
+        .await?;
     let oldest: Option<i64> = row.try_get(0)?;
     let last: Option<i64> = row.try_get(1)?;
     Ok(oldest.map(Timestamp::from_millis).zip(last))
 }
 
 async fn free_pages(reader: &SqlitePool) -> Result<i64, Error> {
-    Ok(sqlx::query("PRAGMA freelist_count").fetch_one(reader).await?.try_get(0)?)
+    Ok(sqlx::query("PRAGMA freelist_count")
+        .fetch_one(reader)
+        .await?
+        .try_get(0)?)
 }
 
 fn count(effect: Effect) -> Result<u64, Error> {

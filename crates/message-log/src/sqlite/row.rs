@@ -43,15 +43,21 @@ pub(super) fn message(row: &SqliteRow) -> Result<Message, Error> {
         status,
         trigger: trigger(row)?,
         payload: bytes(row, "payload")?,
-        output: row.try_get::<Option<Vec<u8>>, _>("output")?.map(Bytes::from),
+        output: row
+            .try_get::<Option<Vec<u8>>, _>("output")?
+            .map(Bytes::from),
         attempts: row.try_get("attempts")?,
         max_attempts: row.try_get("max_attempts")?,
-        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying).map(Timestamp::to_wall),
+        next_attempt_at: instant(row, "due_at")?
+            .filter(|_| status == Status::Retrying)
+            .map(Timestamp::to_wall),
         error: failure(row)?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
         completed_at: instant(row, "completed_at")?,
         batch_id: row.try_get("batch_id")?,
-        replay_of: row.try_get::<Option<String>, _>("replay_of")?.map(MessageId::new),
+        replay_of: row
+            .try_get::<Option<String>, _>("replay_of")?
+            .map(MessageId::new),
         ordering_key: row.try_get("ordering_key")?,
         traceparent: row.try_get("traceparent")?,
     })
@@ -72,7 +78,9 @@ fn status(row: &SqliteRow) -> Result<Status, Error> {
 }
 
 fn instant(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, Error> {
-    Ok(row.try_get::<Option<i64>, _>(column)?.map(Timestamp::from_millis))
+    Ok(row
+        .try_get::<Option<i64>, _>(column)?
+        .map(Timestamp::from_millis))
 }
 
 fn failure(row: &SqliteRow) -> Result<Option<Failure>, Error> {
@@ -81,7 +89,9 @@ fn failure(row: &SqliteRow) -> Result<Option<Failure>, Error> {
     };
     Ok(Some(Failure {
         kind: ErrorKind::parse(kind).ok_or_else(|| unreadable("error kind", kind))?,
-        message: row.try_get::<Option<String>, _>("error_message")?.unwrap_or_default(),
+        message: row
+            .try_get::<Option<String>, _>("error_message")?
+            .unwrap_or_default(),
         field: row.try_get("error_field")?,
         expression: row.try_get("error_expression")?,
     }))

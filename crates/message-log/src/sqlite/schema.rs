@@ -1,16 +1,19 @@
-//! The tables of the file, and the steps that bring an older file up to them. A step is never edited once landed.
+//! The tables of the file, and the steps that bring an older file up to them. A step is never
+//! edited once landed.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE, BACKLOG];
+const MIGRATIONS: &[&str] = &[
+    FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE, BACKLOG,
+];
 
-/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
-/// stands behind another message of its ordering key.
+/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL`
+/// says that it stands behind another message of its ordering key.
 ///
-/// `token` is the `seq` of the message's last event, so that it is another one after every change of state.
-/// Bodies stand apart because every change of state rewrites the row of `messages`.
+/// `token` is the `seq` of the message's last event, so that it is another one after every change
+/// of state. Bodies stand apart because every change of state rewrites the row of `messages`.
 const FIRST: &str = "
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY,
@@ -132,7 +135,8 @@ CREATE TABLE seen_records (
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 ";
 
-/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange of a node's boot.
+/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange
+/// of a node's boot.
 const QUOTAS: &str = "
 CREATE TABLE quotas (
     key_id TEXT NOT NULL PRIMARY KEY,
@@ -159,7 +163,8 @@ const LOTS: &str = "
 INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0);
 ";
 
-/// Dead letters and retries of an environment, in the order of the log. All other messages have no entry in it.
+/// Dead letters and retries of an environment, in the order of the log. All other messages have no
+/// entry in it.
 const FAILING: &str = "
 CREATE INDEX messages_failing ON messages (environment_id) WHERE status IN ('dead_letter', 'retrying');
 ";
@@ -195,7 +200,11 @@ pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
     if found > known {
         return Err(Error::NewerSchema { found, known });
     }
-    for (done, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
+    for (done, migration) in MIGRATIONS
+        .iter()
+        .enumerate()
+        .skip(usize::try_from(found).unwrap_or(0))
+    {
         tx.execute_batch(migration)?;
         tx.execute_batch(&format!("PRAGMA user_version = {}", done + 1))?;
     }

@@ -73,31 +73,46 @@ impl Shared {
         self.count(effects);
     }
 
-    /// A transaction has been committed, after everything that was taken in; `leaves_something` of that to be claimed.
-    pub fn committed(&self, last_seq: i64, operations: &[Operation], effects: &[Effect], leaves_something: bool) {
+    /// A transaction has been committed, after everything that was taken in; `leaves_something` of
+    /// that to be claimed.
+    pub fn committed(
+        &self,
+        last_seq: i64,
+        operations: &[Operation],
+        effects: &[Effect],
+        leaves_something: bool,
+    ) {
         if !operations.is_empty() {
             self.count(effects.iter());
         }
         self.unfolded.store(false, Ordering::Release);
         self.last_event.store(last_seq, Ordering::Release);
-        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+        self.changed
+            .send_modify(|version| *version = version.wrapping_add(1));
         let mut done = operations.iter().zip(effects);
-        if leaves_something || done.any(|(operation, effect)| operation.work.leaves_something(effect)) {
-            self.claimable.send_modify(|version| *version = version.wrapping_add(1));
+        if leaves_something
+            || done.any(|(operation, effect)| operation.work.leaves_something(effect))
+        {
+            self.claimable
+                .send_modify(|version| *version = version.wrapping_add(1));
         }
     }
 
-    /// A transaction has been committed that says nothing of what was taken in: it only dropped what was old.
+    /// A transaction has been committed that says nothing of what was taken in: it only dropped
+    /// what was old.
     pub fn committed_aside(&self, effects: &[Effect]) {
         self.count(effects.iter());
     }
 
     fn count<'e>(&self, effects: impl ExactSizeIterator<Item = &'e Effect>) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.operations.fetch_add(count(effects.len()), Ordering::Relaxed);
+        self.operations
+            .fetch_add(count(effects.len()), Ordering::Relaxed);
         for effect in effects {
             match effect {
-                Effect::Appended(Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_)) => {
+                Effect::Appended(
+                    Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_),
+                ) => {
                     self.appended.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Settled(Settled::Done) => {
@@ -108,7 +123,8 @@ impl Shared {
                     self.settled.fetch_add(*messages, Ordering::Relaxed);
                 }
                 Effect::Claimed(leases) => {
-                    self.claimed.fetch_add(count(leases.len()), Ordering::Relaxed);
+                    self.claimed
+                        .fetch_add(count(leases.len()), Ordering::Relaxed);
                 }
                 Effect::Appended(Appended::Duplicate(_))
                 | Effect::Settled(Settled::Fenced)
@@ -130,7 +146,10 @@ impl Work {
             Self::AppendTried(rows) => rows.iter().any(|row| !row.status().is_final()),
             // The next of its key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
-            Self::Retry { .. } | Self::Discard { .. } | Self::OpenLease { .. } | Self::HandBack(_) => true,
+            Self::Retry { .. }
+            | Self::Discard { .. }
+            | Self::OpenLease { .. }
+            | Self::HandBack(_) => true,
             Self::Checkpoint(_)
             | Self::Claim(_)
             | Self::EndFlow { .. }

@@ -6,7 +6,8 @@ use rusqlite::{Connection, Params, Statement};
 
 use super::transaction::Commit;
 
-/// Found by where their texts stand in the program: a cache by text hashes hundreds of bytes for each of them.
+/// Found by where their texts stand in the program: a cache by text hashes hundreds of bytes for
+/// each of them.
 pub(super) struct Statements<'c> {
     conn: &'c Connection,
     prepared: RefCell<Vec<(&'static str, Statement<'c>)>>,
@@ -16,7 +17,11 @@ pub(super) struct Statements<'c> {
 
 impl<'c> Statements<'c> {
     pub fn new(conn: &'c Connection) -> Self {
-        Self { conn, prepared: RefCell::default(), commit: Cell::default() }
+        Self {
+            conn,
+            prepared: RefCell::default(),
+            commit: Cell::default(),
+        }
     }
 
     pub fn conn(&self) -> &'c Connection {
@@ -38,17 +43,24 @@ impl<'c> Statements<'c> {
     }
 
     /// Reads several times in one transaction: each for itself would lock and unlock the file.
-    pub fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    pub fn reading<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
         self.execute("BEGIN", ())?;
         let result = read(self.conn);
-        let ended = self.execute("COMMIT", ()).or_else(|_| self.execute("ROLLBACK", ()));
+        let ended = self
+            .execute("COMMIT", ())
+            .or_else(|_| self.execute("ROLLBACK", ()));
         ended.and(result)
     }
 
     /// Runs a statement; says how many rows changed.
     pub fn execute(&self, text: &'static str, values: impl Params) -> rusqlite::Result<usize> {
         let mut prepared = self.prepared.borrow_mut();
-        let known = prepared.iter().position(|(known, _)| std::ptr::eq(*known, text));
+        let known = prepared
+            .iter()
+            .position(|(known, _)| std::ptr::eq(*known, text));
         let at = match known {
             Some(at) => at,
             None => {

@@ -11,7 +11,10 @@ SELECT seq, ?4, ?5, ?6 FROM messages WHERE seq = ?1 AND owner = ?2 AND token = ?
 ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = excluded.output";
 
 /// Keeps an output whose lease is good.
-pub(super) fn checkpoint(tx: &Transaction<'_, '_>, checkpoint: &StepCheckpoint) -> rusqlite::Result<Settled> {
+pub(super) fn checkpoint(
+    tx: &Transaction<'_, '_>,
+    checkpoint: &StepCheckpoint,
+) -> rusqlite::Result<Settled> {
     let lease = &checkpoint.lease;
     let values = params![
         lease.seq,
@@ -21,5 +24,9 @@ pub(super) fn checkpoint(tx: &Transaction<'_, '_>, checkpoint: &StepCheckpoint) 
         checkpoint.status,
         checkpoint.output.as_ref(),
     ];
-    Ok(if tx.execute(SAVE, values)? > 0 { Settled::Done } else { Settled::Fenced })
+    Ok(if tx.execute(SAVE, values)? > 0 {
+        Settled::Done
+    } else {
+        Settled::Fenced
+    })
 }

@@ -1,5 +1,5 @@
-//! Syncs that the disk failed. What one of them was to write may be lost, and no later sync of the file tells of it or
-//! writes it again: the system takes it for written.
+//! Syncs that the disk failed. What one of them was to write may be lost, and no later sync of the
+//! file tells of it or writes it again: the system takes it for written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,10 @@ impl Syncs {
     /// Counts the error if it is one of a sync.
     pub fn note(&self, error: &rusqlite::Error) {
         let code = error.sqlite_error().map(|error| error.extended_code);
-        if matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) {
+        if matches!(
+            code,
+            Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+        ) {
             tracing::error!(%error, "the disk failed to sync the message log");
             self.0.fetch_add(1, Ordering::Release);
         }
@@ -37,7 +40,12 @@ mod tests {
     fn counts_failed_syncs_and_no_other_failure() {
         let syncs = Syncs::default();
         let failed = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        for code in [ffi::SQLITE_FULL, ffi::SQLITE_BUSY, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR] {
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR,
+        ] {
             syncs.note(&failed(code));
         }
         syncs.note(&rusqlite::Error::InvalidQuery);

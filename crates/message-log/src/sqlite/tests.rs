@@ -1,4 +1,5 @@
-//! What only the SQLite log promises: the size of its file, a disk that is full or fails, its query plans. Its contract, too.
+//! What only the SQLite log promises: the size of its file, a disk that is full or fails, its query
+//! plans. Its contract, too.
 
 mod intake;
 mod outage;
@@ -36,7 +37,11 @@ impl File {
 
     /// A connection of another program.
     async fn connect(&self) -> sqlx::SqliteConnection {
-        SqliteConnectOptions::new().filename(&self.path).connect().await.unwrap()
+        SqliteConnectOptions::new()
+            .filename(&self.path)
+            .connect()
+            .await
+            .unwrap()
     }
 
     fn size_bytes(&self) -> u64 {
@@ -45,7 +50,9 @@ impl File {
 
     /// Of the write-ahead log.
     fn ahead_bytes(&self) -> u64 {
-        std::fs::metadata(self.path.with_extension("db-wal")).unwrap().len()
+        std::fs::metadata(self.path.with_extension("db-wal"))
+            .unwrap()
+            .len()
     }
 }
 
@@ -63,18 +70,29 @@ async fn refuses_a_file_of_a_newer_build() {
     let file = File::new();
     file.open().await.close().await;
     let mut conn = file.connect().await;
-    sqlx::raw_sql("PRAGMA user_version = 4711").execute(&mut conn).await.unwrap();
+    sqlx::raw_sql("PRAGMA user_version = 4711")
+        .execute(&mut conn)
+        .await
+        .unwrap();
     let opened = SqliteLog::open(&file.path, Options::default()).await;
-    assert!(matches!(opened, Err(Error::NewerSchema { found: 4_711, .. })));
+    assert!(matches!(
+        opened,
+        Err(Error::NewerSchema { found: 4_711, .. })
+    ));
 }
 
 #[tokio::test]
 async fn commits_to_the_disk_unless_told_otherwise() {
     let file = File::new();
-    let relaxed = Options { durability: Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
+    let relaxed = Options {
+        durability: Durability::RelaxedMayLoseAckedMessages,
+        ..Options::default()
+    };
     for (options, expected) in [(Options::default(), 2_i64), (relaxed, 1)] {
         let conn = options.writing(&file.path).unwrap();
-        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        let pragma = |name: &str| {
+            conn.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        };
         assert_eq!(pragma("synchronous").unwrap(), expected.into());
         assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
     }
@@ -93,7 +111,8 @@ async fn a_list_that_nobody_waits_for_leaves_its_connection_to_others() {
     let first = crate::Position::Page(kanat_model::page::Page::new(None, None));
     let mut hung_up = 0;
     for polls in (1..12).cycle().take(1_000) {
-        let (mut list, mut left) = (Box::pin(log.list(&filter, first)), polls);
+        let mut list = Box::pin(log.list(&filter, first));
+        let mut left = polls;
         let ended = std::future::poll_fn(|cx| {
             left -= 1;
             match list.as_mut().poll(cx) {

@@ -1,5 +1,6 @@
-//! One transaction: what was answered before it first, then what ends a hold on a message, then single operations, then what
-//! comes in. So a message that frees its ordering key lets one that arrives with it be run at once.
+//! One transaction: what was answered before it first, then what ends a hold on a message, then
+//! single operations, then what comes in. So a message that frees its ordering key lets one that
+//! arrives with it be run at once.
 
 use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
@@ -46,7 +47,8 @@ pub(super) enum Commit {
     Soon,
 }
 
-/// Does all operations or none, after all of `unfolded`. Gives an effect for each, and the last place taken.
+/// Does all operations or none, after all of `unfolded`. Gives an effect for each, and the last
+/// place taken.
 pub(super) fn run(
     statements: &Statements<'_>,
     unfolded: Option<&Unfolded>,
@@ -55,9 +57,18 @@ pub(super) fn run(
     commit: Commit,
 ) -> (Result<Vec<Effect>, rusqlite::Error>, i64) {
     let conn = statements.conn();
-    let (now, steady) = (Timestamp::now(), Timestamp::steady());
-    let mut tx = Transaction { conn, now, steady, statements, last_seq };
-    let begun = statements.sync(commit).and_then(|()| tx.execute("BEGIN IMMEDIATE", ()));
+    let now = Timestamp::now();
+    let steady = Timestamp::steady();
+    let mut tx = Transaction {
+        conn,
+        now,
+        steady,
+        statements,
+        last_seq,
+    };
+    let begun = statements
+        .sync(commit)
+        .and_then(|()| tx.execute("BEGIN IMMEDIATE", ()));
     let folded = begun.and_then(|_| unfolded.map_or(Ok(()), |unfolded| unfolded.fold(&tx)));
     let effects = folded.and_then(|()| apply(&mut tx, operations));
     before_commit(operations);
@@ -90,11 +101,17 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
             Work::Checkpoint(_) => {}
             Work::Settle(change) => {
                 let settled = change::apply(tx, change)?.is_some();
-                effects[at] = Effect::Settled(if settled { Settled::Done } else { Settled::Fenced });
+                effects[at] = Effect::Settled(if settled {
+                    Settled::Done
+                } else {
+                    Settled::Fenced
+                });
             }
             Work::Claim(claimed) => {
-                let leases: Result<Vec<Option<Lease>>, _> =
-                    claimed.iter().map(|change| change::apply(tx, change)).collect();
+                let leases: Result<Vec<Option<Lease>>, _> = claimed
+                    .iter()
+                    .map(|change| change::apply(tx, change))
+                    .collect();
                 effects[at] = Effect::Claimed(leases?.into_iter().flatten().collect());
             }
             single => singles.push((at, single)),
@@ -122,11 +139,17 @@ pub(super) fn after_commit(operations: &[Operation]) {
 }
 
 fn appends(operations: &[Operation]) -> usize {
-    operations.iter().filter(|operation| matches!(operation.work, Work::Append(_))).count()
+    operations
+        .iter()
+        .filter(|operation| matches!(operation.work, Work::Append(_)))
+        .count()
 }
 
 fn settles(operations: &[Operation]) -> usize {
-    operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
+    operations
+        .iter()
+        .filter(|operation| matches!(operation.work, Work::Settle(_)))
+        .count()
 }
 
 /// Some pages, which the write-ahead log has to find room for.
@@ -135,10 +158,18 @@ const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, ra
 fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
         Work::AppendTried(rows) => tried::append(tx, rows),
-        Work::Retry { tenant, id, flow_version } => person::retry(tx, tenant, id, *flow_version),
+        Work::Retry {
+            tenant,
+            id,
+            flow_version,
+        } => person::retry(tx, tenant, id, *flow_version),
         Work::Discard { tenant, id } => person::discard(tx, tenant, id),
         Work::EndFlow { flow_id, failure } => end::end_flow(tx, flow_id, failure),
-        Work::OpenLease { owner, node, ttl_ms } => lease::open(tx, owner, node, *ttl_ms),
+        Work::OpenLease {
+            owner,
+            node,
+            ttl_ms,
+        } => lease::open(tx, owner, node, *ttl_ms),
         Work::RenewLease(owner) => lease::renew(tx, owner),
         Work::HandBack(owner) => lease::hand_back(tx, owner),
         Work::SavePlans(plans) => plan::save(tx, plans),
@@ -153,9 +184,17 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         }
         Work::ForgetQuotas => quota::forget(tx),
         Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
-        Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
+        Work::DropMessages {
+            from,
+            to,
+            older_than,
+        } => retain::drop_messages(tx, *from, *to, *older_than),
         Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
-        Work::DropPlan { flow_id, version, checked_at } => plan::drop(tx, flow_id, *version, *checked_at),
+        Work::DropPlan {
+            flow_id,
+            version,
+            checked_at,
+        } => plan::drop(tx, flow_id, *version, *checked_at),
         Work::Append(_)
         | Work::Checkpoint(_)
         | Work::Settle(_)

@@ -22,7 +22,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?1
 /// Two events of each message: that it came in, and what its attempt came to.
 pub(super) fn append(tx: &mut Transaction<'_, '_>, rows: &[Row]) -> rusqlite::Result<Effect> {
     for row in rows {
-        let (seq, event) = (tx.take_seq(), tx.take_seq());
+        let seq = tx.take_seq();
+        let event = tx.take_seq();
         First::of_row(row, seq, event).insert(tx)?;
     }
     Ok(Effect::Tried(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
@@ -81,11 +82,18 @@ impl<'r> First<'r> {
     }
 
     pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
-        let Self { message, seq, event, .. } = *self;
+        let Self {
+            message,
+            seq,
+            event,
+            ..
+        } = *self;
         let kind = self.failure.map(|failure| failure.kind.as_str());
         let text = self.failure.map(|failure| failure.message.as_str());
         let field = self.failure.and_then(|failure| failure.field.as_deref());
-        let expression = self.failure.and_then(|failure| failure.expression.as_deref());
+        let expression = self
+            .failure
+            .and_then(|failure| failure.expression.as_deref());
         let values = params![
             seq,
             message.id.as_str(),

@@ -1,5 +1,6 @@
-//! The one writer of the file. All that is queued when it turns to its queue goes to disk together; while that is written,
-//! the next group gathers. Nobody is answered before it is on disk: in the journal, where that will do, or in the tables.
+//! The one writer of the file. All that is queued when it turns to its queue goes to disk together;
+//! while that is written, the next group gathers. Nobody is answered before it is on disk: in the
+//! journal, where that will do, or in the tables.
 
 mod room;
 
@@ -25,7 +26,8 @@ pub(super) use room::Room;
 
 /// Most operations of one transaction.
 const BATCH: usize = 1_024;
-/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
+/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one
+/// is taken whole.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct Writer {
@@ -47,7 +49,8 @@ pub(super) struct Writer {
 /// Operations of one transaction.
 struct Batch {
     operations: Vec<Operation>,
-    /// What was taken in goes into the tables first. Without it only such may be done as has nothing to do with that.
+    /// What was taken in goes into the tables first. Without it only such may be done as has
+    /// nothing to do with that.
     folds: bool,
 }
 
@@ -90,8 +93,8 @@ impl Writer {
         }
     }
 
-    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file. Profiles find the thread
-    /// by this function's name.
+    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the
+    /// file. Profiles find the thread by this function's name.
     #[inline(never)]
     pub fn run(mut self, conn: Connection) {
         self.write_all(&Statements::new(&conn));
@@ -120,15 +123,20 @@ impl Writer {
 
     /// How long it may rest when nothing comes.
     fn patience(&self, now: Instant) -> Option<Duration> {
-        if self.readers.is_empty() { self.intake.patience(now) } else { Some(self.intake.pause_of_one_who_waits(now)) }
+        if self.readers.is_empty() {
+            self.intake.patience(now)
+        } else {
+            Some(self.intake.pause_of_one_who_waits(now))
+        }
     }
 
     fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
         if let Err(lost) = self.watch.check() {
             return self.refuse_for_good(statements, batch, &lost);
         }
-        let (readers, operations): (Vec<_>, Vec<_>) =
-            batch.into_iter().partition(|operation| matches!(operation.work, Work::Fold));
+        let (readers, operations): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .partition(|operation| matches!(operation.work, Work::Fold));
         self.readers.extend(readers);
         let operations = self.let_in(operations);
         if !operations.is_empty() {
@@ -138,24 +146,36 @@ impl Writer {
     }
 
     /// Refuses all but the end, since nobody would find again what is written.
-    fn refuse_for_good(&mut self, statements: &Statements<'_>, batch: Vec<Operation>, lost: &Error) {
-        let (ends, operations): (Vec<_>, Vec<_>) =
-            batch.into_iter().partition(|operation| matches!(operation.work, Work::Close));
+    fn refuse_for_good(
+        &mut self,
+        statements: &Statements<'_>,
+        batch: Vec<Operation>,
+        lost: &Error,
+    ) {
+        let (ends, operations): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .partition(|operation| matches!(operation.work, Work::Close));
         self.refuse(operations, lost);
         self.tell_readers(false);
-        ends.into_iter().for_each(|end| self.write_alone(statements.conn(), end));
+        ends.into_iter()
+            .for_each(|end| self.write_alone(statements.conn(), end));
     }
 
-    /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by that try, whoever makes it.
+    /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by
+    /// that try, whoever makes it.
     fn answer_readers(&mut self, statements: &Statements<'_>) {
-        if !self.readers.is_empty() && self.intake.pause_of_one_who_waits(Instant::now()).is_zero() {
+        if !self.readers.is_empty() && self.intake.pause_of_one_who_waits(Instant::now()).is_zero()
+        {
             self.fold(statements, Commit::Soon);
         }
     }
 
     fn tell_readers(&mut self, folded: bool) {
         for reader in std::mem::take(&mut self.readers) {
-            self.answer(reader, folded.then_some(Effect::Done).ok_or_else(not_folded));
+            self.answer(
+                reader,
+                folded.then_some(Effect::Done).ok_or_else(not_folded),
+            );
         }
     }
 
@@ -166,12 +186,18 @@ impl Writer {
             }
             return;
         };
-        let mut pending = vec![Batch { operations, folds: true }];
+        let mut pending = vec![Batch {
+            operations,
+            folds: true,
+        }];
         while let Some(batch) = pending.pop() {
             if let [operation] = batch.operations.as_slice()
                 && operation.work.stands_alone()
             {
-                batch.operations.into_iter().for_each(|operation| self.write_alone(statements.conn(), operation));
+                batch
+                    .operations
+                    .into_iter()
+                    .for_each(|operation| self.write_alone(statements.conn(), operation));
                 continue;
             }
             self.transact(statements, batch, &mut pending);
@@ -179,7 +205,11 @@ impl Writer {
     }
 
     /// Gives back what has to go into the tables; refuses what finds room nowhere.
-    fn take_in(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) -> Option<Vec<Operation>> {
+    fn take_in(
+        &mut self,
+        statements: &Statements<'_>,
+        batch: Vec<Operation>,
+    ) -> Option<Vec<Operation>> {
         let taken = match self.intake.take_in(statements, &batch, self.last_seq) {
             Ok(TakenIn::AfterFolding) if self.fold_unless_tried(statements) => {
                 self.intake.take_in(statements, &batch, self.last_seq)
@@ -191,14 +221,17 @@ impl Writer {
             taken => taken,
         };
         // What cannot be looked up will be told by the transaction.
-        let Ok(TakenIn::Done(done, last_seq)) = taken else { return Some(batch) };
+        let Ok(TakenIn::Done(done, last_seq)) = taken else {
+            return Some(batch);
+        };
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
             self.refuse(batch, &lost);
             return None;
         }
         if done.iter().any(|done| done.seq.is_some()) {
-            self.shared.taken_in(done.iter().map(|Done { effect, .. }| effect));
+            self.shared
+                .taken_in(done.iter().map(|Done { effect, .. }| effect));
         }
         for (Operation { work, reply }, done) in batch.into_iter().zip(done) {
             self.inbox.answered(&work);
@@ -208,13 +241,15 @@ impl Writer {
         None
     }
 
-    /// Puts what was taken in into the tables for who finds no room in the journal. They may not have taken it a moment ago:
-    /// that is told at once, for another try would hold up who writes.
+    /// Puts what was taken in into the tables for who finds no room in the journal. They may not
+    /// have taken it a moment ago: that is told at once, for another try would hold up who writes.
     fn fold_unless_tried(&mut self, statements: &Statements<'_>) -> bool {
-        self.intake.pause_of_one_who_waits(Instant::now()).is_zero() && self.fold(statements, self.answered)
+        self.intake.pause_of_one_who_waits(Instant::now()).is_zero()
+            && self.fold(statements, self.answered)
     }
 
-    /// Puts what was taken in into the tables, and tells who reads; `false` when they did not take it.
+    /// Puts what was taken in into the tables, and tells who reads; `false` when they did not take
+    /// it.
     fn fold(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
         let folded = self.intake.unfolded().is_empty() || self.put_into_tables(statements, commit);
         self.tell_readers(folded);
@@ -225,7 +260,10 @@ impl Writer {
         // What no journal has is on disk when the tables have it.
         let is_in_journal = self.intake.has_journal() && self.watch.check().is_ok();
         let commit = if is_in_journal { commit } else { self.answered };
-        let nothing_else = Batch { operations: Vec::new(), folds: true };
+        let nothing_else = Batch {
+            operations: Vec::new(),
+            folds: true,
+        };
         let mut put = self.transaction(statements, &nothing_else, commit);
         while let Err(error) = &put
             && self.makes_room(statements, error)
@@ -241,7 +279,11 @@ impl Writer {
                 let is_due = self.intake.put_off(Instant::now());
                 // Those that readers ask for in between would say the same over and over.
                 if is_due {
-                    tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
+                    tracing::error!(
+                        %error,
+                        "what was acknowledged stays in the journal: the message log's tables do \
+                         not take it",
+                    );
                 }
                 false
             }
@@ -249,7 +291,11 @@ impl Writer {
     }
 
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, pending: &mut Vec<Batch>) {
-        let Written { effects, last_seq, wrote } = match self.transaction(statements, &batch, self.answered) {
+        let Written {
+            effects,
+            last_seq,
+            wrote,
+        } = match self.transaction(statements, &batch, self.answered) {
             Ok(written) => written,
             Err(error) => return self.failed(statements, batch, error, pending),
         };
@@ -272,15 +318,34 @@ impl Writer {
         }
     }
 
-    fn transaction(&mut self, statements: &Statements<'_>, batch: &Batch, commit: Commit) -> rusqlite::Result<Written> {
-        statements.conn().busy_timeout(self.intake.lock_patience())?;
+    fn transaction(
+        &mut self,
+        statements: &Statements<'_>,
+        batch: &Batch,
+        commit: Commit,
+    ) -> rusqlite::Result<Written> {
+        statements
+            .conn()
+            .busy_timeout(self.intake.lock_patience())?;
         self.checkpoints.mend(statements.conn())?;
         let unfolded = batch.folds.then(|| self.intake.unfolded());
-        let run = || transaction::run(statements, unfolded, &batch.operations, self.last_seq, commit);
+        let run = || {
+            transaction::run(
+                statements,
+                unfolded,
+                &batch.operations,
+                self.last_seq,
+                commit,
+            )
+        };
         let ((result, last_seq), wrote) = self.checkpoints.saw(run);
         let effects = result.inspect_err(|error| self.checkpoints.syncs().note(error))?;
         self.is_emptied = false;
-        Ok(Written { effects, last_seq, wrote })
+        Ok(Written {
+            effects,
+            last_seq,
+            wrote,
+        })
     }
 
     fn committed(
@@ -293,12 +358,20 @@ impl Writer {
     ) {
         let leaves_something = self.intake.unfolded().leaves_something();
         self.intake.folded(commit, wrote);
-        self.shared.committed(self.last_seq, operations, effects, leaves_something);
+        self.shared
+            .committed(self.last_seq, operations, effects, leaves_something);
         self.moves_on(statements);
     }
 
-    /// After a transaction that has been rolled back: refuses what cannot be done, and puts the rest in `pending`.
-    fn failed(&mut self, statements: &Statements<'_>, batch: Batch, error: rusqlite::Error, pending: &mut Vec<Batch>) {
+    /// After a transaction that has been rolled back: refuses what cannot be done, and puts the
+    /// rest in `pending`.
+    fn failed(
+        &mut self,
+        statements: &Statements<'_>,
+        batch: Batch,
+        error: rusqlite::Error,
+        pending: &mut Vec<Batch>,
+    ) {
         let Batch { operations, folds } = batch;
         match Kind::of(&error) {
             Kind::NoRoom if self.makes_room(statements, &error) => {
@@ -309,8 +382,9 @@ impl Writer {
             }
             Kind::NoRoom => {
                 let refusal = self.watch.not_written(&error, operations.len());
-                let (appends, rest): (Vec<_>, Vec<_>) =
-                    operations.into_iter().partition(|operation| operation.work.brings_messages());
+                let (appends, rest): (Vec<_>, Vec<_>) = operations
+                    .into_iter()
+                    .partition(|operation| operation.work.brings_messages());
                 let alone = appends.is_empty() && rest.len() == 1;
                 self.refuse(appends, &refusal);
                 // What is accepted already must get on: this is tried without the appends.
@@ -318,8 +392,9 @@ impl Writer {
                     return pending.extend(halves(rest, folds));
                 }
                 // Retention makes room, which what was taken in may need.
-                let (drops, rest): (Vec<_>, Vec<_>) =
-                    rest.into_iter().partition(|operation| folds && operation.work.makes_room());
+                let (drops, rest): (Vec<_>, Vec<_>) = rest
+                    .into_iter()
+                    .partition(|operation| folds && operation.work.makes_room());
                 self.refuse(rest, &refusal);
                 pending.extend(halves(drops, false));
             }
@@ -331,7 +406,9 @@ impl Writer {
             }
             Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
             // It was not this one, perhaps.
-            Kind::Operation if !self.intake.unfolded().is_empty() && self.fold(statements, Commit::Soon) => {
+            Kind::Operation
+                if !self.intake.unfolded().is_empty() && self.fold(statements, Commit::Soon) =>
+            {
                 pending.push(Batch { operations, folds });
             }
             Kind::Operation => {
@@ -429,6 +506,8 @@ fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
 /// The second half first: the last of a stack is the next.
 fn halves(mut operations: Vec<Operation>, folds: bool) -> impl Iterator<Item = Batch> {
     let second = operations.split_off(operations.len().div_ceil(2));
-    let halves = [second, operations].into_iter().filter(|half| !half.is_empty());
+    let halves = [second, operations]
+        .into_iter()
+        .filter(|half| !half.is_empty());
     halves.map(move |operations| Batch { operations, folds })
 }

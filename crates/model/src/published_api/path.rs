@@ -18,7 +18,9 @@ pub enum Segment<'p> {
 }
 
 /// The first segments that the service keeps for itself; `v` and a number are kept too.
-pub const RESERVED: &[&str] = &["api", "webhooks", "inbound", "health", "ready", "metrics", "mcp"];
+pub const RESERVED: &[&str] = &[
+    "api", "webhooks", "inbound", "health", "ready", "metrics", "mcp",
+];
 
 const MAX_BYTES: usize = 500;
 const MAX_SEGMENTS: usize = 32;
@@ -31,7 +33,9 @@ impl Path {
             return Err("must not be empty: give a path such as orders or orders/{id}".to_owned());
         }
         if text.len() > MAX_BYTES || text.split('/').count() > MAX_SEGMENTS {
-            return Err(format!("has more than {MAX_BYTES} bytes or {MAX_SEGMENTS} segments"));
+            return Err(format!(
+                "has more than {MAX_BYTES} bytes or {MAX_SEGMENTS} segments"
+            ));
         }
         let mut parameters: Vec<&str> = Vec::new();
         for (at, segment) in text.split('/').enumerate() {
@@ -41,12 +45,16 @@ impl Path {
                 }
                 Segment::Parameter(name) => parameters.push(name),
                 Segment::Literal(literal) if at == 0 && is_reserved(literal) => {
-                    return Err(format!("begins with {literal:?}, which the service keeps for itself"));
+                    return Err(format!(
+                        "begins with {literal:?}, which the service keeps for itself"
+                    ));
                 }
                 Segment::Literal(_) => {}
             }
         }
-        Ok(Self { text: text.to_owned() })
+        Ok(Self {
+            text: text.to_owned(),
+        })
     }
 
     /// The path without a `/` in front.
@@ -68,7 +76,9 @@ impl Path {
 
     /// The segments in their order.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
-        self.text.split('/').map(|segment| read(segment).unwrap_or(Segment::Literal(segment)))
+        self.text
+            .split('/')
+            .map(|segment| read(segment).unwrap_or(Segment::Literal(segment)))
     }
 
     /// The names of its parameters, in their order.
@@ -89,17 +99,26 @@ fn is_reserved(segment: &str) -> bool {
 /// `v` and digits, whatever number they make.
 fn is_version(segment: &str) -> bool {
     let digits = segment.strip_prefix('v').unwrap_or_default();
-    version_number(segment).is_some() || (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    version_number(segment).is_some()
+        || (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn read(segment: &str) -> Result<Segment<'_>, String> {
-    if let Some(name) = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+    if let Some(name) = segment
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+    {
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        return if begins && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+        return if begins
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        {
             Ok(Segment::Parameter(name))
         } else {
             Err(format!(
-                "has the parameter {segment:?}, whose name is not a letter followed by letters, digits, _ and -"
+                "has the parameter {segment:?}, whose name is not a letter followed by letters, \
+                 digits, _ and -"
             ))
         };
     }
@@ -107,11 +126,20 @@ fn read(segment: &str) -> Result<Segment<'_>, String> {
         return Err("has an empty segment".to_owned());
     }
     if segment == "." || segment == ".." {
-        return Err(format!("has the segment {segment:?}, which no caller can send"));
+        return Err(format!(
+            "has the segment {segment:?}, which no caller can send"
+        ));
     }
-    match segment.chars().find(|c| !c.is_ascii_alphanumeric() && !"-._~!$&'()*+,;=:@".contains(*c)) {
-        Some('{' | '}') => Err(format!("has braces in {segment:?}: a parameter is a segment of its own, as in {{id}}")),
-        Some(other) => Err(format!("has {other:?} in {segment:?}, which cannot stand in a path")),
+    match segment
+        .chars()
+        .find(|c| !c.is_ascii_alphanumeric() && !"-._~!$&'()*+,;=:@".contains(*c))
+    {
+        Some('{' | '}') => Err(format!(
+            "has braces in {segment:?}: a parameter is a segment of its own, as in {{id}}"
+        )),
+        Some(other) => Err(format!(
+            "has {other:?} in {segment:?}, which cannot stand in a path"
+        )),
         None => Ok(Segment::Literal(segment)),
     }
 }
@@ -127,10 +155,21 @@ mod tests {
         assert_eq!(path.shape(), "orders/{}/lines/{}");
         assert_eq!(path.parameters(), ["order_id", "n"]);
         let segments: Vec<_> = path.segments().take(2).collect();
-        assert_eq!(segments, [Segment::Literal("orders"), Segment::Parameter("order_id")]);
-        for good in
-            ["orders", "a.b/c-d/~x", "{tenant}/orders", "versions", "v", "v2x", "orders/v1", "orders/api", "Api"]
-        {
+        assert_eq!(
+            segments,
+            [Segment::Literal("orders"), Segment::Parameter("order_id")]
+        );
+        for good in [
+            "orders",
+            "a.b/c-d/~x",
+            "{tenant}/orders",
+            "versions",
+            "v",
+            "v2x",
+            "orders/v1",
+            "orders/api",
+            "Api",
+        ] {
             assert!(Path::parse(good).is_ok(), "{good}");
         }
     }

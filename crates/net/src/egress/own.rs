@@ -4,8 +4,8 @@ use std::net::{IpAddr, UdpSocket};
 
 use url::Url;
 
-/// Ports that this process listens on. A call that a user directs reaches them by the public URL alone: what is open to
-/// this machine only, such as metrics, is not open to flows.
+/// Ports that this process listens on. A call that a user directs reaches them by the public URL
+/// alone: what is open to this machine only, such as metrics, is not open to flows.
 #[derive(Debug, Clone, Default)]
 pub struct OwnListeners {
     ports: Vec<u16>,
@@ -18,19 +18,23 @@ impl OwnListeners {
         Self { ports, public }
     }
 
-    /// Returns whether a call to `url` would come to one of the listeners if its host was this machine, by another way than
-    /// the public URL.
+    /// Returns whether a call to `url` would come to one of the listeners if its host was this
+    /// machine, by another way than the public URL.
     pub(super) fn are_called_by(&self, url: &Url) -> bool {
-        url.port_or_known_default().is_some_and(|port| self.ports.contains(&port)) && !self.is_public(url)
+        url.port_or_known_default()
+            .is_some_and(|port| self.ports.contains(&port))
+            && !self.is_public(url)
     }
 
     fn is_public(&self, url: &Url) -> bool {
-        let begins = |public: &Url| url.origin() == public.origin() && url.path().starts_with(public.path());
+        let begins =
+            |public: &Url| url.origin() == public.origin() && url.path().starts_with(public.path());
         self.public.as_ref().is_some_and(begins)
     }
 }
 
-/// Returns whether packets to `address` stay on this machine. The system lets nobody take a socket of another's address.
+/// Returns whether packets to `address` stay on this machine. The system lets nobody take a socket
+/// of another's address.
 pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok()
 }
@@ -45,7 +49,10 @@ mod tests {
 
     #[test]
     fn a_listener_is_called_by_every_url_of_its_port_but_the_public_one() {
-        let own = OwnListeners::new(vec![8080, 80], Some(url("http://127.0.0.1:8080/webhooks/receive/")));
+        let own = OwnListeners::new(
+            vec![8080, 80],
+            Some(url("http://127.0.0.1:8080/webhooks/receive/")),
+        );
         for called in [
             "http://127.0.0.1:8080/api/v1/flows",
             "http://localhost:8080/webhooks/receive/x",
@@ -55,7 +62,11 @@ mod tests {
         ] {
             assert!(own.are_called_by(&url(called)), "{called}");
         }
-        for other in ["http://127.0.0.1:8080/webhooks/receive/x", "https://127.0.0.1/", "http://127.0.0.1:9/"] {
+        for other in [
+            "http://127.0.0.1:8080/webhooks/receive/x",
+            "https://127.0.0.1/",
+            "http://127.0.0.1:9/",
+        ] {
             assert!(!own.are_called_by(&url(other)), "{other}");
         }
     }

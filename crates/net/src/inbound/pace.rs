@@ -33,7 +33,11 @@ struct Wait {
 
 impl Pace {
     pub fn new() -> Self {
-        Self { left: PATIENCE, was_asked: false, wait: None }
+        Self {
+            left: PATIENCE,
+            was_asked: false,
+            wait: None,
+        }
     }
 
     /// Takes account of `bytes` that came.
@@ -41,9 +45,15 @@ impl Pace {
         self.was_asked = false;
         // Only a sender that was waited for has anything to make up.
         let Some(wait) = self.wait.take() else { return };
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(LEAST_RATE << 8);
+        let bytes = u32::try_from(bytes)
+            .unwrap_or(u32::MAX)
+            .min(LEAST_RATE << 8);
         let earned = Duration::from_secs(1) * bytes / LEAST_RATE;
-        self.left = self.left.saturating_sub(wait.since.elapsed()).saturating_add(earned).min(PATIENCE);
+        self.left = self
+            .left
+            .saturating_sub(wait.since.elapsed())
+            .saturating_add(earned)
+            .min(PATIENCE);
     }
 
     /// Waits for the sender; ready when it is too slow.
@@ -57,7 +67,10 @@ impl Pace {
         let left = self.left;
         let wait = self.wait.get_or_insert_with(|| {
             let since = Instant::now();
-            Wait { since, end: Box::pin(tokio::time::sleep_until(since + left)) }
+            Wait {
+                since,
+                end: Box::pin(tokio::time::sleep_until(since + left)),
+            }
         });
         wait.end.as_mut().poll(cx)
     }
@@ -74,7 +87,10 @@ mod tests {
         let mut pace = Pace::new();
         while begun.elapsed() < Duration::from_secs(600) {
             let slow = std::future::poll_fn(|cx| pace.poll_too_slow(cx));
-            if tokio::time::timeout(Duration::from_secs(seconds), slow).await.is_ok() {
+            if tokio::time::timeout(Duration::from_secs(seconds), slow)
+                .await
+                .is_ok()
+            {
                 return Some(begun.elapsed().as_secs());
             }
             pace.came(bytes);

@@ -1,5 +1,5 @@
-//! Why a call has no answer, in words that name the host and its port. They never show the path or the query of the URL,
-//! which may carry a key.
+//! Why a call has no answer, in words that name the host and its port. They never show the path or
+//! the query of the URL, which may carry a key.
 
 use std::error::Error as StdError;
 use std::io;
@@ -35,15 +35,20 @@ pub(super) fn classify(error: &reqwest::Error, url: &Url) -> Error {
 /// `host:port`
 fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    url.port_or_known_default()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The error and what is behind it, from the outside in. An I/O error hides the one that it wraps from `source`.
+/// The error and what is behind it, from the outside in. An I/O error hides the one that it wraps
+/// from `source`.
 fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     let mut next: Option<&'e (dyn StdError + 'static)> = Some(error);
     std::iter::from_fn(move || {
         let current = next?;
-        next = match current.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        next = match current
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
             Some(inner) => Some(inner),
             None => current.source(),
         };
@@ -58,7 +63,10 @@ fn network(error: &reqwest::Error, place: &str) -> String {
     if error.is_connect() && error.is_timeout() {
         return format!("no connection to {place} in time");
     }
-    let io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind).last();
+    let io = causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .map(io::Error::kind)
+        .last();
     let cut_off = causes(error)
         .filter_map(|cause| cause.downcast_ref::<hyper::Error>())
         .any(|fault| fault.is_incomplete_message() || fault.is_closed());
@@ -72,8 +80,15 @@ fn network(error: &reqwest::Error, place: &str) -> String {
         ) => closed(place),
         None if cut_off => closed(place),
         Some(_) | None => {
-            let what = if error.is_connect() { "cannot connect to" } else { "the call failed at" };
-            let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
+            let what = if error.is_connect() {
+                "cannot connect to"
+            } else {
+                "the call failed at"
+            };
+            let innermost = causes(error)
+                .last()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             format!("{what} {place}: {innermost}")
         }
     }
@@ -87,13 +102,19 @@ fn tls(fault: &rustls::Error, place: &str) -> String {
     let certificate = match fault {
         rustls::Error::InvalidCertificate(certificate) => certificate,
         rustls::Error::InvalidMessage(_) => return format!("{place} does not speak TLS"),
-        rustls::Error::AlertReceived(alert) => return format!("{place} ended the TLS handshake: {alert:?}"),
+        rustls::Error::AlertReceived(alert) => {
+            return format!("{place} ended the TLS handshake: {alert:?}");
+        }
         _ => return format!("TLS with {place} failed: {fault}"),
     };
     let what = match certificate {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another name",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "is not valid yet"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "is for another name"
+        }
         CertificateError::UnknownIssuer => "comes from an authority that is not trusted here",
         CertificateError::Revoked => "is revoked",
         _ => return format!("the certificate of {place} is not accepted: {fault}"),

@@ -19,7 +19,11 @@ pub struct Stream {
 
 impl Stream {
     pub(super) fn new(answer: reqwest::Response, timeout: Duration, taken: Duration) -> Self {
-        Self { answer, timeout, left: timeout.saturating_sub(taken) }
+        Self {
+            answer,
+            timeout,
+            left: timeout.saturating_sub(taken),
+        }
     }
 
     /// HTTP status.
@@ -41,6 +45,8 @@ impl Stream {
         let begun = Instant::now();
         let outcome = tokio::time::timeout(self.left, self.answer.chunk()).await;
         self.left = self.left.saturating_sub(begun.elapsed());
-        outcome.map_err(|_| Error::Timeout(self.timeout))?.map_err(|error| classify(&error, self.answer.url()))
+        outcome
+            .map_err(|_| Error::Timeout(self.timeout))?
+            .map_err(|error| classify(&error, self.answer.url()))
     }
 }

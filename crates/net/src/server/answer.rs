@@ -38,7 +38,10 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { all: 256 << 20, of_a_peer: 64 << 20 }
+        Self {
+            all: 256 << 20,
+            of_a_peer: 64 << 20,
+        }
     }
 }
 
@@ -74,14 +77,22 @@ pub(super) struct Account {
 
 impl Answers {
     pub fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, waiting: AtomicUsize::new(0) })
+        Arc::new(Self {
+            bounds,
+            waiting: AtomicUsize::new(0),
+        })
     }
 }
 
 impl Line {
     pub fn new(answers: &Arc<Answers>, holdings: Option<Arc<Holdings>>) -> Arc<Self> {
         let answers = Arc::clone(answers);
-        Arc::new(Self { answers, holdings, reading: Reading::default(), streams: Reading::default() })
+        Arc::new(Self {
+            answers,
+            holdings,
+            reading: Reading::default(),
+            streams: Reading::default(),
+        })
     }
 }
 
@@ -94,7 +105,9 @@ impl Account {
     pub fn is_full(&self) -> bool {
         let bounds = &self.line.answers.bounds;
         self.line.answers.waiting.load(Ordering::Relaxed) > bounds.all
-            || self.holdings().is_some_and(|held| held.answers.load(Ordering::Relaxed) > bounds.of_a_peer)
+            || self
+                .holdings()
+                .is_some_and(|held| held.answers.load(Ordering::Relaxed) > bounds.of_a_peer)
     }
 
     fn begin(&self) {
@@ -128,14 +141,20 @@ impl Account {
     }
 
     fn take(&self, bytes: usize) {
-        self.line.answers.waiting.fetch_add(bytes, Ordering::Relaxed);
+        self.line
+            .answers
+            .waiting
+            .fetch_add(bytes, Ordering::Relaxed);
         if let Some(held) = self.holdings() {
             held.answers.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
     fn give_back(&self, bytes: usize) {
-        self.line.answers.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.line
+            .answers
+            .waiting
+            .fetch_sub(bytes, Ordering::Relaxed);
         if let Some(held) = self.holdings() {
             held.answers.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -163,7 +182,12 @@ impl Answer {
         refusal: impl FnOnce() -> Response<Body>,
     ) -> Response<Self> {
         if response.extensions().get::<AtAnyPace>().is_some() {
-            return response.map(|body| Self { body, rest: Bytes::new(), ahead: 0, account: None });
+            return response.map(|body| Self {
+                body,
+                rest: Bytes::new(),
+                ahead: 0,
+                account: None,
+            });
         }
         let mut ahead = exact(&response);
         if ahead > SMALL && account.is_full() {
@@ -171,11 +195,22 @@ impl Answer {
             ahead = exact(&response);
         }
         account.take(ahead);
-        response.map(|body| Self { body, rest: Bytes::new(), ahead, account: Some(account) })
+        response.map(|body| Self {
+            body,
+            rest: Bytes::new(),
+            ahead,
+            account: Some(account),
+        })
     }
 
     fn piece(&mut self, bytes: Bytes) -> Piece {
-        let Some(account) = &self.account else { return Piece { bytes, counted: 0, account: None } };
+        let Some(account) = &self.account else {
+            return Piece {
+                bytes,
+                counted: 0,
+                account: None,
+            };
+        };
         let counted = bytes.len();
         let known = counted.min(self.ahead);
         self.ahead -= known;
@@ -184,17 +219,27 @@ impl Answer {
             account.take(counted - known);
         }
         account.begin();
-        Piece { bytes, counted, account: Some(account.clone()) }
+        Piece {
+            bytes,
+            counted,
+            account: Some(account.clone()),
+        }
     }
 
     fn is_http_2(&self) -> bool {
-        self.account.as_ref().is_some_and(|account| account.stream.is_some())
+        self.account
+            .as_ref()
+            .is_some_and(|account| account.stream.is_some())
     }
 }
 
 /// Returns the bytes of an answer whose length is known before it is sent.
 fn exact(response: &Response<Body>) -> usize {
-    response.body().size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+    response
+        .body()
+        .size_hint()
+        .exact()
+        .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 impl Drop for Answer {
@@ -209,7 +254,10 @@ impl http_body::Body for Answer {
     type Data = Piece;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
         let this = &mut *self;
         let mut bytes = std::mem::take(&mut this.rest);
         if bytes.is_empty() {
@@ -220,7 +268,9 @@ impl http_body::Body for Answer {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => bytes = data,
                     // It has no data, so that there is nothing to map.
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers.map_data(|data| this.piece(data))))),
+                    Err(trailers) => {
+                        return Poll::Ready(Some(Ok(trailers.map_data(|data| this.piece(data)))));
+                    }
                 },
             }
         }

@@ -23,11 +23,19 @@ pub(super) struct Door {
 
 impl Door {
     pub fn new(listener: TcpListener, options: Arc<Options>) -> Self {
-        Self { listener, options, failures: Repeats::default(), crowds: Repeats::default() }
+        Self {
+            listener,
+            options,
+            failures: Repeats::default(),
+            crowds: Repeats::default(),
+        }
     }
 
     /// Waits for a connection that there is a place for; none at `shutdown`.
-    pub async fn next(&mut self, shutdown: &CancellationToken) -> Option<(TcpStream, SocketAddr, Place)> {
+    pub async fn next(
+        &mut self,
+        shutdown: &CancellationToken,
+    ) -> Option<(TcpStream, SocketAddr, Place)> {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => None,
@@ -59,7 +67,11 @@ impl Door {
                     free = back;
                     if let Some(count) = self.crowds.count() {
                         let peer = address.ip();
-                        tracing::warn!(%peer, count, "closed a connection: its peer has as many as one may have");
+                        tracing::warn!(
+                            %peer,
+                            count,
+                            "closed a connection: its peer has as many as one may have",
+                        );
                     }
                 }
             }

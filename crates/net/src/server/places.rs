@@ -38,13 +38,19 @@ pub(super) struct Place {
 impl Places {
     /// Makes `all` places, of which a peer gets at most `of_a_peer`.
     pub fn new(all: usize, of_a_peer: usize) -> Self {
-        Self { room: Arc::new(Semaphore::new(all)), of_a_peer, peers: Arc::default() }
+        Self {
+            room: Arc::new(Semaphore::new(all)),
+            of_a_peer,
+            peers: Arc::default(),
+        }
     }
 
     /// Makes the places that the limit of open files leaves: three quarters of it less 128, at most
     /// 10,000. A peer gets a quarter of them.
     pub fn within_file_limit() -> Self {
-        let limit = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
+        let limit = getrlimit(Resource::Nofile)
+            .current
+            .and_then(|limit| usize::try_from(limit).ok());
         let all = places(limit);
         Self::new(all, of_a_peer(all))
     }
@@ -55,17 +61,29 @@ impl Places {
     }
 
     /// Gives the place to a peer, unless that has as many as it may; gives it back then.
-    pub(super) fn give(&self, permit: OwnedSemaphorePermit, peer: IpAddr) -> Result<Place, OwnedSemaphorePermit> {
+    pub(super) fn give(
+        &self,
+        permit: OwnedSemaphorePermit,
+        peer: IpAddr,
+    ) -> Result<Place, OwnedSemaphorePermit> {
         let holdings = self.peers.of(peer);
         match holdings.connect(self.of_a_peer) {
-            Some(connection) => Ok(Place { holdings: Some(holdings), _permit: permit, _connection: Some(connection) }),
+            Some(connection) => Ok(Place {
+                holdings: Some(holdings),
+                _permit: permit,
+                _connection: Some(connection),
+            }),
             None => Err(permit),
         }
     }
 
     /// Gives the place to a trusted proxy, which has the connections of many.
     pub(super) fn give_proxy(permit: OwnedSemaphorePermit) -> Place {
-        Place { holdings: None, _permit: permit, _connection: None }
+        Place {
+            holdings: None,
+            _permit: permit,
+            _connection: None,
+        }
     }
 }
 

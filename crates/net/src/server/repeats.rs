@@ -20,7 +20,10 @@ impl Repeats {
     pub fn count(&mut self) -> Option<u64> {
         let now = Instant::now();
         self.since += 1;
-        if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
+        if self
+            .last
+            .is_some_and(|last| now.duration_since(last) < PAUSE)
+        {
             return None;
         }
         self.last = Some(now);

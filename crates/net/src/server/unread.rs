@@ -101,7 +101,11 @@ pub(super) struct Streams {
 impl Streams {
     /// `leaving` is cancelled when a reader has stopped for `time`.
     pub fn new(time: Duration, leaving: CancellationToken) -> Self {
-        Self { next: Arc::default(), time, leaving }
+        Self {
+            next: Arc::default(),
+            time,
+            leaving,
+        }
     }
 
     /// Returns how the answer of the next stream is read: hyper runs it once its request has been
@@ -118,15 +122,23 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let reading = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(reading) = reading else { return TokioExecutor::new().execute(stream) };
+        let reading = self
+            .next
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(reading) = reading else {
+            return TokioExecutor::new().execute(stream);
+        };
         let mut patience = Patience::new(self.time);
         let leaving = self.leaving.clone();
         TokioExecutor::new().execute(async move {
             let mut stream = std::pin::pin!(stream);
             std::future::poll_fn(|cx| match stream.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => patience.poll_stopped(&reading, cx).map(|()| leaving.cancel()),
+                Poll::Pending => patience
+                    .poll_stopped(&reading, cx)
+                    .map(|()| leaving.cancel()),
             })
             .await;
         });

@@ -1,4 +1,5 @@
-//! What of a value the schemas that fit it have spoken of, for `unevaluatedItems` and `unevaluatedProperties`.
+//! What of a value the schemas that fit it have spoken of, for `unevaluatedItems` and
+//! `unevaluatedProperties`.
 
 /// Items of a list, or members of an object, by their places.
 #[derive(Debug, Default)]
@@ -11,7 +12,12 @@ pub(super) struct Evaluated {
 
 impl Evaluated {
     pub(super) fn has(&self, place: usize) -> bool {
-        self.all || place < self.first || self.bits.get(place / 64).is_some_and(|bits| bits & 1 << (place % 64) != 0)
+        self.all
+            || place < self.first
+            || self
+                .bits
+                .get(place / 64)
+                .is_some_and(|bits| bits & 1 << (place % 64) != 0)
     }
 
     pub(super) fn add(&mut self, place: usize) {
@@ -31,7 +37,10 @@ impl Evaluated {
         if self.bits.len() < other.bits.len() {
             self.bits.resize(other.bits.len(), 0);
         }
-        self.bits.iter_mut().zip(&other.bits).for_each(|(bits, other)| *bits |= other);
+        self.bits
+            .iter_mut()
+            .zip(&other.bits)
+            .for_each(|(bits, other)| *bits |= other);
     }
 
     /// What it takes to make one, or to merge it.

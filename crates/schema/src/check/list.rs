@@ -8,14 +8,33 @@ use crate::equality;
 use crate::node::{Contains, ListRules};
 
 impl Run<'_> {
-    pub(super) fn list(&mut self, rules: &ListRules, list: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    pub(super) fn list(
+        &mut self,
+        rules: &ListRules,
+        list: Value<'_>,
+        mut track: Option<&mut Evaluated>,
+    ) -> Fits {
         let mut valid = true;
         let count = list.count() as u64;
         if let Some(fewest) = rules.fewest.filter(|fewest| count < *fewest) {
-            need!(self, valid, self.fail(list, || format!("must have at least {}", counted(fewest, "item"))));
+            need!(
+                self,
+                valid,
+                self.fail(list, || format!(
+                    "must have at least {}",
+                    counted(fewest, "item")
+                ))
+            );
         }
         if let Some(most) = rules.most.filter(|most| count > *most) {
-            need!(self, valid, self.fail(list, || format!("must have at most {}", counted(most, "item"))));
+            need!(
+                self,
+                valid,
+                self.fail(list, || format!(
+                    "must have at most {}",
+                    counted(most, "item")
+                ))
+            );
         }
         if rules.rest.is_some() || !rules.first.is_empty() {
             for (place, item) in list.items().enumerate() {
@@ -37,13 +56,22 @@ impl Run<'_> {
                 return false;
             }
             if !equality::is_unique(list) {
-                need!(self, valid, self.fail(list, || "must not have the same item twice".to_owned()));
+                need!(
+                    self,
+                    valid,
+                    self.fail(list, || "must not have the same item twice".to_owned())
+                );
             }
         }
         valid
     }
 
-    fn contains(&mut self, rules: &Contains, list: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    fn contains(
+        &mut self,
+        rules: &Contains,
+        list: Value<'_>,
+        mut track: Option<&mut Evaluated>,
+    ) -> Fits {
         let mut found = 0_u64;
         for (place, item) in list.items().enumerate() {
             if self.quietly(|run| run.visit(rules.schema, item, None)) {
@@ -59,7 +87,10 @@ impl Run<'_> {
                 self,
                 valid,
                 self.fail(list, || {
-                    format!("must contain at least {} of the form that is asked for", counted(rules.fewest, "item"))
+                    format!(
+                        "must contain at least {} of the form that is asked for",
+                        counted(rules.fewest, "item")
+                    )
                 })
             );
         }
@@ -68,7 +99,10 @@ impl Run<'_> {
                 self,
                 valid,
                 self.fail(list, || {
-                    format!("must contain at most {} of the form that is counted", counted(most, "item"))
+                    format!(
+                        "must contain at most {} of the form that is counted",
+                        counted(most, "item")
+                    )
                 })
             );
         }

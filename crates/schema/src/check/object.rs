@@ -7,7 +7,12 @@ use crate::document::{Key, Value};
 use crate::node::{Id, ObjectRules};
 
 impl Run<'_> {
-    pub(super) fn object(&mut self, rules: &ObjectRules, object: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    pub(super) fn object(
+        &mut self,
+        rules: &ObjectRules,
+        object: Value<'_>,
+        mut track: Option<&mut Evaluated>,
+    ) -> Fits {
         let mut valid = true;
         let mut present = Present::new(rules.required.len());
         let mut count = 0_u64;
@@ -46,15 +51,33 @@ impl Run<'_> {
         if !present.has_all() {
             for (place, name) in rules.required.iter().enumerate() {
                 if !present.has(place) {
-                    need!(self, valid, self.note(object, Some(name), || "is required".to_owned()));
+                    need!(
+                        self,
+                        valid,
+                        self.note(object, Some(name), || "is required".to_owned())
+                    );
                 }
             }
         }
         if let Some(fewest) = rules.fewest.filter(|fewest| count < *fewest) {
-            need!(self, valid, self.fail(object, || format!("must have at least {}", counted(fewest, "member"))));
+            need!(
+                self,
+                valid,
+                self.fail(object, || format!(
+                    "must have at least {}",
+                    counted(fewest, "member")
+                ))
+            );
         }
         if let Some(most) = rules.most.filter(|most| count > *most) {
-            need!(self, valid, self.fail(object, || format!("must have at most {}", counted(most, "member"))));
+            need!(
+                self,
+                valid,
+                self.fail(object, || format!(
+                    "must have at most {}",
+                    counted(most, "member")
+                ))
+            );
         }
         need!(self, valid, self.dependencies(rules, object, count, track));
         valid
@@ -96,13 +119,20 @@ impl Run<'_> {
                         self,
                         valid,
                         self.note(object, Some(name), || {
-                            format!("is required when {} is there", super::scalar::cut(&dependency.name))
+                            format!(
+                                "is required when {} is there",
+                                super::scalar::cut(&dependency.name)
+                            )
                         })
                     );
                 }
             }
             if let Some(schema) = dependency.schema {
-                need!(self, valid, self.visit(schema, object, track.as_deref_mut()));
+                need!(
+                    self,
+                    valid,
+                    self.visit(schema, object, track.as_deref_mut())
+                );
             }
         }
         valid
@@ -118,7 +148,15 @@ struct Present {
 
 impl Present {
     fn new(required: usize) -> Self {
-        Self { missing: required, few: 0, many: if required > 64 { vec![false; required] } else { Vec::new() } }
+        Self {
+            missing: required,
+            few: 0,
+            many: if required > 64 {
+                vec![false; required]
+            } else {
+                Vec::new()
+            },
+        }
     }
 
     /// Each is added once, as each key is met once.
@@ -131,7 +169,10 @@ impl Present {
     }
 
     fn has(&self, place: usize) -> bool {
-        self.many.get(place).copied().unwrap_or_else(|| self.few & 1 << place != 0)
+        self.many
+            .get(place)
+            .copied()
+            .unwrap_or_else(|| self.few & 1 << place != 0)
     }
 
     fn has_all(&self) -> bool {

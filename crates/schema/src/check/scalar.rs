@@ -15,39 +15,90 @@ impl Run<'_> {
         }
         let one = options.strings.len() + options.others.len() == 1;
         options.has(value)
-            || self.fail(value, || format!("must be {}{}", if one { "" } else { "one of " }, options.shown))
+            || self.fail(value, || {
+                format!(
+                    "must be {}{}",
+                    if one { "" } else { "one of " },
+                    options.shown
+                )
+            })
     }
 
     pub(super) fn number(&mut self, rules: &NumberRules, value: Value<'_>) -> Fits {
-        let Some(number) = value.as_number() else { return true };
+        let Some(number) = value.as_number() else {
+            return true;
+        };
         if !self.spend(value.raw().len() as u64 / 8) {
             return false;
         }
         let mut valid = true;
         let compares = |limit: &Option<Limit>, fits: fn(Ordering) -> bool| {
-            limit.as_ref().is_none_or(|limit| fits(number.compare(limit)))
+            limit
+                .as_ref()
+                .is_none_or(|limit| fits(number.compare(limit)))
         };
-        let text = |limit: &Option<Limit>| limit.as_ref().map_or_else(String::new, |limit| limit.text.to_string());
+        let text = |limit: &Option<Limit>| {
+            limit
+                .as_ref()
+                .map_or_else(String::new, |limit| limit.text.to_string())
+        };
         if !compares(&rules.minimum, Ordering::is_ge) {
-            need!(self, valid, self.fail(value, || format!("must be at least {}", text(&rules.minimum))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be at least {}",
+                    text(&rules.minimum)
+                ))
+            );
         }
         if !compares(&rules.exclusive_minimum, Ordering::is_gt) {
-            need!(self, valid, self.fail(value, || format!("must be more than {}", text(&rules.exclusive_minimum))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be more than {}",
+                    text(&rules.exclusive_minimum)
+                ))
+            );
         }
         if !compares(&rules.maximum, Ordering::is_le) {
-            need!(self, valid, self.fail(value, || format!("must be at most {}", text(&rules.maximum))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be at most {}",
+                    text(&rules.maximum)
+                ))
+            );
         }
         if !compares(&rules.exclusive_maximum, Ordering::is_lt) {
-            need!(self, valid, self.fail(value, || format!("must be less than {}", text(&rules.exclusive_maximum))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be less than {}",
+                    text(&rules.exclusive_maximum)
+                ))
+            );
         }
         if !is_multiple(number, &rules.multiple_of) {
-            need!(self, valid, self.fail(value, || format!("must be a multiple of {}", text(&rules.multiple_of))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be a multiple of {}",
+                    text(&rules.multiple_of)
+                ))
+            );
         }
         valid
     }
 
     pub(super) fn string(&mut self, rules: &StringRules, value: Value<'_>) -> Fits {
-        let Some(text) = value.as_str() else { return true };
+        let Some(text) = value.as_str() else {
+            return true;
+        };
         let mut valid = true;
         if rules.shortest.is_some() || rules.longest.is_some() {
             if !self.spend(text.len() as u64 / 16) {
@@ -65,20 +116,38 @@ impl Run<'_> {
                 );
             }
             if let Some(longest) = rules.longest.filter(|longest| length > *longest) {
-                need!(self, valid, self.fail(value, || format!("must have at most {}", counted(longest, "character"))));
+                need!(
+                    self,
+                    valid,
+                    self.fail(value, || format!(
+                        "must have at most {}",
+                        counted(longest, "character")
+                    ))
+                );
             }
         }
         if let Some(pattern) = &rules.pattern
             && !self.matches(pattern, &text)
         {
-            need!(self, valid, self.fail(value, || format!("must match the pattern {}", cut(pattern.text()))));
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must match the pattern {}",
+                    cut(pattern.text())
+                ))
+            );
         }
         if let Some(format) = rules.format {
             if !self.spend(text.len() as u64 / 4) {
                 return false;
             }
             if !format.fits(&text) {
-                need!(self, valid, self.fail(value, || format!("must have the format {}", format.name)));
+                need!(
+                    self,
+                    valid,
+                    self.fail(value, || format!("must have the format {}", format.name))
+                );
             }
         }
         valid
@@ -90,7 +159,9 @@ impl Run<'_> {
 }
 
 fn is_multiple(number: Number<'_>, divisor: &Option<Limit>) -> bool {
-    divisor.as_ref().is_none_or(|divisor| number.is_multiple_of(divisor))
+    divisor
+        .as_ref()
+        .is_none_or(|divisor| number.is_multiple_of(divisor))
 }
 
 pub(super) fn wrong_type(types: Types, value: Value<'_>) -> String {

@@ -1,4 +1,5 @@
-//! What makes a schema endless or explosive: schemas that speak of the same value, within each other.
+//! What makes a schema endless or explosive: schemas that speak of the same value, within each
+//! other.
 
 use crate::node::{Applied, Id, Node};
 
@@ -36,13 +37,18 @@ pub(super) fn check(nodes: &[Node]) -> Result<(), (Id, String)> {
                     for next in applied(&nodes[id as usize]) {
                         match states[next as usize] {
                             State::Unknown => open.push(next),
-                            State::Open => return Err((next, "refers to itself without an end".to_owned())),
+                            State::Open => {
+                                return Err((next, "refers to itself without an end".to_owned()));
+                            }
                             State::Known(_) => {}
                         }
                     }
                 }
                 State::Open => {
-                    let mut extent = Extent { applied: 1, depth: 1 };
+                    let mut extent = Extent {
+                        applied: 1,
+                        depth: 1,
+                    };
                     for next in applied(&nodes[id as usize]) {
                         if let State::Known(inner) = states[next as usize] {
                             extent.applied = extent.applied.saturating_add(inner.applied);
@@ -50,10 +56,16 @@ pub(super) fn check(nodes: &[Node]) -> Result<(), (Id, String)> {
                         }
                     }
                     if extent.applied > MOST_APPLIED {
-                        return Err((id, format!("makes more than {MOST_APPLIED} schemas speak of one value")));
+                        return Err((
+                            id,
+                            format!("makes more than {MOST_APPLIED} schemas speak of one value"),
+                        ));
                     }
                     if extent.depth > DEEPEST {
-                        return Err((id, format!("leads through more than {DEEPEST} schemas for one value")));
+                        return Err((
+                            id,
+                            format!("leads through more than {DEEPEST} schemas for one value"),
+                        ));
                     }
                     states[id as usize] = State::Known(extent);
                     open.pop();
@@ -74,11 +86,20 @@ fn applied(node: &Node) -> Vec<Id> {
             | Applied::Reference(id)
             | Applied::Dynamic { target: id, .. }
             | Applied::Recursive { target: id } => ids.push(*id),
-            Applied::If { test, then, otherwise } => ids.extend([Some(*test), *then, *otherwise].into_iter().flatten()),
+            Applied::If {
+                test,
+                then,
+                otherwise,
+            } => ids.extend([Some(*test), *then, *otherwise].into_iter().flatten()),
         }
     }
     if let Some(object) = &node.object {
-        ids.extend(object.dependencies.iter().filter_map(|dependency| dependency.schema));
+        ids.extend(
+            object
+                .dependencies
+                .iter()
+                .filter_map(|dependency| dependency.schema),
+        );
     }
     ids
 }

@@ -39,8 +39,11 @@ impl Compiler {
 
     /// The members with schemas of their own, and the required ones.
     fn known(&mut self, at: &At<'_>, required: &[Box<str>]) -> Result<Names, Error> {
-        let mut places: std::collections::HashMap<Box<str>, Option<usize>> =
-            required.iter().enumerate().map(|(place, name)| (name.clone(), Some(place))).collect();
+        let mut places: std::collections::HashMap<Box<str>, Option<usize>> = required
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (name.clone(), Some(place)))
+            .collect();
         let mut noted = Vec::new();
         for (key, schema) in self.members(at, "properties")? {
             let id = self.schema(at, Some(schema))?;
@@ -62,9 +65,17 @@ impl Compiler {
             for (name, value) in self.members(at, keyword)? {
                 let name = name.into_boxed_str();
                 dependencies.push(if is_schema(value) && keyword != "dependentRequired" {
-                    Dependency { name, required: Vec::new(), schema: self.schema(at, Some(value))? }
+                    Dependency {
+                        name,
+                        required: Vec::new(),
+                        schema: self.schema(at, Some(value))?,
+                    }
                 } else {
-                    Dependency { name, required: self.names(at, value)?, schema: None }
+                    Dependency {
+                        name,
+                        required: self.names(at, value)?,
+                        schema: None,
+                    }
                 });
             }
         }
@@ -73,7 +84,10 @@ impl Compiler {
 
     /// A list of names, each once.
     fn names(&self, at: &At<'_>, value: Value<'_>) -> Result<Vec<Box<str>>, Error> {
-        let fault = |value: Value<'_>| self.resources.error(at.of(value), "must be a list of names");
+        let fault = |value: Value<'_>| {
+            self.resources
+                .error(at.of(value), "must be a list of names")
+        };
         if value.kind() != Kind::List {
             return Err(fault(value));
         }
@@ -90,10 +104,15 @@ impl Compiler {
 
     /// The members of a keyword's object.
     fn members<'d>(&self, at: &At<'d>, keyword: &str) -> Result<Vec<(String, Value<'d>)>, Error> {
-        let Some(value) = at.get(keyword) else { return Ok(Vec::new()) };
+        let Some(value) = at.get(keyword) else {
+            return Ok(Vec::new());
+        };
         if value.kind() != Kind::Object {
             return Err(self.resources.error(at.of(value), "must be an object"));
         }
-        Ok(value.members().map(|(key, value)| (key.name().into_owned(), value)).collect())
+        Ok(value
+            .members()
+            .map(|(key, value)| (key.name().into_owned(), value))
+            .collect())
     }
 }

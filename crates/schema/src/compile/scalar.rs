@@ -15,10 +15,16 @@ const STEPS_OF_A_PATTERN: u64 = 10_000;
 
 impl Compiler {
     pub(super) fn types(&self, at: &At<'_>) -> Result<Option<Types>, Error> {
-        let Some(value) = at.get("type") else { return Ok(None) };
+        let Some(value) = at.get("type") else {
+            return Ok(None);
+        };
         let mut types = Types::default();
         types.as_written = at.draft == Draft::Four;
-        let names: Vec<Value<'_>> = if value.kind() == Kind::List { value.items().collect() } else { vec![value] };
+        let names: Vec<Value<'_>> = if value.kind() == Kind::List {
+            value.items().collect()
+        } else {
+            vec![value]
+        };
         for name in names {
             if !name.as_str().is_some_and(|name| types.add(&name)) {
                 let message = format!("is no type: there is {}", Types::NAMES.join(", "));
@@ -49,7 +55,8 @@ impl Compiler {
             ..NumberRules::default()
         };
         if at.draft == Draft::Four {
-            let is_true = |keyword: &str| at.get(keyword).and_then(Value::as_bool).unwrap_or_default();
+            let is_true =
+                |keyword: &str| at.get(keyword).and_then(Value::as_bool).unwrap_or_default();
             if is_true("exclusiveMinimum") {
                 rules.exclusive_minimum = rules.minimum.take();
             }
@@ -62,15 +69,21 @@ impl Compiler {
         }
         if let Some(value) = at.get("multipleOf") {
             let divisor = self.limit(at, "multipleOf")?.filter(Limit::is_positive);
-            let divisor = divisor.ok_or_else(|| self.resources.error(at.of(value), "must be more than 0"))?;
+            let divisor =
+                divisor.ok_or_else(|| self.resources.error(at.of(value), "must be more than 0"))?;
             if divisor.digits() > MAX_DIVISOR_DIGITS {
                 let message = format!("has more than {MAX_DIVISOR_DIGITS} digits");
                 return Err(self.resources.error(at.of(value), message));
             }
             rules.multiple_of = Some(divisor);
         }
-        let limits =
-            [&rules.minimum, &rules.exclusive_minimum, &rules.maximum, &rules.exclusive_maximum, &rules.multiple_of];
+        let limits = [
+            &rules.minimum,
+            &rules.exclusive_minimum,
+            &rules.maximum,
+            &rules.exclusive_maximum,
+            &rules.multiple_of,
+        ];
         let asks = limits.iter().any(|limit| limit.is_some());
         Ok(asks.then(|| Box::new(rules)))
     }
@@ -82,34 +95,53 @@ impl Compiler {
             ..StringRules::default()
         };
         if let Some(value) = at.get("pattern") {
-            let text = value.as_str().ok_or_else(|| self.resources.error(at.of(value), "must be a string"))?;
+            let text = value
+                .as_str()
+                .ok_or_else(|| self.resources.error(at.of(value), "must be a string"))?;
             rules.pattern = Some(self.pattern(at, value, &text)?);
         }
         if self.formats == Formats::Asserted {
             let name = at.get("format").and_then(Value::as_str);
             rules.format = name.and_then(|name| Format::named(at.draft, &name));
         }
-        let asks =
-            rules.shortest.is_some() || rules.longest.is_some() || rules.pattern.is_some() || rules.format.is_some();
+        let asks = rules.shortest.is_some()
+            || rules.longest.is_some()
+            || rules.pattern.is_some()
+            || rules.format.is_some();
         Ok(asks.then(|| Box::new(rules)))
     }
 
     /// Compiles a pattern; `value` is where it stands.
-    pub(super) fn pattern(&mut self, at: &At<'_>, value: Value<'_>, text: &str) -> Result<Pattern, Error> {
-        let pattern = Pattern::new(text).map_err(|message| self.resources.error(at.of(value), message))?;
-        if !self.resources.budget.spend(STEPS_OF_A_PATTERN + pattern.memory() as u64) {
+    pub(super) fn pattern(
+        &mut self,
+        at: &At<'_>,
+        value: Value<'_>,
+        text: &str,
+    ) -> Result<Pattern, Error> {
+        let pattern =
+            Pattern::new(text).map_err(|message| self.resources.error(at.of(value), message))?;
+        if !self
+            .resources
+            .budget
+            .spend(STEPS_OF_A_PATTERN + pattern.memory() as u64)
+        {
             return Err(self.resources.error(at.of(value), TOO_MUCH_WORK));
         }
         self.pattern_memory += pattern.memory();
         if self.pattern_memory > PATTERN_MEMORY {
-            let message = format!("all patterns together need more than {} MiB", PATTERN_MEMORY / 1024 / 1024);
+            let message = format!(
+                "all patterns together need more than {} MiB",
+                PATTERN_MEMORY / 1024 / 1024
+            );
             return Err(self.resources.error(at.of(value), message));
         }
         Ok(pattern)
     }
 
     fn limit(&self, at: &At<'_>, keyword: &str) -> Result<Option<Limit>, Error> {
-        let Some(value) = at.get(keyword) else { return Ok(None) };
+        let Some(value) = at.get(keyword) else {
+            return Ok(None);
+        };
         match value.as_number() {
             Some(number) => Ok(Some(number.limit())),
             None => Err(self.resources.error(at.of(value), "must be a number")),
@@ -118,8 +150,13 @@ impl Compiler {
 
     /// A keyword that counts.
     pub(super) fn count(&self, at: &At<'_>, keyword: &str) -> Result<Option<u64>, Error> {
-        let Some(value) = at.get(keyword) else { return Ok(None) };
+        let Some(value) = at.get(keyword) else {
+            return Ok(None);
+        };
         let count = value.as_number().and_then(|number| number.count());
-        count.map(Some).ok_or_else(|| self.resources.error(at.of(value), "must be an integer of at least 0"))
+        count.map(Some).ok_or_else(|| {
+            self.resources
+                .error(at.of(value), "must be an integer of at least 0")
+        })
     }
 }

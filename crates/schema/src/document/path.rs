@@ -12,7 +12,8 @@ pub(crate) enum Step<'d> {
     Item(usize),
 }
 
-/// Finds paths, fastest in the order of the document: what was passed in a container is not passed again.
+/// Finds paths, fastest in the order of the document: what was passed in a container is not passed
+/// again.
 pub(crate) struct Paths<'d> {
     root: Value<'d>,
     /// Of a container: the entry where the search goes on, and how many items came before it.
@@ -21,7 +22,10 @@ pub(crate) struct Paths<'d> {
 
 impl<'d> Paths<'d> {
     pub(crate) fn new(document: &'d Document<'_>) -> Self {
-        Self { root: document.root(), reached: HashMap::new() }
+        Self {
+            root: document.root(),
+            reached: HashMap::new(),
+        }
     }
 
     /// The path of the value or key of that index. That of a key is the path of its value.
@@ -29,7 +33,9 @@ impl<'d> Paths<'d> {
         let mut steps = Vec::new();
         let mut at = self.root;
         while at.index != index {
-            let Some((step, inner)) = self.step(at, index) else { break };
+            let Some((step, inner)) = self.step(at, index) else {
+                break;
+            };
             steps.push(step);
             at = inner;
         }
@@ -39,12 +45,22 @@ impl<'d> Paths<'d> {
     fn step(&mut self, container: Value<'d>, index: u32) -> Option<(Step<'d>, Value<'d>)> {
         let end = container.entry().next;
         let start = (container.index + 1, 0);
-        let reached = self.reached.get(&container.index).copied().filter(|(entry, _)| *entry <= index);
+        let reached = self
+            .reached
+            .get(&container.index)
+            .copied()
+            .filter(|(entry, _)| *entry <= index);
         let (mut entry, mut before) = reached.unwrap_or(start);
         while entry < end {
-            let first = Value { index: entry, ..container };
+            let first = Value {
+                index: entry,
+                ..container
+            };
             let value = match container.kind() {
-                Kind::Object => Value { index: entry + 1, ..container },
+                Kind::Object => Value {
+                    index: entry + 1,
+                    ..container
+                },
                 Kind::List => first,
                 Kind::Null | Kind::Boolean | Kind::Number | Kind::String => return None,
             };
@@ -74,8 +90,15 @@ mod tests {
         let inner = document.root().member("b").unwrap().items().nth(1).unwrap();
         let list = inner.member("c.d").unwrap();
         let mut paths = Paths::new(&document);
-        let to_list = [Step::Member("b".into()), Step::Item(1), Step::Member("c.d".into())];
-        assert_eq!(paths.of(list.index() + 1), [to_list.to_vec(), vec![Step::Item(0)]].concat());
+        let to_list = [
+            Step::Member("b".into()),
+            Step::Item(1),
+            Step::Member("c.d".into()),
+        ];
+        assert_eq!(
+            paths.of(list.index() + 1),
+            [to_list.to_vec(), vec![Step::Item(0)]].concat()
+        );
         assert_eq!(paths.of(list.index() - 1), to_list);
         assert_eq!(paths.of(list.index()), to_list);
         assert_eq!(paths.of(inner.index()), to_list[..2]);

@@ -1,4 +1,5 @@
-//! Reading a text into entries: strict, in one pass, without recursion. It takes what `kanat_json::check` takes.
+//! Reading a text into entries: strict, in one pass, without recursion. It takes what
+//! `kanat_json::check` takes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +13,13 @@ const FEW_KEYS: usize = 32;
 pub(super) fn entries(text: &str) -> Option<Vec<Entry>> {
     u32::try_from(text.len()).ok()?;
     let entries = Vec::with_capacity(text.len() / 8 + 4);
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, entries, open: Vec::new() };
+    let mut reader = Reader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        entries,
+        open: Vec::new(),
+    };
     reader.document()?;
     Some(reader.entries)
 }
@@ -90,7 +97,12 @@ impl Reader<'_> {
         self.count_item();
         let index = self.push(self.at, self.at, kind, false);
         let is_object = kind == Kind::Object;
-        self.open.push(Open { index, is_object, seen: 0, doubtful: false });
+        self.open.push(Open {
+            index,
+            is_object,
+            seen: 0,
+            doubtful: false,
+        });
         self.at += 1;
         self.blanks();
         match (is_object, self.peek()?) {
@@ -122,7 +134,8 @@ impl Reader<'_> {
     /// Marks each key of an object that comes again.
     fn mark_repeated(&mut self, object: u32) {
         let end = self.entries[object as usize].next;
-        let mut keys: Vec<(u32, u32)> = Vec::with_capacity(self.entries[object as usize].count as usize);
+        let mut keys: Vec<(u32, u32)> =
+            Vec::with_capacity(self.entries[object as usize].count as usize);
         let mut at = object + 1;
         while at < end {
             keys.push((self.entries[at as usize].count, at));
@@ -131,8 +144,9 @@ impl Reader<'_> {
         let mut repeated = Vec::new();
         if keys.len() <= FEW_KEYS {
             for (place, (hash, key)) in keys.iter().enumerate() {
-                let again =
-                    |(other_hash, other): &(u32, u32)| other_hash == hash && self.name(*other) == self.name(*key);
+                let again = |(other_hash, other): &(u32, u32)| {
+                    other_hash == hash && self.name(*other) == self.name(*key)
+                };
                 if keys[place + 1..].iter().any(again) {
                     repeated.push(*key);
                 }
@@ -150,7 +164,12 @@ impl Reader<'_> {
     }
 
     fn name(&self, key: u32) -> Cow<'_, str> {
-        Value { text: self.text, entries: &self.entries, index: key }.string()
+        Value {
+            text: self.text,
+            entries: &self.entries,
+            index: key,
+        }
+        .string()
     }
 
     /// Whether the object has a key of that hash before this one; yes when it has many.
@@ -173,8 +192,10 @@ impl Reader<'_> {
         let hash = hash(self.name(index).as_bytes());
         self.entries[index as usize].count = hash;
         let open = self.open.last()?;
-        let (object, bit) = (open.index, 1_u64 << (hash >> 26));
-        let doubtful = open.doubtful || (open.seen & bit != 0 && self.may_have(object, index, hash));
+        let object = open.index;
+        let bit = 1_u64 << (hash >> 26);
+        let doubtful =
+            open.doubtful || (open.seen & bit != 0 && self.may_have(object, index, hash));
         let open = self.open.last_mut()?;
         open.doubtful = doubtful;
         open.seen |= bit;
@@ -276,8 +297,17 @@ impl Reader<'_> {
 
     fn push(&mut self, start: usize, end: usize, kind: Kind, flag: bool) -> u32 {
         let index = self.entries.len() as u32;
-        let (start, end) = (start as u32, end as u32);
-        self.entries.push(Entry { start, end, next: index + 1, count: 0, kind, flag, repeated: false });
+        let start = start as u32;
+        let end = end as u32;
+        self.entries.push(Entry {
+            start,
+            end,
+            next: index + 1,
+            count: 0,
+            kind,
+            flag,
+            repeated: false,
+        });
         index
     }
 

@@ -12,7 +12,12 @@ const STEPS_OF_A_SCHEMA: u64 = 20;
 
 impl Resources {
     /// Notes the schema at `place`, part of the resource `owner`, and all schemas in it.
-    pub(super) fn walk(&mut self, document: &Document<'static>, place: Place, owner: u32) -> Result<(), Error> {
+    pub(super) fn walk(
+        &mut self,
+        document: &Document<'static>,
+        place: Place,
+        owner: u32,
+    ) -> Result<(), Error> {
         let mut open = vec![(place.index, owner)];
         while let Some((index, owner)) = open.pop() {
             let place = Place { index, ..place };
@@ -48,8 +53,8 @@ impl Resources {
                         value.items().for_each(inner);
                     }
                     (
-                        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
-                        | "definitions",
+                        "properties" | "patternProperties" | "dependentSchemas" | "dependencies"
+                        | "$defs" | "definitions",
                         Kind::Object,
                     ) => value.members().for_each(|(_, schema)| inner(schema)),
                     _ => {}
@@ -70,7 +75,10 @@ impl Resources {
         let declared = text("$schema").filter(|_| id.is_some() || place.index == 0);
         let draft = match declared.as_deref() {
             Some(uri) => Draft::named(uri).ok_or_else(|| {
-                let at = schema.member("$schema").map_or(place, |value| Place { index: value.index(), ..place });
+                let at = schema.member("$schema").map_or(place, |value| Place {
+                    index: value.index(),
+                    ..place
+                });
                 self.error(at, crate::compile::UNKNOWN_DRAFT)
             })?,
             None => draft,
@@ -80,13 +88,29 @@ impl Resources {
         if let Some(id) = id {
             let (address, fragment) = id.split_once('#').unwrap_or((&id, ""));
             if !address.is_empty() {
-                let uri = self.all[owner as usize].uri.join(address).or_else(|_| Url::parse(address));
-                let uri =
-                    uri.map_err(|_| self.error(place, format!("has an `{}` that is no URI", draft.id_keyword())))?;
-                if self.by_uri.get(uri.as_str()).is_some_and(|known| self.all[*known as usize].root != place) {
+                let uri = self.all[owner as usize]
+                    .uri
+                    .join(address)
+                    .or_else(|_| Url::parse(address));
+                let uri = uri.map_err(|_| {
+                    self.error(
+                        place,
+                        format!("has an `{}` that is no URI", draft.id_keyword()),
+                    )
+                })?;
+                if self
+                    .by_uri
+                    .get(uri.as_str())
+                    .is_some_and(|known| self.all[*known as usize].root != place)
+                {
                     return Err(self.error(place, "has the identifier of another schema"));
                 }
-                owner = self.add_resource(Resource { uri, draft, root: place, is_recursive: false });
+                owner = self.add_resource(Resource {
+                    uri,
+                    draft,
+                    root: place,
+                    is_recursive: false,
+                });
             }
             if !fragment.is_empty() && draft <= Draft::Seven {
                 self.anchor(owner, fragment, place, Kindred::Plain)?;
@@ -107,11 +131,21 @@ impl Resources {
         Ok(owner)
     }
 
-    fn anchor(&mut self, owner: u32, name: &str, place: Place, kindred: Kindred) -> Result<(), Error> {
+    fn anchor(
+        &mut self,
+        owner: u32,
+        name: &str,
+        place: Place,
+        kindred: Kindred,
+    ) -> Result<(), Error> {
         let is_dynamic = matches!(kindred, Kindred::Dynamic);
-        let former = self.anchors.insert((owner, name.to_owned()), Anchor { place, is_dynamic });
+        let former = self
+            .anchors
+            .insert((owner, name.to_owned()), Anchor { place, is_dynamic });
         match former {
-            Some(former) if former.place != place => Err(self.error(place, "has the anchor of another schema")),
+            Some(former) if former.place != place => {
+                Err(self.error(place, "has the anchor of another schema"))
+            }
             _ => Ok(()),
         }
     }

@@ -16,15 +16,25 @@ type Attempt = fn() -> io::Result<()>;
 /// What a confined process tries, by name.
 const ATTEMPTS: [(&str, Attempt); 11] = [
     ("read a file", || File::open("/proc/self/status").map(drop)),
-    ("write a file", || File::options().append(true).open("/dev/null").map(drop)),
+    ("write a file", || {
+        File::options().append(true).open("/dev/null").map(drop)
+    }),
     ("delete a file", || fs::remove_file("/nowhere")),
     ("list a folder", || fs::read_dir("/").map(drop)),
-    ("make a TCP socket", || TcpListener::bind("127.0.0.1:0").map(drop)),
-    ("make a UDP socket", || UdpSocket::bind("127.0.0.1:0").map(drop)),
+    ("make a TCP socket", || {
+        TcpListener::bind("127.0.0.1:0").map(drop)
+    }),
+    ("make a UDP socket", || {
+        UdpSocket::bind("127.0.0.1:0").map(drop)
+    }),
     ("make a Unix socket", || UnixStream::pair().map(drop)),
-    ("duplicate a descriptor", || Ok(rustix::io::dup(io::stdin()).map(drop)?)),
+    ("duplicate a descriptor", || {
+        Ok(rustix::io::dup(io::stdin()).map(drop)?)
+    }),
     ("start a program", || Err(Command::new("/bin/true").exec())),
-    ("start a thread", || thread::Builder::new().spawn(|| ()).map(drop)),
+    ("start a thread", || {
+        thread::Builder::new().spawn(|| ()).map(drop)
+    }),
     ("signal the service", || match rustix::process::getppid() {
         Some(service) => Ok(rustix::process::test_kill_process(service)?),
         None => Ok(()),
@@ -40,7 +50,10 @@ fn main() -> ExitCode {
     let tries = thread::spawn(|| {
         println!("confined: {:?}", worker::confine(Limits::default()));
         for (name, attempt) in ATTEMPTS {
-            println!("{name}: {:?}", attempt().map_err(|error| error.raw_os_error()));
+            println!(
+                "{name}: {:?}",
+                attempt().map_err(|error| error.raw_os_error())
+            );
         }
     });
     let ended = tries.join();

@@ -1,12 +1,15 @@
-//! The system calls of a worker: those on a short list go through, every other one fails with `EPERM`.
+//! The system calls of a worker: those on a short list go through, every other one fails with
+//! `EPERM`.
 //!
-//! None of them ends the process. C libraries and allocators try calls that they can do without, others
-//! with each version; where they fail the engine goes on, and a call that fails has done nothing.
+//! None of them ends the process. C libraries and allocators try calls that they can do without,
+//! others with each version; where they fail the engine goes on, and a call that fails has done
+//! nothing.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
 };
 
 /// Condition on an argument of a call, by its place. The lower 32 bits count, as in the kernel.
@@ -30,7 +33,12 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
     for (call, arguments) in allowed() {
         let rules = rules.entry(call).or_default();
         if !arguments.is_empty() {
-            rules.push(SeccompRule::new(arguments.iter().map(Argument::condition).collect::<Result<_, _>>()?)?);
+            rules.push(SeccompRule::new(
+                arguments
+                    .iter()
+                    .map(Argument::condition)
+                    .collect::<Result<_, _>>()?,
+            )?);
         }
     }
     let otherwise = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -38,7 +46,8 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, otherwise, SeccompAction::Allow, architecture)?.try_into()
 }
 
-/// Returns the calls that are made once code runs. One that stands here twice is made in either way.
+/// Returns the calls that are made once code runs. One that stands here twice is made in either
+/// way.
 fn allowed() -> Vec<(i64, Vec<Argument>)> {
     let code = libc::PROT_EXEC.unsigned_abs().into();
     let own = u64::from(std::process::id());
@@ -60,7 +69,10 @@ fn allowed() -> Vec<(i64, Vec<Argument>)> {
         // Time, of the day and on the core, and the kernel's end of a call that takes too long.
         (libc::SYS_clock_gettime, vec![]),
         (libc::SYS_gettimeofday, vec![]),
-        (libc::SYS_prlimit64, vec![Is(0, 0), Is(1, libc::RLIMIT_CPU.into())]),
+        (
+            libc::SYS_prlimit64,
+            vec![Is(0, 0), Is(1, libc::RLIMIT_CPU.into())],
+        ),
         // Seeds of hash tables.
         (libc::SYS_getrandom, vec![]),
         // The end: in order, by a fault, by a panic.
@@ -109,18 +121,25 @@ mod tests {
     #[test]
     fn memory_never_becomes_code() {
         let made = refused(|| MmapMut::map_anon(1 << 16)?.make_exec().map(drop));
-        assert_eq!(made.map_err(|error| error.raw_os_error()), Err(Some(libc::EPERM)));
+        assert_eq!(
+            made.map_err(|error| error.raw_os_error()),
+            Err(Some(libc::EPERM))
+        );
         let sealed = refused(|| MmapMut::map_anon(1 << 16)?.make_read_only().map(drop));
         assert!(sealed.is_ok(), "{sealed:?}");
     }
 
     #[test]
     fn other_descriptors_are_neither_read_nor_written() {
-        let (mut ends, mut byte) = (io::pipe().unwrap(), [0]);
-        let written = refused(|| io::Write::write(&mut ends.1, &[1]).map_err(|error| error.raw_os_error()));
+        let mut ends = io::pipe().unwrap();
+        let mut byte = [0];
+        let written =
+            refused(|| io::Write::write(&mut ends.1, &[1]).map_err(|error| error.raw_os_error()));
         assert_eq!(written, Err(Some(libc::EPERM)));
         io::Write::write_all(&mut ends.1, &[1]).unwrap();
-        let read = refused(|| io::Read::read(&mut ends.0, &mut byte).map_err(|error| error.raw_os_error()));
+        let read = refused(|| {
+            io::Read::read(&mut ends.0, &mut byte).map_err(|error| error.raw_os_error())
+        });
         assert_eq!(read, Err(Some(libc::EPERM)));
     }
 }

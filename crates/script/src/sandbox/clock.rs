@@ -1,5 +1,5 @@
-//! How long a call may still run: counted in time on a core, so that a busy machine does not decide what an adapter comes
-//! to.
+//! How long a call may still run: counted in time on a core, so that a busy machine does not decide
+//! what an adapter comes to.
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -1,13 +1,16 @@
-//! Where an error was made, as whoever wrote the code sees it: the engine names the place of the last thing that it did before the
-//! call, which is in the midst of the arguments, and maybe on another line.
+//! Where an error was made, as whoever wrote the code sees it: the engine names the place of the
+//! last thing that it did before the call, which is in the midst of the arguments, and maybe on
+//! another line.
 //!
-//! This reads no JavaScript, only where its words and brackets are. Where that is not enough to tell, the engine's place stands.
+//! This reads no JavaScript, only where its words and brackets are. Where that is not enough to
+//! tell, the engine's place stands.
 
 use crate::failure::Position;
 
 /// Words after which a slash begins a regular expression.
-const BEFORE_REGEX: [&str; 12] =
-    ["return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await"];
+const BEFORE_REGEX: [&str; 12] = [
+    "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await",
+];
 
 /// The begin of `throw new Class(...)`, or of `new Class(...)` alone, around a place in the code.
 pub(super) fn begin(code: &str, place: Position, class: &str) -> Option<Position> {
@@ -18,7 +21,9 @@ pub(super) fn begin(code: &str, place: Position, class: &str) -> Option<Position
     for (at, token) in tokens.iter().enumerate() {
         match token.text {
             "(" | "[" | "{" => {
-                let call = at.checked_sub(1).filter(|name| token.text == "(" && is_made(*name));
+                let call = at
+                    .checked_sub(1)
+                    .filter(|name| token.text == "(" && is_made(*name));
                 open.push(call.map(|name| call_begin(&tokens, name)));
             }
             ")" | "]" | "}" => {
@@ -29,7 +34,10 @@ pub(super) fn begin(code: &str, place: Position, class: &str) -> Option<Position
                 }
             }
             // Made without any brackets.
-            _ if token.place == place && is_made(at) && tokens.get(at + 1).is_none_or(|next| next.text != "(") => {
+            _ if token.place == place
+                && is_made(at)
+                && tokens.get(at + 1).is_none_or(|next| next.text != "(") =>
+            {
                 return Some(call_begin(&tokens, at));
             }
             _ => {}
@@ -40,7 +48,10 @@ pub(super) fn begin(code: &str, place: Position, class: &str) -> Option<Position
 
 /// Where a call of the class whose name is at `name` begins, with the words before it.
 fn call_begin(tokens: &[Token<'_>], name: usize) -> Position {
-    let before = |at: usize, word: &str| at.checked_sub(1).filter(|before| tokens[*before].text == word);
+    let before = |at: usize, word: &str| {
+        at.checked_sub(1)
+            .filter(|before| tokens[*before].text == word)
+    };
     let made = before(name, "new").unwrap_or(name);
     tokens[before(made, "throw").unwrap_or(made)].place
 }
@@ -53,16 +64,25 @@ struct Token<'a> {
 }
 
 fn tokens(code: &str) -> Vec<Token<'_>> {
-    let mut text = Text { rest: code, place: Position { line: 1, column: 1 } };
+    let mut text = Text {
+        rest: code,
+        place: Position { line: 1, column: 1 },
+    };
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(first) = text.rest.chars().next() {
         let place = text.place;
         let passed = |text| Token { text, place };
         match first {
             _ if first.is_whitespace() => text.pass(first.len_utf8()),
-            '/' if text.rest.starts_with("//") => text.pass(text.rest.find('\n').unwrap_or(text.rest.len())),
+            '/' if text.rest.starts_with("//") => {
+                text.pass(text.rest.find('\n').unwrap_or(text.rest.len()))
+            }
             '/' if text.rest.starts_with("/*") => {
-                text.pass(text.rest[2..].find("*/").map_or(text.rest.len(), |end| end + 4));
+                text.pass(
+                    text.rest[2..]
+                        .find("*/")
+                        .map_or(text.rest.len(), |end| end + 4),
+                );
             }
             '/' if tokens.last().is_none_or(|last| before_regex(last.text)) => {
                 text.pass(quoted(text.rest, '/'));
@@ -77,7 +97,11 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
                 tokens.push(passed(""));
             }
             _ => {
-                let end = text.rest.find(|c: char| !is_word(c)).unwrap_or(text.rest.len()).max(first.len_utf8());
+                let end = text
+                    .rest
+                    .find(|c: char| !is_word(c))
+                    .unwrap_or(text.rest.len())
+                    .max(first.len_utf8());
                 tokens.push(passed(&text.rest[..end]));
                 text.pass(end);
             }
@@ -92,13 +116,17 @@ fn is_word(c: char) -> bool {
 
 fn before_regex(last: &str) -> bool {
     // What was passed over is a value, as names, numbers and closed brackets are.
-    let operator = last.chars().next().is_some_and(|first| !is_word(first) && !matches!(first, ')' | ']' | '}'));
+    let operator = last
+        .chars()
+        .next()
+        .is_some_and(|first| !is_word(first) && !matches!(first, ')' | ']' | '}'));
     operator || BEFORE_REGEX.contains(&last)
 }
 
 /// The length of what stands in quotes, with them; to the end of the line where they do not end.
 fn quoted(text: &str, quote: char) -> usize {
-    let (mut escaped, mut class) = (false, false);
+    let mut escaped = false;
+    let mut class = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {
             '\n' if !escaped => return at,
@@ -150,8 +178,14 @@ impl Text<'_> {
         let (passed, rest) = self.rest.split_at(bytes);
         for c in passed.chars() {
             self.place = match c {
-                '\n' => Position { line: self.place.line + 1, column: 1 },
-                _ => Position { column: self.place.column + 1, ..self.place },
+                '\n' => Position {
+                    line: self.place.line + 1,
+                    column: 1,
+                },
+                _ => Position {
+                    column: self.place.column + 1,
+                    ..self.place
+                },
             };
         }
         self.rest = rest;
@@ -162,14 +196,21 @@ impl Text<'_> {
 mod tests {
     use super::*;
 
-    /// `>` stands before the place that the engine names, `<` before the begin that is found; none when it is not.
+    /// `>` stands before the place that the engine names, `<` before the begin that is found; none
+    /// when it is not.
     fn check(marked: &str, class: &str) {
         let at = |mark: char| {
-            let text: String = marked.chars().filter(|c| *c == mark || !"<>".contains(*c)).collect();
+            let text: String = marked
+                .chars()
+                .filter(|c| *c == mark || !"<>".contains(*c))
+                .collect();
             let before = &text[..text.find(mark)?];
             let line = before.matches('\n').count() + 1;
             let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-            Some(Position { line: u32::try_from(line).unwrap(), column: u32::try_from(column).unwrap() })
+            Some(Position {
+                line: u32::try_from(line).unwrap(),
+                column: u32::try_from(column).unwrap(),
+            })
         };
         let code: String = marked.chars().filter(|c| !"<>".contains(*c)).collect();
         assert_eq!(begin(&code, at('>').unwrap(), class), at('<'), "{marked}");
@@ -180,7 +221,10 @@ mod tests {
         check("if (a) <throw new >RangeError('no')", "RangeError");
         check("<throw new Error('of ' + input.>id)", "Error");
         check("<throw Error(`of ${>input.id} } \\` ${`)`}`)", "Error");
-        check("é();\n  <throw new Error(\n    'a' + /[/)]\"/.test(x) + // )\n    input.>id)", "Error");
+        check(
+            "é();\n  <throw new Error(\n    'a' + /[/)]\"/.test(x) + // )\n    input.>id)",
+            "Error",
+        );
         check("const e = <new Own(f(1), [input.>id])\nthrow e", "Own");
         check("<throw new >Own;", "Own");
         check("<throw new Own({ a() { return ')' }, b: >c })", "Own");

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::{
-    CatchResultExt, CaughtError, Context, Ctx, Error, Exception, Function, Object, Persistent, Runtime, Value,
+    CatchResultExt, CaughtError, Context, Ctx, Error, Exception, Function, Object, Persistent,
+    Runtime, Value,
 };
 
 use super::Ran;
@@ -20,8 +21,12 @@ const PRELUDE: &str = include_str!("prelude.js");
 const FREEZE: &str = include_str!("freeze.js");
 /// The file name that our own code runs under.
 const OURS: &str = "kanat.js";
-/// What a frozen world's code is wrapped in: everything in it is made anew by each call. One line stands above the code.
-const AROUND: (&str, &str) = ("(function () { \"use strict\";\n", "\n;return transform; })");
+/// What a frozen world's code is wrapped in: everything in it is made anew by each call. One line
+/// stands above the code.
+const AROUND: (&str, &str) = (
+    "(function () { \"use strict\";\n",
+    "\n;return transform; })",
+);
 /// Bytes of a world that is kept; a new one takes a few hundred thousand.
 const LARGE: i64 = 4 << 20;
 /// How deep the engine's own stack may get.
@@ -82,25 +87,58 @@ impl Bare {
         let logs = Rc::new(RefCell::new(Vec::new()));
         let tools = context.with(|ctx| {
             let tools = prelude(&ctx, &logs).catch(&ctx);
-            let tools =
-                tools.map_err(|caught| failure(caught, &clock, Source { code: "", above: 0 }, limits, || true))?;
-            let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
+            let tools = tools.map_err(|caught| {
+                failure(
+                    caught,
+                    &clock,
+                    Source { code: "", above: 0 },
+                    limits,
+                    || true,
+                )
+            })?;
+            let keep = |name: &str| {
+                tools
+                    .get(name)
+                    .map(|tool: Function| Persistent::save(&ctx, tool))
+                    .map_err(broken)
+            };
             let [call, made, written] = [keep("call")?, keep("made")?, keep("written")?];
-            Ok(Tools { call, made, written, watch: keep("watch")?, filled: keep("filled")? })
+            Ok(Tools {
+                call,
+                made,
+                written,
+                watch: keep("watch")?,
+                filled: keep("filled")?,
+            })
         })?;
-        Ok(Self { tools, context, runtime, clock, logs, limits })
+        Ok(Self {
+            tools,
+            context,
+            runtime,
+            clock,
+            logs,
+            limits,
+        })
     }
 
-    /// Looks whether memory is nearly used up, in a world for one message: what it leaves to be collected goes with it.
+    /// Looks whether memory is nearly used up, in a world for one message: what it leaves to be
+    /// collected goes with it.
     fn watch(&self) {
         self.runtime.set_gc_threshold(self.limits.memory / 8 * 7);
         // Where that fails, nobody looks.
-        let _ = self.context.with(|ctx| self.tools.watch.clone().restore(&ctx)?.call::<_, ()>(()));
+        let _ = self
+            .context
+            .with(|ctx| self.tools.watch.clone().restore(&ctx)?.call::<_, ()>(()));
     }
 
     /// Whether it was; if nobody looked, it may have been.
     fn was_filled(&self, ctx: &Ctx<'_>) -> bool {
-        let filled = self.tools.filled.clone().restore(ctx).and_then(|filled| filled.call(()));
+        let filled = self
+            .tools
+            .filled
+            .clone()
+            .restore(ctx)
+            .and_then(|filled| filled.call(()));
         // No memory for the question is an answer.
         filled.catch(ctx).unwrap_or(true)
     }
@@ -113,7 +151,11 @@ impl World {
         bare.watch();
         Self::new(bare, allowed, call, Source { code, above: 0 }, |ctx| {
             eval::<Value>(ctx, code, position::FILE)?;
-            eval::<Value>(ctx, "typeof transform === 'function' ? transform : undefined", OURS)
+            eval::<Value>(
+                ctx,
+                "typeof transform === 'function' ? transform : undefined",
+                OURS,
+            )
         })
     }
 
@@ -122,7 +164,11 @@ impl World {
         let call = bare.tools.made.clone();
         Self::new(bare, allowed, call, Source { code, above: 1 }, |ctx| {
             eval::<Function>(ctx, FREEZE, OURS)?.call::<_, ()>(())?;
-            eval::<Value>(ctx, &format!("{}{code}{}", AROUND.0, AROUND.1), position::FILE)
+            eval::<Value>(
+                ctx,
+                &format!("{}{code}{}", AROUND.0, AROUND.1),
+                position::FILE,
+            )
         })
     }
 
@@ -136,23 +182,50 @@ impl World {
         bare.clock.start(allowed);
         let made = bare.context.with(|ctx| {
             let made = load(&ctx).catch(&ctx);
-            let made =
-                made.map_err(|caught| failure(caught, &bare.clock, source, bare.limits, || bare.was_filled(&ctx)))?;
+            let made = made.map_err(|caught| {
+                failure(caught, &bare.clock, source, bare.limits, || {
+                    bare.was_filled(&ctx)
+                })
+            })?;
             let function = made.into_function();
             function
                 .map(|function| Persistent::save(&ctx, function))
-                .ok_or_else(|| Failure::new(Kind::Code, "the code has no function transform(input, context)"))
+                .ok_or_else(|| {
+                    Failure::new(
+                        Kind::Code,
+                        "the code has no function transform(input, context)",
+                    )
+                })
         });
         let code = made.map_err(|failure| match failure.kind {
-            Kind::Thrown => Failure { kind: Kind::Code, ..failure },
+            Kind::Thrown => Failure {
+                kind: Kind::Code,
+                ..failure
+            },
             Kind::Code | Kind::Time | Kind::Memory | Kind::Unavailable => failure,
         })?;
-        Ok(Self { code, call, above: source.above, is_fresh: source.above == 0, bare })
+        Ok(Self {
+            code,
+            call,
+            above: source.above,
+            is_fresh: source.above == 0,
+            bare,
+        })
     }
 
     /// Runs the code, which is `code`, on input and context. Gives JSON, nothing for undefined.
-    pub fn run(&mut self, code: &str, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
-        let (bare, source) = (&self.bare, Source { code, above: self.above });
+    pub fn run(
+        &mut self,
+        code: &str,
+        [input, context]: [&str; 2],
+        infinite: bool,
+        allowed: Duration,
+    ) -> Ran {
+        let bare = &self.bare;
+        let source = Source {
+            code,
+            above: self.above,
+        };
         if self.is_fresh {
             bare.watch();
         }
@@ -161,16 +234,25 @@ impl World {
         let outcome = bare.context.with(|ctx| {
             let run = || {
                 let call = self.call.clone().restore(&ctx)?;
-                let output: Value = call.call((self.code.clone().restore(&ctx)?, input, context, infinite))?;
+                let output: Value =
+                    call.call((self.code.clone().restore(&ctx)?, input, context, infinite))?;
                 let Some(promise) = output.as_promise() else {
                     return text(output);
                 };
                 let settled: Value = promise.finish()?;
-                text(bare.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
+                text(
+                    bare.tools
+                        .written
+                        .clone()
+                        .restore(&ctx)?
+                        .call((settled, infinite))?,
+                )
             };
-            run()
-                .catch(&ctx)
-                .map_err(|caught| failure(caught, &bare.clock, source, bare.limits, || bare.was_filled(&ctx)))
+            run().catch(&ctx).map_err(|caught| {
+                failure(caught, &bare.clock, source, bare.limits, || {
+                    bare.was_filled(&ctx)
+                })
+            })
         });
         (std::mem::take(&mut *bare.logs.borrow_mut()), outcome)
     }
@@ -188,10 +270,17 @@ impl World {
 }
 
 fn text(output: Value<'_>) -> rquickjs::Result<Option<String>> {
-    output.into_string().map(|text| text.to_string()).transpose()
+    output
+        .into_string()
+        .map(|text| text.to_string())
+        .transpose()
 }
 
-fn eval<'js, V: rquickjs::FromJs<'js>>(ctx: &Ctx<'js>, code: &str, file: &str) -> rquickjs::Result<V> {
+fn eval<'js, V: rquickjs::FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    code: &str,
+    file: &str,
+) -> rquickjs::Result<V> {
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(file.to_owned());
@@ -207,7 +296,10 @@ fn prelude<'js>(ctx: &Ctx<'js>, logs: &Rc<RefCell<Vec<Log>>>) -> rquickjs::Resul
         if logs.len() < LOGS.0 && bytes + message.len() <= LOGS.1 {
             logs.push(Log { level, message });
         } else if logs.last().is_some_and(|last| last.level != LEFT_OUT.0) {
-            logs.push(Log { level: LEFT_OUT.0.to_owned(), message: LEFT_OUT.1.to_owned() });
+            logs.push(Log {
+                level: LEFT_OUT.0.to_owned(),
+                message: LEFT_OUT.1.to_owned(),
+            });
         }
     };
     eval::<Function>(ctx, PRELUDE, OURS)?.call((Function::new(ctx.clone(), log)?,))
@@ -228,7 +320,9 @@ impl Source<'_> {
     fn place(self, exception: &Exception<'_>) -> Option<Position> {
         let classes = classes(exception.as_object());
         let place = position::of(&exception.stack()?, self.above, &classes)?;
-        let begin = classes.first().and_then(|class| statement::begin(self.code, place, class));
+        let begin = classes
+            .first()
+            .and_then(|class| statement::begin(self.code, place, class));
         Some(begin.unwrap_or(place))
     }
 }
@@ -236,7 +330,8 @@ impl Source<'_> {
 /// The names of the classes that an object is of, its own first. They are the code's to tell.
 fn classes<'js>(object: &Object<'js>) -> Vec<String> {
     let class = object.get::<_, Object<'js>>("constructor").ok();
-    // By a property: one that throws is told as an error, where a prototype's would be a panic of the bindings.
+    // By a property: one that throws is told as an error, where a prototype's would be a panic of
+    // the bindings.
     let parent = |class: &Object<'js>| class.get::<_, Object<'js>>("__proto__").ok();
     let classes = std::iter::successors(class, parent).take(MOST_CLASSES);
     classes.map_while(|class| class.get("name").ok()).collect()
@@ -253,15 +348,21 @@ fn failure(
     let out_of_time = || Failure::new(Kind::Time, "the adapter used up its time");
     if clock.was_stopped() {
         let place = match &caught {
-            CaughtError::Exception(exception) => {
-                exception.stack().and_then(|stack| position::of(&stack, source.above, &[]))
-            }
+            CaughtError::Exception(exception) => exception
+                .stack()
+                .and_then(|stack| position::of(&stack, source.above, &[])),
             CaughtError::Value(_) | CaughtError::Error(_) => None,
         };
-        return Failure { position: place, ..out_of_time() };
+        return Failure {
+            position: place,
+            ..out_of_time()
+        };
     }
     let out_of_memory = || {
-        let message = format!("the adapter used up its memory of {} MiB", limits.memory >> 20);
+        let message = format!(
+            "the adapter used up its memory of {} MiB",
+            limits.memory >> 20
+        );
         Failure::new(Kind::Memory, message)
     };
     match caught {
@@ -281,7 +382,10 @@ fn failure(
             if clock.was_stopped() {
                 return out_of_time();
             }
-            Failure { position, ..Failure::new(Kind::Thrown, cut(message)) }
+            Failure {
+                position,
+                ..Failure::new(Kind::Thrown, cut(message))
+            }
         }
         // The engine throws null when there is no memory left for an error. Code may throw it, too.
         CaughtError::Value(value) if value.is_null() && was_filled() => out_of_memory(),
@@ -291,12 +395,15 @@ fn failure(
             if clock.was_stopped() {
                 return out_of_time();
             }
-            let shown = shown.and_then(|shown| shown.to_string().ok()).unwrap_or_else(|| value.type_name().to_string());
+            let shown = shown
+                .and_then(|shown| shown.to_string().ok())
+                .unwrap_or_else(|| value.type_name().to_string());
             Failure::new(Kind::Thrown, cut(format!("the adapter threw {shown}")))
         }
-        CaughtError::Error(Error::WouldBlock) => {
-            Failure::new(Kind::Thrown, "the promise that the adapter gave is never settled")
-        }
+        CaughtError::Error(Error::WouldBlock) => Failure::new(
+            Kind::Thrown,
+            "the promise that the adapter gave is never settled",
+        ),
         CaughtError::Error(Error::Allocation) => out_of_memory(),
         CaughtError::Error(error) => Failure::new(Kind::Thrown, error.to_string()),
     }

@@ -34,17 +34,29 @@ pub struct Failed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     Succeeded,
-    Failed { kind: String, message: String, field: Option<String> },
+    Failed {
+        kind: String,
+        message: String,
+        field: Option<String>,
+    },
 }
 
-/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay prepared.
+/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
+/// prepared.
 const CHUNK: usize = 100;
 
 const INSERT: &str = "INSERT INTO batch_record (job_id, position, state, payload) VALUES ";
 
 /// Adds records, JSON texts, in their order; the first one gets the place `first`.
-pub async fn insert(db: &mut Db, job: &BatchJobId, first: u32, payloads: &[String]) -> Result<(), Error> {
-    let numbered: Vec<(i64, &str)> = (i64::from(first)..).zip(payloads.iter().map(String::as_str)).collect();
+pub async fn insert(
+    db: &mut Db,
+    job: &BatchJobId,
+    first: u32,
+    payloads: &[String],
+) -> Result<(), Error> {
+    let numbered: Vec<(i64, &str)> = (i64::from(first)..)
+        .zip(payloads.iter().map(String::as_str))
+        .collect();
     let chunks = numbered.chunks_exact(CHUNK);
     let rest = chunks.remainder();
     for chunk in chunks.chain(rest.chunks(1)) {
@@ -59,8 +71,18 @@ pub async fn insert(db: &mut Db, job: &BatchJobId, first: u32, payloads: &[Strin
 
 /// Holds placeholders only; every value is bound.
 fn insert_text(rows: usize) -> String {
-    let row = |n: usize| format!("(${}, ${}, 'pending', ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
-    format!("{INSERT}{}", (0..rows).map(row).collect::<Vec<_>>().join(", "))
+    let row = |n: usize| {
+        format!(
+            "(${}, ${}, 'pending', ${})",
+            3 * n + 1,
+            3 * n + 2,
+            3 * n + 3
+        )
+    };
+    format!(
+        "{INSERT}{}",
+        (0..rows).map(row).collect::<Vec<_>>().join(", ")
+    )
 }
 
 const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
@@ -84,19 +106,35 @@ pub enum Left {
 }
 
 /// Makes such records of one job those of another; says how many.
-pub async fn copy(db: &mut Db, from: &BatchJobId, to: &BatchJobId, left: Left) -> Result<u64, Error> {
+pub async fn copy(
+    db: &mut Db,
+    from: &BatchJobId,
+    to: &BatchJobId,
+    left: Left,
+) -> Result<u64, Error> {
     let other = match left {
         Left::Failed => "failed",
         Left::FailedAndPending => "pending",
     };
-    Ok(sqlx::query(COPY).bind(from.as_str()).bind(to.as_str()).bind(other).execute(db).await?.rows_affected())
+    Ok(sqlx::query(COPY)
+        .bind(from.as_str())
+        .bind(to.as_str())
+        .bind(other)
+        .execute(db)
+        .await?
+        .rows_affected())
 }
 
-const COUNT_STARTED: &str = "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
+const COUNT_STARTED: &str =
+    "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
 
 /// How many are under way.
 pub async fn count_started(db: &mut Db, job: &BatchJobId) -> Result<u32, Error> {
-    sqlx::query(COUNT_STARTED).bind(job.as_str()).fetch_one(db).await?.whole("total")
+    sqlx::query(COUNT_STARTED)
+        .bind(job.as_str())
+        .fetch_one(db)
+        .await?
+        .whole("total")
 }
 
 const NEXT: &str = "SELECT position FROM batch_record WHERE job_id = $1 AND state = 'pending' \
@@ -106,10 +144,21 @@ const START: &str = "UPDATE batch_record SET state = 'started' \
 
 /// Begins the next records, at most `limit`; says how many.
 pub async fn start_next(db: &mut Db, job: &BatchJobId, limit: u32) -> Result<u64, Error> {
-    let rows = sqlx::query(NEXT).bind(job.as_str()).bind(i64::from(limit)).fetch_all(&mut *db).await?;
-    let Some(last) = rows.last() else { return Ok(0) };
+    let rows = sqlx::query(NEXT)
+        .bind(job.as_str())
+        .bind(i64::from(limit))
+        .fetch_all(&mut *db)
+        .await?;
+    let Some(last) = rows.last() else {
+        return Ok(0);
+    };
     let last = last.number("position")?;
-    Ok(sqlx::query(START).bind(job.as_str()).bind(last).execute(db).await?.rows_affected())
+    Ok(sqlx::query(START)
+        .bind(job.as_str())
+        .bind(last)
+        .execute(db)
+        .await?
+        .rows_affected())
 }
 
 const STARTED: &str = "SELECT position, message_id, \
@@ -118,32 +167,55 @@ const STARTED: &str = "SELECT position, message_id, \
 
 /// Those that are under way, in their order.
 pub async fn started(db: &mut Db, job: &BatchJobId) -> Result<Vec<Started>, Error> {
-    let rows = sqlx::query(STARTED).bind(job.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(STARTED)
+        .bind(job.as_str())
+        .fetch_all(db)
+        .await?;
     let read = |row: &AnyRow| {
         let message_id = row.optional_text("message_id")?.map(MessageId::from);
-        Ok(Started { position: row.number("position")?, message_id, payload: row.text("payload")? })
+        Ok(Started {
+            position: row.number("position")?,
+            message_id,
+            payload: row.text("payload")?,
+        })
     };
     rows.iter().map(read).collect()
 }
 
-const SET_MESSAGE: &str = "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
+const SET_MESSAGE: &str =
+    "UPDATE batch_record SET message_id = $3 WHERE job_id = $1 AND position = $2";
 
 /// Its message is in the log.
-pub async fn set_message(db: &mut Db, job: &BatchJobId, position: i64, message: &MessageId) -> Result<(), Error> {
-    sqlx::query(SET_MESSAGE).bind(job.as_str()).bind(position).bind(message.as_str()).execute(db).await?;
+pub async fn set_message(
+    db: &mut Db,
+    job: &BatchJobId,
+    position: i64,
+    message: &MessageId,
+) -> Result<(), Error> {
+    sqlx::query(SET_MESSAGE)
+        .bind(job.as_str())
+        .bind(position)
+        .bind(message.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }
 
 const SUCCEEDED: &str = "UPDATE batch_record SET state = 'succeeded', payload = '' \
     WHERE job_id = $1 AND position = $2 AND state = 'started'";
-const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3, error_message = $4, error_field = $5 \
-    WHERE job_id = $1 AND position = $2 AND state = 'started'";
+const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3, error_message = \
+                      $4, error_field = $5 WHERE job_id = $1 AND position = $2 AND state = \
+                      'started'";
 
 /// Whether the record was under way, and has ended by this.
 pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool, Error> {
     let query = match end {
         End::Succeeded => sqlx::query(SUCCEEDED).bind(job.as_str()).bind(position),
-        End::Failed { kind, message, field } => sqlx::query(FAILED)
+        End::Failed {
+            kind,
+            message,
+            field,
+        } => sqlx::query(FAILED)
             .bind(job.as_str())
             .bind(position)
             .bind(kind.as_str())
@@ -153,14 +225,23 @@ pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Res
     Ok(query.execute(db).await?.rows_affected() > 0)
 }
 
-const COUNT_FAILED: &str = "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'failed'";
-const LIST_FAILED: &str = "SELECT position, message_id, error_kind, error_message, error_field, payload \
-    FROM batch_record WHERE job_id = $1 AND state = 'failed' ORDER BY position LIMIT $2 OFFSET $3";
+const COUNT_FAILED: &str =
+    "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'failed'";
+const LIST_FAILED: &str = "SELECT position, message_id, error_kind, error_message, error_field, \
+                           payload FROM batch_record WHERE job_id = $1 AND state = 'failed' ORDER \
+                           BY position LIMIT $2 OFFSET $3";
 
 /// Those that failed, in their order.
 pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<Paged<Failed>, Error> {
-    let total = sqlx::query(COUNT_FAILED).bind(job.as_str()).fetch_one(&mut *db).await?.whole("total")?;
-    let query = sqlx::query(LIST_FAILED).bind(job.as_str()).bind(i64::from(page.limit)).bind(i64::from(page.offset));
+    let total = sqlx::query(COUNT_FAILED)
+        .bind(job.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
+    let query = sqlx::query(LIST_FAILED)
+        .bind(job.as_str())
+        .bind(i64::from(page.limit))
+        .bind(i64::from(page.offset));
     let read = |row: &AnyRow| {
         Ok(Failed {
             position: row.number("position")?,
@@ -171,6 +252,11 @@ pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<Paged<F
             payload: row.text("payload")?,
         })
     };
-    let items = query.fetch_all(db).await?.iter().map(read).collect::<Result<_, Error>>()?;
+    let items = query
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(read)
+        .collect::<Result<_, Error>>()?;
     Ok(Paged { items, total, page })
 }

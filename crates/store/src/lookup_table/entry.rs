@@ -11,7 +11,8 @@ pub struct Entry {
     pub value: String,
 }
 
-/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay prepared.
+/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
+/// prepared.
 const CHUNK: usize = 100;
 
 const UPSERT: &str = "INSERT INTO lookup_entry (table_id, name, value) VALUES ";
@@ -24,7 +25,10 @@ pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Re
     for chunk in chunks.chain(rest.chunks(1)) {
         let mut query = sqlx::query(sqlx::AssertSqlSafe(upsert_text(chunk.len())));
         for entry in chunk {
-            query = query.bind(table.as_str()).bind(entry.key.as_str()).bind(entry.value.as_str());
+            query = query
+                .bind(table.as_str())
+                .bind(entry.key.as_str())
+                .bind(entry.value.as_str());
         }
         query.execute(&mut *db).await?;
     }
@@ -34,14 +38,23 @@ pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Re
 /// Holds placeholders only; every value is bound.
 fn upsert_text(rows: usize) -> String {
     let row = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
-    format!("{UPSERT}{}{OR_REPLACE}", (0..rows).map(row).collect::<Vec<_>>().join(", "))
+    format!(
+        "{UPSERT}{}{OR_REPLACE}",
+        (0..rows).map(row).collect::<Vec<_>>().join(", ")
+    )
 }
 
 const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";
 
 /// Whether there was such an entry.
 pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool, Error> {
-    Ok(sqlx::query(DELETE).bind(table.as_str()).bind(key).execute(db).await?.rows_affected() > 0)
+    Ok(sqlx::query(DELETE)
+        .bind(table.as_str())
+        .bind(key)
+        .execute(db)
+        .await?
+        .rows_affected()
+        > 0)
 }
 
 const ALL: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1";
@@ -51,7 +64,12 @@ pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>, Error
     let rows = sqlx::query(ALL).bind(table.as_str()).fetch_all(db).await?;
     let mut entries = rows
         .iter()
-        .map(|row| Ok(Entry { key: row.text("name")?, value: row.text("value")? }))
+        .map(|row| {
+            Ok(Entry {
+                key: row.text("name")?,
+                value: row.text("value")?,
+            })
+        })
         .collect::<Result<Vec<_>, Error>>()?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(entries)
@@ -62,7 +80,12 @@ const FIND: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1 \
     OR value GLOB $2) ORDER BY name LIMIT $3";
 
 /// The first `limit` entries that have `search` in key or value, in order of their keys.
-pub async fn find(db: &mut Db, table: &LookupTableId, search: &str, limit: u32) -> Result<Vec<Entry>, Error> {
+pub async fn find(
+    db: &mut Db,
+    table: &LookupTableId,
+    search: &str,
+    limit: u32,
+) -> Result<Vec<Entry>, Error> {
     let pattern = search::pattern(db, search)?;
     let rows = sqlx::query(search::statement(db, FIND))
         .bind(table.as_str())
@@ -70,5 +93,12 @@ pub async fn find(db: &mut Db, table: &LookupTableId, search: &str, limit: u32) 
         .bind(i64::from(limit))
         .fetch_all(db)
         .await?;
-    rows.iter().map(|row| Ok(Entry { key: row.text("name")?, value: row.text("value")? })).collect()
+    rows.iter()
+        .map(|row| {
+            Ok(Entry {
+                key: row.text("name")?,
+                value: row.text("value")?,
+            })
+        })
+        .collect()
 }

@@ -11,7 +11,8 @@ use crate::{Db, Error};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub environment_id: EnvironmentId,
-    /// Epoch, generation and set hash (hexadecimal) of what it applied last; empty, 0 and empty before that.
+    /// Epoch, generation and set hash (hexadecimal) of what it applied last; empty, 0 and empty
+    /// before that.
     pub epoch: String,
     pub generation: u64,
     pub set_hash: String,
@@ -26,15 +27,19 @@ fn read(row: &AnyRow) -> Result<(NodeId, Running), Error> {
         epoch: row.text("epoch")?,
         generation: row.whole("generation")?,
         set_hash: row.text("set_hash")?,
-        rejected: serde_json::from_str(&rejected)
-            .map_err(|_| Error::Corrupt { column: "rejected", value: rejected.clone() })?,
+        rejected: serde_json::from_str(&rejected).map_err(|_| Error::Corrupt {
+            column: "rejected",
+            value: rejected.clone(),
+        })?,
     };
     Ok((row.id("node_id")?, running))
 }
 
-const UPSERT: &str = "INSERT INTO node_environment (node_id, environment_id, epoch, generation, set_hash, rejected) \
-    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, \
-    generation = excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected";
+const UPSERT: &str = "INSERT INTO node_environment (node_id, environment_id, epoch, generation, \
+                      set_hash, rejected) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (node_id, \
+                      environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
+                      excluded.generation, set_hash = excluded.set_hash, rejected = \
+                      excluded.rejected";
 
 /// Writes down what the node runs of an environment.
 pub async fn upsert(db: &mut Db, node: &NodeId, running: &Running) -> Result<(), Error> {
@@ -54,26 +59,43 @@ const DELETE: &str = "DELETE FROM node_environment WHERE node_id = $1 AND enviro
 
 /// The node no longer serves the environment.
 pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> Result<(), Error> {
-    sqlx::query(DELETE).bind(node.as_str()).bind(environment.as_str()).execute(db).await?;
+    sqlx::query(DELETE)
+        .bind(node.as_str())
+        .bind(environment.as_str())
+        .execute(db)
+        .await?;
     Ok(())
 }
 
-const ALL: &str = "SELECT node_id, environment_id, epoch, generation, set_hash, rejected FROM node_environment \
-    ORDER BY node_id, environment_id";
+const ALL: &str = "SELECT node_id, environment_id, epoch, generation, set_hash, rejected FROM \
+                   node_environment ORDER BY node_id, environment_id";
 
 /// What every node runs, in order of nodes and environments.
 pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>, Error> {
-    sqlx::query(ALL).fetch_all(db).await?.iter().map(read).collect()
+    sqlx::query(ALL)
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(read)
+        .collect()
 }
 
-const ELSEWHERE: &str = "SELECT node_id, environment_id, n.epoch, n.generation, n.set_hash, rejected \
-    FROM node_environment n JOIN node ON node.id = n.node_id \
-    WHERE node.control_plane <> '' AND node.control_plane <> $1 AND node.last_seen_at > $2 \
-    ORDER BY node_id, environment_id";
+const ELSEWHERE: &str = "SELECT node_id, environment_id, n.epoch, n.generation, n.set_hash, \
+                         rejected FROM node_environment n JOIN node ON node.id = n.node_id WHERE \
+                         node.control_plane <> '' AND node.control_plane <> $1 AND \
+                         node.last_seen_at > $2 ORDER BY node_id, environment_id";
 
 /// The same of nodes connected to other control planes than `own`, seen after `since`.
-pub(super) async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Vec<(NodeId, Running)>, Error> {
-    let rows = sqlx::query(ELSEWHERE).bind(own.as_str()).bind(since.as_millis()).fetch_all(db).await?;
+pub(super) async fn elsewhere(
+    db: &mut Db,
+    own: &BootId,
+    since: Timestamp,
+) -> Result<Vec<(NodeId, Running)>, Error> {
+    let rows = sqlx::query(ELSEWHERE)
+        .bind(own.as_str())
+        .bind(since.as_millis())
+        .fetch_all(db)
+        .await?;
     rows.iter().map(read).collect()
 }
 
@@ -82,6 +104,9 @@ const DELETE_UNSEEN: &str =
 
 /// Forgets the same of nodes that were not seen since `before`.
 pub(super) async fn delete_unseen(db: &mut Db, before: Timestamp) -> Result<(), Error> {
-    sqlx::query(DELETE_UNSEEN).bind(before.as_millis()).execute(db).await?;
+    sqlx::query(DELETE_UNSEEN)
+        .bind(before.as_millis())
+        .execute(db)
+        .await?;
     Ok(())
 }

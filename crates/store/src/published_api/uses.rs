@@ -1,5 +1,5 @@
-//! Which lookup tables and adapters the answers of a published API name, and which APIs call a flow: so that none is
-//! deleted under it.
+//! Which lookup tables and adapters the answers of a published API name, and which APIs call a
+//! flow: so that none is deleted under it.
 
 use kanat_model::id::{FlowId, PublishedApiId};
 
@@ -7,20 +7,33 @@ use crate::row::Read;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM published_api_use WHERE api_id = $1";
-const INSERT: &str = "INSERT INTO published_api_use (api_id, resource_id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const INSERT: &str =
+    "INSERT INTO published_api_use (api_id, resource_id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /// Says anew what the API's answers name, such as `lookup_table/<id>`.
-pub async fn replace(db: &mut Db, api: &PublishedApiId, resource_ids: &[String]) -> Result<(), Error> {
-    sqlx::query(CLEAR).bind(api.as_str()).execute(&mut *db).await?;
+pub async fn replace(
+    db: &mut Db,
+    api: &PublishedApiId,
+    resource_ids: &[String],
+) -> Result<(), Error> {
+    sqlx::query(CLEAR)
+        .bind(api.as_str())
+        .execute(&mut *db)
+        .await?;
     for resource_id in resource_ids {
-        sqlx::query(INSERT).bind(api.as_str()).bind(resource_id.as_str()).execute(&mut *db).await?;
+        sqlx::query(INSERT)
+            .bind(api.as_str())
+            .bind(resource_id.as_str())
+            .execute(&mut *db)
+            .await?;
     }
     Ok(())
 }
 
-const USERS: &str = "SELECT published_api.name AS name FROM published_api_use \
-    JOIN published_api ON published_api.id = published_api_use.api_id \
-    WHERE published_api_use.resource_id = $1 AND published_api.deleted_at IS NULL ORDER BY published_api.name LIMIT 10";
+const USERS: &str = "SELECT published_api.name AS name FROM published_api_use JOIN published_api \
+                     ON published_api.id = published_api_use.api_id WHERE \
+                     published_api_use.resource_id = $1 AND published_api.deleted_at IS NULL \
+                     ORDER BY published_api.name LIMIT 10";
 
 /// Names of APIs whose answers name the resource, at most ten.
 pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
@@ -35,6 +48,9 @@ const CALLERS: &str = "SELECT DISTINCT published_api.name AS name FROM published
 
 /// Names of APIs that call the flow in a version that serves, at most ten.
 pub async fn callers(db: &mut Db, flow: &FlowId) -> Result<Vec<String>, Error> {
-    let rows = sqlx::query(CALLERS).bind(flow.as_str()).fetch_all(db).await?;
+    let rows = sqlx::query(CALLERS)
+        .bind(flow.as_str())
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| row.text("name")).collect()
 }

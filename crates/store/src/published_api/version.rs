@@ -39,7 +39,10 @@ fn read(row: &AnyRow) -> Result<Version, Error> {
     let status = row.text("status")?;
     Ok(Version {
         number: row.whole("number")?,
-        status: VersionStatus::parse(&status).ok_or(Error::Corrupt { column: "status", value: status })?,
+        status: VersionStatus::parse(&status).ok_or(Error::Corrupt {
+            column: "status",
+            value: status,
+        })?,
         flow_id: row.id("flow_id")?,
         flow_name: row.text("flow_name")?,
         content: Content {
@@ -56,9 +59,10 @@ fn read(row: &AnyRow) -> Result<Version, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO published_api_version (api_id, number, status, flow_id, request_schema, response_schema, \
-    response_mapping, response_status, response_headers, sunset_at, created_at, deprecated_at, retired_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+const INSERT: &str = "INSERT INTO published_api_version (api_id, number, status, flow_id, \
+                      request_schema, response_schema, response_mapping, response_status, \
+                      response_headers, sunset_at, created_at, deprecated_at, retired_at) VALUES \
+                      ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 /// Errors when the API has a version of that number.
 pub async fn insert(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<(), Error> {
@@ -82,16 +86,19 @@ pub async fn insert(db: &mut Db, api: &PublishedApiId, version: &Version) -> Res
     Ok(())
 }
 
-const LIST: &str = "SELECT published_api_version.number AS number, published_api_version.status AS status, \
-    published_api_version.flow_id AS flow_id, flow.name AS flow_name, \
-    published_api_version.request_schema AS request_schema, published_api_version.response_schema AS response_schema, \
-    published_api_version.response_mapping AS response_mapping, \
-    published_api_version.response_status AS response_status, \
-    published_api_version.response_headers AS response_headers, published_api_version.sunset_at AS sunset_at, \
-    published_api_version.created_at AS created_at, published_api_version.deprecated_at AS deprecated_at, \
-    published_api_version.retired_at AS retired_at \
-    FROM published_api_version JOIN flow ON flow.id = published_api_version.flow_id \
-    WHERE published_api_version.api_id = $1 ORDER BY published_api_version.number DESC";
+const LIST: &str = "SELECT published_api_version.number AS number, published_api_version.status \
+                    AS status, published_api_version.flow_id AS flow_id, flow.name AS flow_name, \
+                    published_api_version.request_schema AS request_schema, \
+                    published_api_version.response_schema AS response_schema, \
+                    published_api_version.response_mapping AS response_mapping, \
+                    published_api_version.response_status AS response_status, \
+                    published_api_version.response_headers AS response_headers, \
+                    published_api_version.sunset_at AS sunset_at, \
+                    published_api_version.created_at AS created_at, \
+                    published_api_version.deprecated_at AS deprecated_at, \
+                    published_api_version.retired_at AS retired_at FROM published_api_version \
+                    JOIN flow ON flow.id = published_api_version.flow_id WHERE \
+                    published_api_version.api_id = $1 ORDER BY published_api_version.number DESC";
 
 /// All versions of the API, highest number first.
 pub async fn list(db: &mut Db, api: &PublishedApiId) -> Result<Vec<Version>, Error> {
@@ -99,9 +106,10 @@ pub async fn list(db: &mut Db, api: &PublishedApiId) -> Result<Vec<Version>, Err
     rows.iter().map(read).collect()
 }
 
-const UPDATE: &str = "UPDATE published_api_version SET status = $3, flow_id = $4, request_schema = $5, \
-    response_schema = $6, response_mapping = $7, response_status = $8, response_headers = $9, sunset_at = $10, \
-    deprecated_at = $11, retired_at = $12 WHERE api_id = $1 AND number = $2";
+const UPDATE: &str = "UPDATE published_api_version SET status = $3, flow_id = $4, request_schema \
+                      = $5, response_schema = $6, response_mapping = $7, response_status = $8, \
+                      response_headers = $9, sunset_at = $10, deprecated_at = $11, retired_at = \
+                      $12 WHERE api_id = $1 AND number = $2";
 
 /// Writes what may change.
 pub async fn update(db: &mut Db, api: &PublishedApiId, version: &Version) -> Result<(), Error> {

@@ -1,5 +1,6 @@
-//! Which schedules are due, and who sees to them: a claim is a lease, so that several processes do not do the same, and
-//! when the one that claimed dies, another does it. That a time fires once does not hang on it.
+//! Which schedules are due, and who sees to them: a claim is a lease, so that several processes do
+//! not do the same, and when the one that claimed dies, another does it. That a time fires once
+//! does not hang on it.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, ScheduleId};
@@ -15,28 +16,50 @@ pub struct Due {
 }
 
 /// The outer conditions are looked at again when another process has claimed a row in between.
-const CLAIM: &str = "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND next_run_at <= $1 AND id IN ( \
-    SELECT schedule.id FROM schedule JOIN flow ON flow.id = schedule.flow_id \
-    WHERE next_run_at <= $1 AND claimed_until <= $1 AND flow.status = 'active' AND flow.deleted_at IS NULL \
-    ORDER BY next_run_at LIMIT $3) RETURNING id, environment_id";
+const CLAIM: &str = "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND \
+                     next_run_at <= $1 AND id IN ( SELECT schedule.id FROM schedule JOIN flow ON \
+                     flow.id = schedule.flow_id WHERE next_run_at <= $1 AND claimed_until <= $1 \
+                     AND flow.status = 'active' AND flow.deleted_at IS NULL ORDER BY next_run_at \
+                     LIMIT $3) RETURNING id, environment_id";
 
 /// Takes up to `limit` schedules that are due, those of active flows only, until `until`.
-pub async fn claim(db: &mut Db, now: Timestamp, until: Timestamp, limit: u32) -> Result<Vec<Due>, Error> {
-    let rows =
-        sqlx::query(CLAIM).bind(now.as_millis()).bind(until.as_millis()).bind(i64::from(limit)).fetch_all(db).await?;
-    rows.iter().map(|row| Ok(Due { id: row.id("id")?, environment_id: row.id("environment_id")? })).collect()
+pub async fn claim(
+    db: &mut Db,
+    now: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> Result<Vec<Due>, Error> {
+    let rows = sqlx::query(CLAIM)
+        .bind(now.as_millis())
+        .bind(until.as_millis())
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Due {
+                id: row.id("id")?,
+                environment_id: row.id("environment_id")?,
+            })
+        })
+        .collect()
 }
 
 /// Of those that somebody sees to the end of the first claim counts, if it is due then still.
-const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM (SELECT next_run_at FROM schedule \
-    JOIN flow ON flow.id = schedule.flow_id \
-    WHERE next_run_at IS NOT NULL AND claimed_until <= $1 AND flow.status = 'active' AND flow.deleted_at IS NULL \
-    ORDER BY next_run_at LIMIT 1) AS free \
-    UNION ALL SELECT min(claimed_until) FROM schedule WHERE next_run_at <= $1 AND claimed_until > $1) AS first";
+const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM (SELECT \
+                     next_run_at FROM schedule JOIN flow ON flow.id = schedule.flow_id WHERE \
+                     next_run_at IS NOT NULL AND claimed_until <= $1 AND flow.status = 'active' \
+                     AND flow.deleted_at IS NULL ORDER BY next_run_at LIMIT 1) AS free UNION ALL \
+                     SELECT min(claimed_until) FROM schedule WHERE next_run_at <= $1 AND \
+                     claimed_until > $1) AS first";
 
 /// When the first schedule is due that nobody sees to by then; it may be long ago.
 pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    sqlx::query(FIRST).bind(now.as_millis()).fetch_one(db).await?.optional_time("due")
+    sqlx::query(FIRST)
+        .bind(now.as_millis())
+        .fetch_one(db)
+        .await?
+        .optional_time("due")
 }
 
 const ADVANCE: &str = "UPDATE schedule SET next_run_at = $4, claimed_until = 0 \

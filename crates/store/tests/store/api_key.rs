@@ -26,20 +26,56 @@ async fn a_key_is_found_by_its_hash_until_it_is_revoked(test: TestStore) {
         last_used_at: None,
     };
     api_key::insert(&mut tx, &key).await.unwrap();
-    assert_eq!(api_key::by_hash(&mut tx, &[5; 32]).await.unwrap(), Some(key.clone()));
+    assert_eq!(
+        api_key::by_hash(&mut tx, &[5; 32]).await.unwrap(),
+        Some(key.clone())
+    );
     assert_eq!(api_key::by_hash(&mut tx, &[6; 32]).await.unwrap(), None);
     api_key::used(&mut tx, &key.id, NOW).await.unwrap();
-    let used = ApiKey { last_used_at: Some(NOW), ..key.clone() };
+    let used = ApiKey {
+        last_used_at: Some(NOW),
+        ..key.clone()
+    };
     assert_eq!(
-        api_key::list(&mut tx, &test.account, Page::new(None, None)).await.unwrap().items,
+        api_key::list(&mut tx, &test.account, Page::new(None, None))
+            .await
+            .unwrap()
+            .items,
         std::slice::from_ref(&used)
     );
-    assert_eq!(api_key::get(&mut tx, &test.account, &key.id).await.unwrap(), Some(used));
-    assert_eq!(api_key::get(&mut tx, &AccountId::generate(), &key.id).await.unwrap(), None);
-    assert_eq!(api_key::other_owners(&mut tx, &test.account, &ApiKeyId::generate(), NOW).await.unwrap(), 0);
+    assert_eq!(
+        api_key::get(&mut tx, &test.account, &key.id).await.unwrap(),
+        Some(used)
+    );
+    assert_eq!(
+        api_key::get(&mut tx, &AccountId::generate(), &key.id)
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        api_key::other_owners(&mut tx, &test.account, &ApiKeyId::generate(), NOW)
+            .await
+            .unwrap(),
+        0
+    );
     let earlier = Timestamp::from_millis(0);
-    assert_eq!(api_key::other_owners(&mut tx, &test.account, &ApiKeyId::generate(), earlier).await.unwrap(), 1);
-    assert_eq!(api_key::other_owners(&mut tx, &test.account, &key.id, earlier).await.unwrap(), 0);
-    assert!(api_key::delete(&mut tx, &test.account, &key.id, NOW).await.unwrap());
+    assert_eq!(
+        api_key::other_owners(&mut tx, &test.account, &ApiKeyId::generate(), earlier)
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(
+        api_key::other_owners(&mut tx, &test.account, &key.id, earlier)
+            .await
+            .unwrap(),
+        0
+    );
+    assert!(
+        api_key::delete(&mut tx, &test.account, &key.id, NOW)
+            .await
+            .unwrap()
+    );
     assert_eq!(api_key::by_hash(&mut tx, &[5; 32]).await.unwrap(), None);
 }

@@ -44,8 +44,13 @@ async fn health_is_kept_with_its_newest_changes(test: TestStore) {
         updated_at: NOW,
     };
     for status in ["healthy", "failing"] {
-        connector_health::put(&mut tx, &health(status)).await.unwrap();
-        assert_eq!(connector_health::get(&mut tx, &id).await.unwrap(), Some(health(status)));
+        connector_health::put(&mut tx, &health(status))
+            .await
+            .unwrap();
+        assert_eq!(
+            connector_health::get(&mut tx, &id).await.unwrap(),
+            Some(health(status))
+        );
     }
     let change = |status: &str| HealthChange {
         id: HealthChangeId::generate(),
@@ -57,11 +62,18 @@ async fn health_is_kept_with_its_newest_changes(test: TestStore) {
     };
     let changes: Vec<_> = ["a", "b", "c"].map(change).into();
     for change in &changes {
-        connector_health::insert_change(&mut tx, change).await.unwrap();
+        connector_health::insert_change(&mut tx, change)
+            .await
+            .unwrap();
     }
-    connector_health::keep_changes(&mut tx, &id, 2).await.unwrap();
-    let found = connector_health::list_changes(&mut tx, &id, Page::new(None, None)).await.unwrap();
-    assert_eq!((found.items, found.total), (vec![changes[2].clone(), changes[1].clone()], 2));
+    connector_health::keep_changes(&mut tx, &id, 2)
+        .await
+        .unwrap();
+    let found = connector_health::list_changes(&mut tx, &id, Page::new(None, None))
+        .await
+        .unwrap();
+    assert_eq!(found.items, vec![changes[2].clone(), changes[1].clone()]);
+    assert_eq!(found.total, 2);
 }
 
 async fn schemas_are_kept_by_endpoint(test: TestStore) {
@@ -78,10 +90,28 @@ async fn schemas_are_kept_by_endpoint(test: TestStore) {
     };
     let mut tx = test.store.begin().await.unwrap();
     endpoint_schema::put(&mut tx, &row).await.unwrap();
-    assert_eq!(endpoint_schema::get(&mut tx, &id, "GET /orders").await.unwrap(), Some(row.clone()));
-    row = EndpointSchema { accepted: Some("{}".to_owned()), samples: 7, checked_at: Some(NOW), ..row };
+    assert_eq!(
+        endpoint_schema::get(&mut tx, &id, "GET /orders")
+            .await
+            .unwrap(),
+        Some(row.clone())
+    );
+    row = EndpointSchema {
+        accepted: Some("{}".to_owned()),
+        samples: 7,
+        checked_at: Some(NOW),
+        ..row
+    };
     endpoint_schema::put(&mut tx, &row).await.unwrap();
-    let found = endpoint_schema::list(&mut tx, &id, Page::new(None, None)).await.unwrap();
-    assert_eq!((found.items, found.total), (vec![row], 1));
-    assert_eq!(endpoint_schema::get(&mut tx, &id, "GET /users").await.unwrap(), None);
+    let found = endpoint_schema::list(&mut tx, &id, Page::new(None, None))
+        .await
+        .unwrap();
+    assert_eq!(found.items, vec![row]);
+    assert_eq!(found.total, 1);
+    assert_eq!(
+        endpoint_schema::get(&mut tx, &id, "GET /users")
+            .await
+            .unwrap(),
+        None
+    );
 }

@@ -1,4 +1,5 @@
-//! A configuration that goes on at another server: its primary is killed, and a synchronous standby is promoted.
+//! A configuration that goes on at another server: its primary is killed, and a synchronous standby
+//! is promoted.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ async fn what_is_committed_is_read_and_announcements_are_heard_at_the_promoted_s
         (primary, standby)
     });
     let list = format!("{},{}", standby.url("kanat"), primary.url("kanat"));
-    let (one, other) = (Store::open(&list).await.unwrap(), Store::open(&list).await.unwrap());
+    let one = Store::open(&list).await.unwrap();
+    let other = Store::open(&list).await.unwrap();
     let mut hears = one.listen().await.unwrap().unwrap();
     set(&other, "red").await;
     announce(&other, "before").await;
@@ -33,7 +35,10 @@ async fn what_is_committed_is_read_and_announcements_are_heard_at_the_promoted_s
     // The other one has nobody who listens for it, and is told by none.
     let mut found = listen(&other).await;
     let mut tx = other.read().await.unwrap();
-    assert_eq!(meta::get(&mut tx, "colour").await.unwrap(), Some("red".to_owned()));
+    assert_eq!(
+        meta::get(&mut tx, "colour").await.unwrap(),
+        Some("red".to_owned())
+    );
     tx.commit().await.unwrap();
     announce(&other, "after").await;
     for listener in [&mut hears, &mut found] {
@@ -66,5 +71,8 @@ async fn announce(store: &Store, node: &str) {
 }
 
 fn drain(node: &str) -> Announcement {
-    Announcement::Drain { node_id: NodeId::from(node), within: Duration::from_secs(25) }
+    Announcement::Drain {
+        node_id: NodeId::from(node),
+        within: Duration::from_secs(25),
+    }
 }

@@ -46,15 +46,33 @@ async fn a_name_is_taken_once_and_free_again_after_the_delete(test: TestStore) {
     let mut tx = test.store.begin().await.unwrap();
     let first = test.flow("orders");
     flow::insert(&mut tx, &first).await.unwrap();
-    let error = flow::insert(&mut tx, &test.flow("orders")).await.unwrap_err();
-    assert!(matches!(error, Error::Taken { kind: "flow", .. }), "{error}");
+    let error = flow::insert(&mut tx, &test.flow("orders"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Taken { kind: "flow", .. }),
+        "{error}"
+    );
     // PostgreSQL ends a transaction with its first error.
     drop(tx);
     let mut tx = test.store.begin().await.unwrap();
     flow::insert(&mut tx, &first).await.unwrap();
-    assert!(flow::delete(&mut tx, &test.environment, &first.id, NOW).await.unwrap());
-    assert!(!flow::delete(&mut tx, &test.environment, &first.id, NOW).await.unwrap());
-    assert_eq!(flow::get(&mut tx, &test.environment, &first.id).await.unwrap(), None);
+    assert!(
+        flow::delete(&mut tx, &test.environment, &first.id, NOW)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !flow::delete(&mut tx, &test.environment, &first.id, NOW)
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        flow::get(&mut tx, &test.environment, &first.id)
+            .await
+            .unwrap(),
+        None
+    );
     flow::insert(&mut tx, &test.flow("orders")).await.unwrap();
 }
 
@@ -68,8 +86,18 @@ async fn a_flow_comes_back_as_it_was_written_and_only_in_its_environment(test: T
     row.webhook_token = Some(vec![0, 1, 255]);
     flow::update(&mut tx, &mut row).await.unwrap();
     assert_eq!(row.revision, 2);
-    assert_eq!(flow::get(&mut tx, &test.environment, &row.id).await.unwrap(), Some(row.clone()));
-    assert_eq!(flow::get(&mut tx, &EnvironmentId::generate(), &row.id).await.unwrap(), None);
+    assert_eq!(
+        flow::get(&mut tx, &test.environment, &row.id)
+            .await
+            .unwrap(),
+        Some(row.clone())
+    );
+    assert_eq!(
+        flow::get(&mut tx, &EnvironmentId::generate(), &row.id)
+            .await
+            .unwrap(),
+        None
+    );
 }
 
 async fn an_update_of_an_older_revision_is_refused(test: TestStore) {
@@ -78,7 +106,10 @@ async fn an_update_of_an_older_revision_is_refused(test: TestStore) {
     flow::insert(&mut tx, &mine).await.unwrap();
     let mut theirs = mine.clone();
     flow::update(&mut tx, &mut theirs).await.unwrap();
-    assert!(matches!(flow::update(&mut tx, &mut mine).await, Err(Error::Changed { .. })));
+    assert!(matches!(
+        flow::update(&mut tx, &mut mine).await,
+        Err(Error::Changed { .. })
+    ));
 }
 
 async fn lists_are_newest_first_filtered_and_cut_into_pages(test: TestStore) {
@@ -92,15 +123,68 @@ async fn lists_are_newest_first_filtered_and_cut_into_pages(test: TestStore) {
     flow::insert(&mut tx, &paused).await.unwrap();
 
     let cases = [
-        (Filter::default(), Page { limit: 2, offset: 1 }, vec!["A%2", "c"], 5),
-        (Filter { status: Some(Status::Paused), ..Filter::default() }, Page::new(None, None), vec!["paused"], 1),
-        (Filter { search: "a%".to_owned(), ..Filter::default() }, Page::new(None, None), vec!["A%2"], 1),
-        (Filter { search: "A_".to_owned(), ..Filter::default() }, Page::new(None, None), vec!["a_1"], 1),
-        (Filter { search: "erp".to_owned(), ..Filter::default() }, Page { limit: 1, offset: 9 }, vec![], 4),
+        (
+            Filter::default(),
+            Page {
+                limit: 2,
+                offset: 1,
+            },
+            vec!["A%2", "c"],
+            5,
+        ),
+        (
+            Filter {
+                status: Some(Status::Paused),
+                ..Filter::default()
+            },
+            Page::new(None, None),
+            vec!["paused"],
+            1,
+        ),
+        (
+            Filter {
+                search: "a%".to_owned(),
+                ..Filter::default()
+            },
+            Page::new(None, None),
+            vec!["A%2"],
+            1,
+        ),
+        (
+            Filter {
+                search: "A_".to_owned(),
+                ..Filter::default()
+            },
+            Page::new(None, None),
+            vec!["a_1"],
+            1,
+        ),
+        (
+            Filter {
+                search: "erp".to_owned(),
+                ..Filter::default()
+            },
+            Page {
+                limit: 1,
+                offset: 9,
+            },
+            vec![],
+            4,
+        ),
     ];
     for (filter, page, names, total) in cases {
-        let found = flow::list(&mut tx, &test.environment, &filter, page).await.unwrap();
-        assert_eq!(found.items.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(), names, "{filter:?}");
+        let found = flow::list(&mut tx, &test.environment, &filter, page)
+            .await
+            .unwrap();
+        assert_eq!(
+            found
+                .items
+                .iter()
+                .map(|f| f.name.as_str())
+                .collect::<Vec<_>>(),
+            names,
+            "{filter:?}"
+        );
         assert_eq!(found.total, total, "{filter:?}");
     }
 }
@@ -121,20 +205,52 @@ async fn versions_and_former_tokens_of_a_flow_are_kept(test: TestStore) {
         };
         flow_version::insert(&mut tx, &version).await.unwrap();
     }
-    let page = flow_version::list(&mut tx, &row.id, Page { limit: 2, offset: 0 }).await.unwrap();
-    assert_eq!(page.items.iter().map(|v| v.version).collect::<Vec<_>>(), [3, 2]);
+    let page = flow_version::list(
+        &mut tx,
+        &row.id,
+        Page {
+            limit: 2,
+            offset: 0,
+        },
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        page.items.iter().map(|v| v.version).collect::<Vec<_>>(),
+        [3, 2]
+    );
     assert_eq!(page.total, 3);
-    assert_eq!(flow_version::get(&mut tx, &row.id, 1).await.unwrap().unwrap().yaml_config, "version: 1");
+    assert_eq!(
+        flow_version::get(&mut tx, &row.id, 1)
+            .await
+            .unwrap()
+            .unwrap()
+            .yaml_config,
+        "version: 1"
+    );
     assert_eq!(flow_version::get(&mut tx, &row.id, 4).await.unwrap(), None);
 
-    let former =
-        |hash, millis| webhook_token::Former { sha256: [hash; 32], expires_at: Timestamp::from_millis(millis) };
-    webhook_token::insert(&mut tx, &row.id, &former(1, 10)).await.unwrap();
-    webhook_token::insert(&mut tx, &row.id, &former(2, 20)).await.unwrap();
+    let former = |hash, millis| webhook_token::Former {
+        sha256: [hash; 32],
+        expires_at: Timestamp::from_millis(millis),
+    };
+    webhook_token::insert(&mut tx, &row.id, &former(1, 10))
+        .await
+        .unwrap();
+    webhook_token::insert(&mut tx, &row.id, &former(2, 20))
+        .await
+        .unwrap();
     let at = Timestamp::from_millis(10);
-    assert_eq!(webhook_token::list(&mut tx, &row.id, at).await.unwrap(), [former(2, 20)]);
-    webhook_token::delete_expired(&mut tx, &row.id, at).await.unwrap();
-    let all = webhook_token::list(&mut tx, &row.id, Timestamp::from_millis(0)).await.unwrap();
+    assert_eq!(
+        webhook_token::list(&mut tx, &row.id, at).await.unwrap(),
+        [former(2, 20)]
+    );
+    webhook_token::delete_expired(&mut tx, &row.id, at)
+        .await
+        .unwrap();
+    let all = webhook_token::list(&mut tx, &row.id, Timestamp::from_millis(0))
+        .await
+        .unwrap();
     assert_eq!(all, [former(2, 20)]);
 }
 
@@ -142,11 +258,32 @@ async fn what_a_deployed_flow_uses_is_known_until_it_is_deleted(test: TestStore)
     let mut tx = test.store.begin().await.unwrap();
     let row = test.flow("orders");
     flow::insert(&mut tx, &row).await.unwrap();
-    let uses = ["lookup_table/lt_1".to_owned(), "lookup_table/lt_1".to_owned(), "connector_instance/ci_1".to_owned()];
+    let uses = [
+        "lookup_table/lt_1".to_owned(),
+        "lookup_table/lt_1".to_owned(),
+        "connector_instance/ci_1".to_owned(),
+    ];
     flow_use::replace(&mut tx, &row.id, &uses).await.unwrap();
-    assert_eq!(flow_use::users(&mut tx, "lookup_table/lt_1").await.unwrap(), ["orders"]);
-    flow_use::replace(&mut tx, &row.id, &uses[2..]).await.unwrap();
-    assert!(flow_use::users(&mut tx, "lookup_table/lt_1").await.unwrap().is_empty());
-    flow::delete(&mut tx, &test.environment, &row.id, NOW).await.unwrap();
-    assert!(flow_use::users(&mut tx, "connector_instance/ci_1").await.unwrap().is_empty());
+    assert_eq!(
+        flow_use::users(&mut tx, "lookup_table/lt_1").await.unwrap(),
+        ["orders"]
+    );
+    flow_use::replace(&mut tx, &row.id, &uses[2..])
+        .await
+        .unwrap();
+    assert!(
+        flow_use::users(&mut tx, "lookup_table/lt_1")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    flow::delete(&mut tx, &test.environment, &row.id, NOW)
+        .await
+        .unwrap();
+    assert!(
+        flow_use::users(&mut tx, "connector_instance/ci_1")
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

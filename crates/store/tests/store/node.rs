@@ -34,33 +34,61 @@ async fn a_node_is_remembered_as_it_was_last_seen(test: TestStore) {
         last_seen_at: NOW,
     };
     assert!(node::upsert(&mut tx, &seen).await.unwrap());
-    node::environment::upsert(&mut tx, &seen.id, &running).await.unwrap();
+    node::environment::upsert(&mut tx, &seen.id, &running)
+        .await
+        .unwrap();
     assert_eq!(node::all(&mut tx).await.unwrap(), [seen.clone()]);
 
-    let earlier = Node { last_seen_at: NOW.before(std::time::Duration::from_secs(1)), ..seen.clone() };
-    let moved = Node { control_plane: BootId::from("boot_b"), ..earlier };
-    assert!(!node::upsert(&mut tx, &moved).await.unwrap(), "another has seen it later");
+    let earlier = Node {
+        last_seen_at: NOW.before(std::time::Duration::from_secs(1)),
+        ..seen.clone()
+    };
+    let moved = Node {
+        control_plane: BootId::from("boot_b"),
+        ..earlier
+    };
+    assert!(
+        !node::upsert(&mut tx, &moved).await.unwrap(),
+        "another has seen it later"
+    );
     seen.in_flight = 0;
     assert!(node::upsert(&mut tx, &seen).await.unwrap());
     assert_eq!(node::all(&mut tx).await.unwrap(), [seen.clone()]);
 
     let long_ago = Timestamp::from_millis(0);
-    let (own, other) = (BootId::from("boot_a"), BootId::from("boot_b"));
-    assert_eq!(node::elsewhere(&mut tx, &other, long_ago).await.unwrap(), [seen.clone()]);
+    let own = BootId::from("boot_a");
+    let other = BootId::from("boot_b");
+    assert_eq!(
+        node::elsewhere(&mut tx, &other, long_ago).await.unwrap(),
+        [seen.clone()]
+    );
     assert_eq!(node::elsewhere(&mut tx, &own, long_ago).await.unwrap(), []);
     assert_eq!(node::elsewhere(&mut tx, &other, NOW).await.unwrap(), []);
 
-    node::environment::delete(&mut tx, &seen.id, &test.environment).await.unwrap();
+    node::environment::delete(&mut tx, &seen.id, &test.environment)
+        .await
+        .unwrap();
     assert_eq!(node::all(&mut tx).await.unwrap()[0].environments, []);
     assert_eq!(node::delete_unseen(&mut tx, NOW).await.unwrap(), 0);
-    assert_eq!(node::delete_unseen(&mut tx, Timestamp::from_millis(NOW.as_millis() + 1)).await.unwrap(), 1);
+    assert_eq!(
+        node::delete_unseen(&mut tx, Timestamp::from_millis(NOW.as_millis() + 1))
+            .await
+            .unwrap(),
+        1
+    );
 }
 
 async fn a_periodic_task_is_taken_up_once_for_each_due_time(test: TestStore) {
     let mut tx = test.store.begin().await.unwrap();
     let due = |n| Timestamp::from_millis(n);
     let mut taken = Vec::new();
-    for (name, n) in [("retention", 1), ("retention", 1), ("other", 1), ("retention", 3), ("retention", 2)] {
+    for (name, n) in [
+        ("retention", 1),
+        ("retention", 1),
+        ("other", 1),
+        ("retention", 3),
+        ("retention", 2),
+    ] {
         taken.push(periodic_task::take(&mut tx, name, due(n)).await.unwrap());
     }
     assert_eq!(taken, [true, false, true, true, false]);

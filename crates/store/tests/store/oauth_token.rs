@@ -55,31 +55,90 @@ fn lease(holder: &str, until: Timestamp) -> Lease<'_> {
 async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test: TestStore) {
     let id = instance(&test).await;
     let row = token(&test, &id);
-    let (early, later) = (NOW.before(Duration::from_secs(1)), NOW.after(Duration::from_secs(10)));
+    let early = NOW.before(Duration::from_secs(1));
+    let later = NOW.after(Duration::from_secs(10));
     let mut tx = test.store.begin().await.unwrap();
     assert_eq!(oauth_token::first(&mut tx, NOW).await.unwrap(), None);
     oauth_token::put(&mut tx, &row, NOW).await.unwrap();
     assert_eq!(oauth_token::first(&mut tx, early).await.unwrap(), Some(NOW));
-    assert_eq!(oauth_token::claim(&mut tx, lease("a", later), early).await.unwrap(), None);
-    assert_eq!(oauth_token::claim(&mut tx, lease("a", later), NOW).await.unwrap(), Some(row.clone()));
-    assert_eq!(oauth_token::claim(&mut tx, lease("b", later), NOW).await.unwrap(), None, "it is held");
-    assert_eq!(oauth_token::first(&mut tx, NOW).await.unwrap(), Some(later), "the lease may end with nothing done");
-    let renewed = OauthToken { tokens: Some(vec![3]), refresh_at: None, refused: "revoked".to_owned(), ..row.clone() };
-    assert!(!oauth_token::settle(&mut tx, "b", &renewed, NOW).await.unwrap());
-    assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), Some(row.clone()));
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("a", later), early)
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("a", later), NOW)
+            .await
+            .unwrap(),
+        Some(row.clone())
+    );
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("b", later), NOW)
+            .await
+            .unwrap(),
+        None,
+        "it is held"
+    );
+    assert_eq!(
+        oauth_token::first(&mut tx, NOW).await.unwrap(),
+        Some(later),
+        "the lease may end with nothing done"
+    );
+    let renewed = OauthToken {
+        tokens: Some(vec![3]),
+        refresh_at: None,
+        refused: "revoked".to_owned(),
+        ..row.clone()
+    };
+    assert!(
+        !oauth_token::settle(&mut tx, "b", &renewed, NOW)
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        oauth_token::get(&mut tx, &id).await.unwrap(),
+        Some(row.clone())
+    );
     // The lease ends: another gets it, and the first writes nothing any more.
     let until = later.after(Duration::from_secs(10));
-    assert_eq!(oauth_token::claim(&mut tx, lease("b", until), later).await.unwrap(), Some(row.clone()));
-    assert!(!oauth_token::settle(&mut tx, "a", &renewed, later).await.unwrap());
-    assert!(oauth_token::settle(&mut tx, "b", &renewed, later).await.unwrap());
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("b", until), later)
+            .await
+            .unwrap(),
+        Some(row.clone())
+    );
+    assert!(
+        !oauth_token::settle(&mut tx, "a", &renewed, later)
+            .await
+            .unwrap()
+    );
+    assert!(
+        oauth_token::settle(&mut tx, "b", &renewed, later)
+            .await
+            .unwrap()
+    );
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), Some(renewed));
-    assert_eq!(oauth_token::claim(&mut tx, lease("c", until), until).await.unwrap(), None, "nothing is due");
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("c", until), until)
+            .await
+            .unwrap(),
+        None,
+        "nothing is due"
+    );
     assert_eq!(oauth_token::first(&mut tx, until).await.unwrap(), None);
     // A person who connects it anew takes it from whoever holds it.
     oauth_token::put(&mut tx, &row, later).await.unwrap();
-    oauth_token::claim(&mut tx, lease("d", until), later).await.unwrap().unwrap();
+    oauth_token::claim(&mut tx, lease("d", until), later)
+        .await
+        .unwrap()
+        .unwrap();
     oauth_token::put(&mut tx, &row, later).await.unwrap();
-    assert!(!oauth_token::settle(&mut tx, "d", &row, later).await.unwrap());
+    assert!(
+        !oauth_token::settle(&mut tx, "d", &row, later)
+            .await
+            .unwrap()
+    );
     oauth_token::delete(&mut tx, &id).await.unwrap();
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), None);
 }
@@ -87,16 +146,27 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
 async fn of_many_processes_one_gets_the_lease(test: TestStore) {
     let id = instance(&test).await;
     let mut tx = test.store.begin().await.unwrap();
-    oauth_token::put(&mut tx, &token(&test, &id), NOW).await.unwrap();
+    oauth_token::put(&mut tx, &token(&test, &id), NOW)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let claim = async |holder: &str| {
         let mut tx = test.store.begin().await.unwrap();
-        let claimed = oauth_token::claim(&mut tx, lease(holder, NOW.after(Duration::from_secs(9))), NOW).await.unwrap();
+        let claimed = oauth_token::claim(
+            &mut tx,
+            lease(holder, NOW.after(Duration::from_secs(9))),
+            NOW,
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
         claimed.is_some()
     };
     let (a, b, c, d) = tokio::join!(claim("a"), claim("b"), claim("c"), claim("d"));
-    assert_eq!([a, b, c, d].into_iter().filter(|claimed| *claimed).count(), 1);
+    assert_eq!(
+        [a, b, c, d].into_iter().filter(|claimed| *claimed).count(),
+        1
+    );
 }
 
 async fn a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held(test: TestStore) {
@@ -105,17 +175,52 @@ async fn a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held(test: T
     let due = async |row: OauthToken, tokens: &[u8]| {
         let mut tx = test.store.begin().await.unwrap();
         oauth_token::put(&mut tx, &row, NOW).await.unwrap();
-        let expedited = oauth_token::expedite(&mut tx, &id, tokens, NOW).await.unwrap();
-        let claimed = oauth_token::claim(&mut tx, lease("a", later), NOW).await.unwrap();
+        let expedited = oauth_token::expedite(&mut tx, &id, tokens, NOW)
+            .await
+            .unwrap();
+        let claimed = oauth_token::claim(&mut tx, lease("a", later), NOW)
+            .await
+            .unwrap();
         assert_eq!(claimed.is_some(), expedited);
         expedited
     };
-    let held = OauthToken { refresh_at: Some(later), ..token(&test, &id) };
+    let held = OauthToken {
+        refresh_at: Some(later),
+        ..token(&test, &id)
+    };
     assert!(due(held.clone(), &[1, 2]).await);
-    assert!(due(OauthToken { refresh_at: None, ..held.clone() }, &[1, 2]).await);
+    assert!(
+        due(
+            OauthToken {
+                refresh_at: None,
+                ..held.clone()
+            },
+            &[1, 2]
+        )
+        .await
+    );
     assert!(!due(held.clone(), &[3]).await, "another one is held by now");
-    assert!(!due(OauthToken { failures: 1, ..held.clone() }, &[1, 2]).await, "its provider is waited for");
-    assert!(!due(OauthToken { refused: "revoked".to_owned(), ..held }, &[1, 2]).await);
+    assert!(
+        !due(
+            OauthToken {
+                failures: 1,
+                ..held.clone()
+            },
+            &[1, 2]
+        )
+        .await,
+        "its provider is waited for"
+    );
+    assert!(
+        !due(
+            OauthToken {
+                refused: "revoked".to_owned(),
+                ..held
+            },
+            &[1, 2]
+        )
+        .await
+    );
 }
 
 async fn a_start_is_taken_once(test: TestStore) {
@@ -131,12 +236,30 @@ async fn a_start_is_taken_once(test: TestStore) {
     };
     let mut tx = test.store.begin().await.unwrap();
     oauth_start::insert(&mut tx, &start).await.unwrap();
-    assert_eq!(oauth_start::take(&mut tx, &[8; 32], NOW).await.unwrap(), None);
-    assert_eq!(oauth_start::take(&mut tx, &[7; 32], start.expires_at).await.unwrap(), None, "it has expired");
-    assert_eq!(oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(), Some(start.clone()));
-    assert_eq!(oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(), None);
+    assert_eq!(
+        oauth_start::take(&mut tx, &[8; 32], NOW).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        oauth_start::take(&mut tx, &[7; 32], start.expires_at)
+            .await
+            .unwrap(),
+        None,
+        "it has expired"
+    );
+    assert_eq!(
+        oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(),
+        Some(start.clone())
+    );
+    assert_eq!(
+        oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(),
+        None
+    );
     oauth_start::insert(&mut tx, &start).await.unwrap();
     oauth_start::delete_expired(&mut tx, NOW).await.unwrap();
     oauth_start::delete_of(&mut tx, &id).await.unwrap();
-    assert_eq!(oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(), None);
+    assert_eq!(
+        oauth_start::take(&mut tx, &[7; 32], NOW).await.unwrap(),
+        None
+    );
 }

@@ -95,17 +95,48 @@ async fn insert_all(test: &TestStore) {
         refused: String::new(),
     };
     let mut tx = test.store.begin().await.unwrap();
-    connector_instance::insert(&mut tx, &instance).await.unwrap();
+    connector_instance::insert(&mut tx, &instance)
+        .await
+        .unwrap();
     oauth_start::insert(&mut tx, &start).await.unwrap();
     oauth_token::put(&mut tx, &token, NOW).await.unwrap();
-    published::put(&mut tx, &test.environment, "flow/flw_1", [1; 32], FORMER.to_vec()).await.unwrap();
-    published::put(&mut tx, &test.environment, "flow/flw_2", [2; 32], FORMER.to_vec()).await.unwrap();
-    published::remove(&mut tx, &test.environment, "flow/flw_2").await.unwrap();
+    published::put(
+        &mut tx,
+        &test.environment,
+        "flow/flw_1",
+        [1; 32],
+        FORMER.to_vec(),
+    )
+    .await
+    .unwrap();
+    published::put(
+        &mut tx,
+        &test.environment,
+        "flow/flw_2",
+        [2; 32],
+        FORMER.to_vec(),
+    )
+    .await
+    .unwrap();
+    published::remove(&mut tx, &test.environment, "flow/flw_2")
+        .await
+        .unwrap();
     for (name, answer) in [("answered", Some(FORMER.as_slice())), ("running", None)] {
         let credential = ApiKeyId::from("key_1");
-        answered_request::begin(&mut tx, &credential, name, &[0; 32], &BootId::from("boot_1"), NOW).await.unwrap();
+        answered_request::begin(
+            &mut tx,
+            &credential,
+            name,
+            &[0; 32],
+            &BootId::from("boot_1"),
+            NOW,
+        )
+        .await
+        .unwrap();
         if let Some(answer) = answer {
-            answered_request::answer(&mut tx, &credential, name, &[0; 32], answer).await.unwrap();
+            answered_request::answer(&mut tx, &credential, name, &[0; 32], answer)
+                .await
+                .unwrap();
         }
     }
     tx.commit().await.unwrap();
@@ -115,21 +146,52 @@ async fn values_of_every_column_are_listed_and_replaced_unless_they_changed(test
     insert_all(&test).await;
     let mut tx = test.store.begin().await.unwrap();
     for column in Column::ALL {
-        let found = sealed::page(&mut tx, column, &Row::default(), HEADER, 10).await.unwrap();
+        let found = sealed::page(&mut tx, column, &Row::default(), HEADER, 10)
+            .await
+            .unwrap();
         assert_eq!(found.len(), 1, "{column:?}: {found:?}");
         // The version that is the draft is replaced with it, and the other one is left.
-        assert_eq!(found[0].sealed == FORMER, column != Column::Version, "{column:?}");
-        let other = Value { sealed: b"old/..2".to_vec(), ..found[0].clone() };
-        assert!(!sealed::replace(&mut tx, column, &other, b"new/..2").await.unwrap(), "{column:?}");
-        assert!(sealed::replace(&mut tx, column, &found[0], b"new/..1").await.unwrap(), "{column:?}");
-        let left = sealed::page(&mut tx, column, &Row::default(), HEADER, 10).await.unwrap();
+        assert_eq!(
+            found[0].sealed == FORMER,
+            column != Column::Version,
+            "{column:?}"
+        );
+        let other = Value {
+            sealed: b"old/..2".to_vec(),
+            ..found[0].clone()
+        };
+        assert!(
+            !sealed::replace(&mut tx, column, &other, b"new/..2")
+                .await
+                .unwrap(),
+            "{column:?}"
+        );
+        assert!(
+            sealed::replace(&mut tx, column, &found[0], b"new/..1")
+                .await
+                .unwrap(),
+            "{column:?}"
+        );
+        let left = sealed::page(&mut tx, column, &Row::default(), HEADER, 10)
+            .await
+            .unwrap();
         assert_eq!(left, [], "{column:?}");
-        let anew = sealed::page(&mut tx, column, &Row::default(), b"x", 10).await.unwrap();
-        assert!(anew.iter().all(|value| value.sealed == b"new/..1"), "{column:?}");
+        let anew = sealed::page(&mut tx, column, &Row::default(), b"x", 10)
+            .await
+            .unwrap();
+        assert!(
+            anew.iter().all(|value| value.sealed == b"new/..1"),
+            "{column:?}"
+        );
     }
     let ends_at = sealed::last_start_ends_at(&mut tx, NOW).await.unwrap();
     assert_eq!(ends_at, Some(NOW.after(Duration::from_secs(60))));
-    assert_eq!(sealed::last_start_ends_at(&mut tx, Timestamp::from_millis(i64::MAX)).await.unwrap(), None);
+    assert_eq!(
+        sealed::last_start_ends_at(&mut tx, Timestamp::from_millis(i64::MAX))
+            .await
+            .unwrap(),
+        None
+    );
     sealed::forget_former_answers(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
 }
@@ -138,14 +200,28 @@ async fn values_come_page_by_page_in_the_order_of_their_rows(test: TestStore) {
     let mut tx = test.store.begin().await.unwrap();
     for n in 0..5 {
         let id = format!("flow/flw_{n}");
-        published::put(&mut tx, &test.environment, &id, [n; 32], FORMER.to_vec()).await.unwrap();
+        published::put(&mut tx, &test.environment, &id, [n; 32], FORMER.to_vec())
+            .await
+            .unwrap();
     }
-    let (mut after, mut rows) = (Row::default(), Vec::new());
+    let mut after = Row::default();
+    let mut rows = Vec::new();
     loop {
-        let page = sealed::page(&mut tx, Column::Published, &after, HEADER, 2).await.unwrap();
+        let page = sealed::page(&mut tx, Column::Published, &after, HEADER, 2)
+            .await
+            .unwrap();
         let Some(last) = page.last() else { break };
         after = last.row.clone();
         rows.extend(page.into_iter().map(|value| value.row.second));
     }
-    assert_eq!(rows, ["flow/flw_0", "flow/flw_1", "flow/flw_2", "flow/flw_3", "flow/flw_4"]);
+    assert_eq!(
+        rows,
+        [
+            "flow/flw_0",
+            "flow/flw_1",
+            "flow/flw_2",
+            "flow/flw_3",
+            "flow/flw_4"
+        ]
+    );
 }

@@ -13,17 +13,30 @@ async fn a_connection_whose_transaction_did_not_end_cleanly_is_used_no_more() {
     let test = TestStore::in_a_file().await;
     let mut tx = test.store.begin().await.unwrap();
     // A full disk, as far as this connection is concerned. SQLite ends the transaction by itself.
-    sqlx::query("PRAGMA max_page_count = 1").execute(&mut *tx).await.unwrap();
-    let insert = sqlx::query("INSERT INTO meta (name, value) VALUES ('large', $1)").bind("x".repeat(LARGE));
-    insert.execute(&mut *tx).await.expect_err("there is no room");
+    sqlx::query("PRAGMA max_page_count = 1")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    let insert =
+        sqlx::query("INSERT INTO meta (name, value) VALUES ('large', $1)").bind("x".repeat(LARGE));
+    insert
+        .execute(&mut *tx)
+        .await
+        .expect_err("there is no room");
     tx.commit().await.expect_err("there is nothing to commit");
 
     for _ in 0..20 {
         let mut tx = test.store.begin().await.unwrap();
-        sqlx::query("UPDATE meta SET value = value").execute(&mut *tx).await.unwrap();
+        sqlx::query("UPDATE meta SET value = value")
+            .execute(&mut *tx)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         let mut tx = test.store.read().await.unwrap();
-        sqlx::query("SELECT name FROM meta").fetch_all(&mut *tx).await.unwrap();
+        sqlx::query("SELECT name FROM meta")
+            .fetch_all(&mut *tx)
+            .await
+            .unwrap();
     }
 }
 
@@ -42,7 +55,10 @@ async fn sessions_have_their_own_bounds_whatever_the_database_sets_for_everybody
         let alter = format!("ALTER DATABASE %I SET {name} = ''{value}''");
         let alter = format!("DO $$ BEGIN EXECUTE format('{alter}', current_database()); END $$");
         let mut tx = store.begin().await.unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(alter)).execute(&mut *tx).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(alter))
+            .execute(&mut *tx)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     }
     let again = Store::open(database.url()).await.unwrap();

@@ -8,11 +8,14 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 /// Bounds for what should be over within seconds, in seconds.
-pub const SHORT: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+pub const SHORT: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
 
 /// Bounds for what may take a day, because it is tried again, in seconds.
 pub const LONG: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
+    3600.0, 21600.0, 86400.0,
 ];
 
 /// A cheap handle.
@@ -32,7 +35,13 @@ struct Inner {
 impl Histogram {
     pub fn new(bounds: &'static [f64]) -> Self {
         let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { inner: Arc::new(Inner { bounds, buckets, sum_nanos: AtomicU64::new(0) }) }
+        Self {
+            inner: Arc::new(Inner {
+                bounds,
+                buckets,
+                sum_nanos: AtomicU64::new(0),
+            }),
+        }
     }
 
     pub fn observe(&self, duration: Duration) {
@@ -73,7 +82,12 @@ mod tests {
         for micros in [0, 1000, 1001, 10_000, 10_001, 99_000_000] {
             histogram.observe(Duration::from_micros(micros));
         }
-        let counts: Vec<_> = histogram.inner.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect();
+        let counts: Vec<_> = histogram
+            .inner
+            .buckets
+            .iter()
+            .map(|bucket| bucket.load(Relaxed))
+            .collect();
         assert_eq!(counts, [2, 2, 2]);
     }
 }

@@ -1,5 +1,5 @@
-//! What the process takes of the machine, under the names that every Prometheus client gives it. Linux tells; elsewhere
-//! there is nothing to say.
+//! What the process takes of the machine, under the names that every Prometheus client gives it.
+//! Linux tells; elsewhere there is nothing to say.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -17,13 +17,26 @@ impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         if let Some(seconds) = cpu_seconds() {
             let help = "User and system time that the process took.";
-            let encoder = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
+            let encoder = encoder.encode_descriptor(
+                "process_cpu_seconds",
+                help,
+                None,
+                MetricType::Counter,
+            )?;
             ConstCounter::new(seconds).encode(encoder)?;
         }
         let gauges = [
-            ("process_resident_memory_bytes", "Memory that is resident.", resident_bytes()),
+            (
+                "process_resident_memory_bytes",
+                "Memory that is resident.",
+                resident_bytes(),
+            ),
             ("process_open_fds", "Open file descriptors.", open_files()),
-            ("process_max_fds", "File descriptors that may be open.", max_files()),
+            (
+                "process_max_fds",
+                "File descriptors that may be open.",
+                max_files(),
+            ),
             ("process_threads", "Threads.", status("Threads:")),
         ];
         for (name, help, value) in gauges {
@@ -64,7 +77,9 @@ fn open_files() -> Option<u64> {
 
 fn max_files() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -83,6 +98,10 @@ mod tests {
     #[test]
     fn the_kernel_tells_all_of_it() {
         assert!(cpu_seconds().is_some() && resident_bytes().is_some_and(|bytes| bytes > 0));
-        assert!(open_files().is_some_and(|files| files > 2) && max_files().is_some() && status("Threads:").is_some());
+        assert!(
+            open_files().is_some_and(|files| files > 2)
+                && max_files().is_some()
+                && status("Threads:").is_some()
+        );
     }
 }

@@ -60,7 +60,8 @@ pub struct Node {
     pub backlog_limit_bytes: u64,
     /// Connectors whose breaker is open: their messages wait.
     pub breakers_open: usize,
-    /// Messages that are due in flows of which the node cannot run some versions with the plans that it has.
+    /// Messages that are due in flows of which the node cannot run some versions with the plans
+    /// that it has.
     pub waiting_for_plans: u64,
     /// What runs of each environment: its id and generation.
     pub environments: Vec<(String, u64)>,
@@ -95,62 +96,132 @@ impl Collector for Readings {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut writer = Writer { encoder };
         self.log.iter().try_for_each(|log| log.write(&mut writer))?;
-        self.node.iter().try_for_each(|node| node.write(&mut writer))?;
-        self.control_plane.iter().try_for_each(|plane| plane.write(&mut writer))
+        self.node
+            .iter()
+            .try_for_each(|node| node.write(&mut writer))?;
+        self.control_plane
+            .iter()
+            .try_for_each(|plane| plane.write(&mut writer))
     }
 }
 
 impl Log {
     fn write(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        writer.counter("log_commits", "Transactions of the message log that reached the disk.", self.commits)?;
-        writer.counter("log_operations", "Operations that these carried.", self.operations)?;
+        writer.counter(
+            "log_commits",
+            "Transactions of the message log that reached the disk.",
+            self.commits,
+        )?;
+        writer.counter(
+            "log_operations",
+            "Operations that these carried.",
+            self.operations,
+        )?;
         writer.counter("log_appended", "Messages that the log took.", self.appended)?;
         writer.counter("log_settled", "Outcomes that the log took.", self.settled)?;
-        writer.counter("log_claimed", "Messages taken up from the log.", self.claimed)?;
-        writer.gauge("log_readable", "Whether the message log could be read.", u64::from(self.waiting.is_some()))?;
+        writer.counter(
+            "log_claimed",
+            "Messages taken up from the log.",
+            self.claimed,
+        )?;
+        writer.gauge(
+            "log_readable",
+            "Whether the message log could be read.",
+            u64::from(self.waiting.is_some()),
+        )?;
         let mut waiting: Vec<_> = self.waiting.iter().flatten().collect();
         waiting.sort_by_key(|flow| std::cmp::Reverse(flow.oldest));
         waiting.truncate(MOST);
-        let names: Vec<_> =
-            waiting.iter().map(|flow| metrics().flows.name(&flow.flow_id).unwrap_or_default()).collect();
+        let names: Vec<_> = waiting
+            .iter()
+            .map(|flow| metrics().flows.name(&flow.flow_id).unwrap_or_default())
+            .collect();
         let labels = |at: usize| {
             let flow_id = waiting.get(at).map_or("", |flow| flow.flow_id.as_str());
-            [("flow_id", flow_id), ("flow", names.get(at).map_or("", String::as_str))]
+            [
+                ("flow_id", flow_id),
+                ("flow", names.get(at).map_or("", String::as_str)),
+            ]
         };
-        let depth = waiting.iter().enumerate().map(|(at, flow)| (labels(at), flow.messages as f64));
+        let depth = waiting
+            .iter()
+            .enumerate()
+            .map(|(at, flow)| (labels(at), flow.messages as f64));
         writer.gauges(
             "queue_depth",
             "Messages that are due and that nobody works on; 1000 is that many or more.",
             depth,
         )?;
-        let age = waiting.iter().enumerate().map(|(at, flow)| (labels(at), flow.oldest.as_secs_f64()));
-        writer.gauges("queue_oldest_age_seconds", "How long ago the oldest of these became due.", age)
+        let age = waiting
+            .iter()
+            .enumerate()
+            .map(|(at, flow)| (labels(at), flow.oldest.as_secs_f64()));
+        writer.gauges(
+            "queue_oldest_age_seconds",
+            "How long ago the oldest of these became due.",
+            age,
+        )
     }
 }
 
 impl Node {
     fn write(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        writer.gauge("node_ready", "Whether this node takes messages in and runs them.", u64::from(self.ready))?;
-        writer.gauge("node_draining", "Whether this node finishes what it has and goes.", u64::from(self.draining))?;
-        writer.gauge("messages_in_flight", "Messages that are being stored or sent.", self.in_flight as u64)?;
-        writer.gauge("messages_in_memory", "Messages that hold a place in a lane.", self.in_memory as u64)?;
-        writer.gauge("messages_memory_bytes", "Bytes that these hold.", self.memory_bytes as u64)?;
+        writer.gauge(
+            "node_ready",
+            "Whether this node takes messages in and runs them.",
+            u64::from(self.ready),
+        )?;
+        writer.gauge(
+            "node_draining",
+            "Whether this node finishes what it has and goes.",
+            u64::from(self.draining),
+        )?;
+        writer.gauge(
+            "messages_in_flight",
+            "Messages that are being stored or sent.",
+            self.in_flight as u64,
+        )?;
+        writer.gauge(
+            "messages_in_memory",
+            "Messages that hold a place in a lane.",
+            self.in_memory as u64,
+        )?;
+        writer.gauge(
+            "messages_memory_bytes",
+            "Bytes that these hold.",
+            self.memory_bytes as u64,
+        )?;
         let open = self.breakers_open as u64;
-        writer.gauge("breakers_open", "Connectors whose circuit breaker is open: their messages wait.", open)?;
+        writer.gauge(
+            "breakers_open",
+            "Connectors whose circuit breaker is open: their messages wait.",
+            open,
+        )?;
         writer.gauge(
             "messages_waiting_for_plans",
-            "Messages that are due in flows of which this node cannot run some versions with the plans that it has.",
+            "Messages that are due in flows of which this node cannot run some versions with the \
+             plans that it has.",
             self.waiting_for_plans,
         )?;
-        writer.gauge("backlog_bytes", "Bytes of all unfinished messages of the log, about.", self.backlog_bytes)?;
+        writer.gauge(
+            "backlog_bytes",
+            "Bytes of all unfinished messages of the log, about.",
+            self.backlog_bytes,
+        )?;
         writer.gauge(
             "backlog_limit_bytes",
             "Bytes of unfinished messages at which all intake is refused.",
             self.backlog_limit_bytes,
         )?;
-        writer.gauge("lanes", "Targets that messages were sent to.", self.lanes as u64)?;
-        let environments =
-            self.environments.iter().map(|(id, generation)| ([("environment", id.as_str())], *generation as f64));
+        writer.gauge(
+            "lanes",
+            "Targets that messages were sent to.",
+            self.lanes as u64,
+        )?;
+        let environments = self
+            .environments
+            .iter()
+            .map(|(id, generation)| ([("environment", id.as_str())], *generation as f64));
         writer.gauges(
             "node_plan_generation",
             "The generation of an environment's plans that this node runs.",
@@ -161,18 +232,37 @@ impl Node {
 
 impl ControlPlane {
     fn write(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        let nodes = [("connected", self.nodes.connected), ("draining", self.nodes.draining)];
-        let nodes = nodes.into_iter().map(|(status, nodes)| ([("status", status)], nodes as f64));
+        let nodes = [
+            ("connected", self.nodes.connected),
+            ("draining", self.nodes.draining),
+        ];
+        let nodes = nodes
+            .into_iter()
+            .map(|(status, nodes)| ([("status", status)], nodes as f64));
         writer.gauges("nodes", "Nodes with a stream to this control plane.", nodes)?;
         writer.gauge(
             "plan_refusals",
             "Resources that connected nodes refuse to run, once a node.",
             self.refused as u64,
         )?;
-        let generations = self.environments.iter().map(|e| ([("environment", e.id.as_str())], e.generation as f64));
-        writer.gauges("plan_generation", "The generation that the nodes of an environment are to run.", generations)?;
-        let lags = self.environments.iter().map(|e| ([("environment", e.id.as_str())], e.lag as f64));
-        writer.gauges("plan_lag", "Generations that the node furthest behind has to go.", lags)
+        let generations = self
+            .environments
+            .iter()
+            .map(|e| ([("environment", e.id.as_str())], e.generation as f64));
+        writer.gauges(
+            "plan_generation",
+            "The generation that the nodes of an environment are to run.",
+            generations,
+        )?;
+        let lags = self
+            .environments
+            .iter()
+            .map(|e| ([("environment", e.id.as_str())], e.lag as f64));
+        writer.gauges(
+            "plan_lag",
+            "Generations that the node furthest behind has to go.",
+            lags,
+        )
     }
 }
 
@@ -182,12 +272,16 @@ struct Writer<'e> {
 
 impl Writer<'_> {
     fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        let encoder = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        let encoder = self
+            .encoder
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(value).encode(encoder)
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        let encoder = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let encoder = self
+            .encoder
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(value).encode(encoder)
     }
 
@@ -197,7 +291,9 @@ impl Writer<'_> {
         help: &str,
         values: impl Iterator<Item = (L, f64)>,
     ) -> std::fmt::Result {
-        let mut encoder = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let mut encoder = self
+            .encoder
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in values {
             ConstGauge::new(value).encode(encoder.encode_family(&labels)?)?;
         }
@@ -211,19 +307,37 @@ mod tests {
 
     #[test]
     fn a_backlog_is_told_by_flow_the_oldest_first_and_no_more_than_the_bound() {
-        let waiting =
-            (0..600).map(|n| Waiting { flow_id: format!("flw_{n}"), messages: n, oldest: Duration::from_secs(n) });
-        let log = Log { waiting: Some(waiting.collect()), ..Log::default() };
-        let text = metrics().text(Readings { log: Some(log), ..Readings::default() });
-        let depths: Vec<_> = text.lines().filter(|line| line.starts_with("kanat_queue_depth{")).collect();
+        let waiting = (0..600).map(|n| Waiting {
+            flow_id: format!("flw_{n}"),
+            messages: n,
+            oldest: Duration::from_secs(n),
+        });
+        let log = Log {
+            waiting: Some(waiting.collect()),
+            ..Log::default()
+        };
+        let text = metrics().text(Readings {
+            log: Some(log),
+            ..Readings::default()
+        });
+        let depths: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("kanat_queue_depth{"))
+            .collect();
         assert_eq!(depths.len(), MOST);
-        assert_eq!(depths.first(), Some(&"kanat_queue_depth{flow_id=\"flw_599\",flow=\"\"} 599.0"));
+        assert_eq!(
+            depths.first(),
+            Some(&"kanat_queue_depth{flow_id=\"flw_599\",flow=\"\"} 599.0")
+        );
         assert!(text.contains("kanat_log_readable 1\n"));
     }
 
     #[test]
     fn a_log_out_of_reach_is_told() {
-        let text = metrics().text(Readings { log: Some(Log::default()), ..Readings::default() });
+        let text = metrics().text(Readings {
+            log: Some(Log::default()),
+            ..Readings::default()
+        });
         assert!(text.contains("kanat_log_readable 0\n"), "{text}");
     }
 }

@@ -1,5 +1,6 @@
-//! No build that is not made for the fault tests has points at which it dies: only `cargo xtask test` and `soak` ask for
-//! the feature. What `--release` is asked to make of it, the compiler refuses: `crates/failpoint/src/lib.rs`.
+//! No build that is not made for the fault tests has points at which it dies: only
+//! `cargo xtask test` and `soak` ask for the feature. What `--release` is asked to make of it, the
+//! compiler refuses: `crates/failpoint/src/lib.rs`.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -17,15 +18,34 @@ pub fn resolved() -> Result<Value> {
 }
 
 pub fn check(resolved: &Value, findings: &mut Findings) {
-    let packages = list(resolved, "packages").iter().filter(|package| text(package, "name") == CRATE);
+    let packages = list(resolved, "packages")
+        .iter()
+        .filter(|package| text(package, "name") == CRATE);
     let ids: Vec<_> = packages.map(|package| text(package, "id")).collect();
-    let nodes = resolved.get("resolve").map_or(&[][..], |resolve| list(resolve, "nodes"));
-    let found: Vec<_> = nodes.iter().filter(|node| ids.contains(&text(node, "id"))).collect();
+    let nodes = resolved
+        .get("resolve")
+        .map_or(&[][..], |resolve| list(resolve, "nodes"));
+    let found: Vec<_> = nodes
+        .iter()
+        .filter(|node| ids.contains(&text(node, "id")))
+        .collect();
     if found.is_empty() {
-        findings.error(CRATE, "it is not among the crates: this rule looks at nothing");
+        findings.error(
+            CRATE,
+            "it is not among the crates: this rule looks at nothing",
+        );
     }
-    for feature in found.iter().flat_map(|node| list(node, "features")).filter_map(Value::as_str) {
-        findings.error(CRATE, format!("a build that asks for no features has its {feature:?}: no default may name it"));
+    for feature in found
+        .iter()
+        .flat_map(|node| list(node, "features"))
+        .filter_map(Value::as_str)
+    {
+        findings.error(
+            CRATE,
+            format!(
+                "a build that asks for no features has its {feature:?}: no default may name it"
+            ),
+        );
     }
 }
 
@@ -39,7 +59,12 @@ mod tests {
         let mut findings = Findings::default();
         let resolved = json!({
             "packages": [{ "name": name, "id": "one" }, { "name": "kanat", "id": "two" }],
-            "resolve": { "nodes": [{ "id": "one", "features": features }, { "id": "two", "features": ["default"] }] },
+            "resolve": {
+                "nodes": [
+                    { "id": "one", "features": features },
+                    { "id": "two", "features": ["default"] },
+                ],
+            },
         });
         check(&resolved, &mut findings);
         findings.errors.len()

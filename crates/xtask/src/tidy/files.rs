@@ -4,7 +4,9 @@ use super::Findings;
 use crate::workspace::SourceFile;
 
 /// Names that say nothing about what is in the file.
-const VAGUE_NAMES: [&str; 7] = ["utils", "util", "helpers", "helper", "common", "misc", "types"];
+const VAGUE_NAMES: [&str; 7] = [
+    "utils", "util", "helpers", "helper", "common", "misc", "types",
+];
 const WARN_LINES: usize = 400;
 const MOST_LINES: usize = 600;
 
@@ -20,7 +22,10 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
 fn name(file: &SourceFile, findings: &mut Findings) {
     let stem = file.name().trim_end_matches(".rs");
     if stem == "mod" {
-        findings.error(&file.path, "`name.rs` stands beside `name/`; there is no mod.rs");
+        findings.error(
+            &file.path,
+            "`name.rs` stands beside `name/`; there is no mod.rs",
+        );
     }
     if VAGUE_NAMES.contains(&stem) {
         findings.error(&file.path, "name the file by the concept in it");
@@ -29,26 +34,45 @@ fn name(file: &SourceFile, findings: &mut Findings) {
 
 fn first_line(file: &SourceFile, findings: &mut Findings) {
     let first = file.text.lines().next().unwrap_or_default();
-    if first.strip_prefix("//! ").is_none_or(|said| said.trim().len() < 10) {
-        findings.error(&file.path, "the first line is `//!` and says what the file is for");
+    if first
+        .strip_prefix("//! ")
+        .is_none_or(|said| said.trim().len() < 10)
+    {
+        findings.error(
+            &file.path,
+            "the first line is `//!` and says what the file is for",
+        );
     }
 }
 
 fn length(file: &SourceFile, findings: &mut Findings) {
     let lines = file.text.lines().count();
     if lines > MOST_LINES {
-        findings.error(&file.path, format!("{lines} lines, at most {MOST_LINES}: look for the second concept"));
+        findings.error(
+            &file.path,
+            format!("{lines} lines, at most {MOST_LINES}: look for the second concept"),
+        );
     } else if lines > WARN_LINES {
-        findings.warning(&file.path, format!("{lines} lines, more than {WARN_LINES}: look for the second concept"));
+        findings.warning(
+            &file.path,
+            format!("{lines} lines, more than {WARN_LINES}: look for the second concept"),
+        );
     }
 }
 
 fn notes(file: &SourceFile, findings: &mut Findings) {
     // Put together here, so that this file does not find itself.
-    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+    ];
     for (index, line) in file.text.lines().enumerate() {
         if let Some(word) = words.iter().find(|word| line.contains(**word)) {
-            findings.error(format!("{}:{}", file.path, index + 1), format!("{word}: do it, or open an issue"));
+            findings.error(
+                format!("{}:{}", file.path, index + 1),
+                format!("{word}: do it, or open an issue"),
+            );
         }
     }
 }
@@ -59,7 +83,13 @@ mod tests {
 
     fn errors(path: &str, text: &str) -> Vec<String> {
         let mut findings = Findings::default();
-        check(&[SourceFile { path: path.to_owned(), text: text.to_owned() }], &mut findings);
+        check(
+            &[SourceFile {
+                path: path.to_owned(),
+                text: text.to_owned(),
+            }],
+            &mut findings,
+        );
         findings.errors
     }
 
@@ -71,7 +101,10 @@ mod tests {
     #[test]
     fn refuses_vague_names_missing_docs_and_notes() {
         assert_eq!(errors("a/utils.rs", "//! Things of every kind.\n").len(), 1);
-        assert_eq!(errors("a/retry/mod.rs", "//! When a delivery is tried again.\n").len(), 1);
+        assert_eq!(
+            errors("a/retry/mod.rs", "//! When a delivery is tried again.\n").len(),
+            1
+        );
         assert_eq!(errors("a/retry.rs", "use std::fmt;\n").len(), 1);
         let note = concat!("//! When a delivery is tried again.\n// TO", "DO later\n");
         assert_eq!(errors("a/retry.rs", note).len(), 1);

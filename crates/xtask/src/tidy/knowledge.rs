@@ -1,12 +1,18 @@
-//! Each kind of knowledge lives in one place: SQL in `store` and `message-log`, YAML in `flow`, `catalog` and what the
-//! binary prints, gRPC codes in the planes and the gateway.
+//! Each kind of knowledge lives in one place: SQL in `store` and `message-log`, YAML in `flow`,
+//! `catalog` and what the binary prints, gRPC codes in the planes and the gateway.
 
 use super::Findings;
 use crate::workspace::{Member, SourceFile};
 
 /// What is measured is compared with a service that writes row by row, and made large in its files.
-const SQL_CRATES: [&str; 4] = ["kanat-store", "kanat-message-log", "kanat-database", "kanat-bench"];
-/// Databases for tests are handled as an operator would; servers are asked whether they take writes.
+const SQL_CRATES: [&str; 4] = [
+    "kanat-store",
+    "kanat-message-log",
+    "kanat-database",
+    "kanat-bench",
+];
+/// Databases for tests are handled as an operator would; servers are asked whether they take
+/// writes.
 const SQL_FOLDERS: [&str; 5] = [
     "crates/store/",
     "crates/message-log/",
@@ -32,10 +38,17 @@ const STATEMENTS: [&str; 8] = [
 ];
 
 pub fn check(files: &[SourceFile], members: &[Member], findings: &mut Findings) {
-    for file in files.iter().filter(|file| !SQL_FOLDERS.iter().any(|folder| file.path.starts_with(folder))) {
+    for file in files.iter().filter(|file| {
+        !SQL_FOLDERS
+            .iter()
+            .any(|folder| file.path.starts_with(folder))
+    }) {
         for (index, line) in file.text.lines().enumerate() {
             if statement(line) {
-                findings.error(format!("{}:{}", file.path, index + 1), "SQL stands in `store` and `message-log` only");
+                findings.error(
+                    format!("{}:{}", file.path, index + 1),
+                    "SQL stands in `store` and `message-log` only",
+                );
             }
         }
     }
@@ -54,17 +67,37 @@ fn statement(line: &str) -> bool {
     opens.filter_map(|at| code.get(at..)).any(|rest| {
         let rest = rest.trim_start();
         // This file's own list ends each of its words with a quote.
-        STATEMENTS.iter().any(|word| rest.strip_prefix(word).is_some_and(|tail| !tail.starts_with(['"', '{'])))
+        STATEMENTS.iter().any(|word| {
+            rest.strip_prefix(word)
+                .is_some_and(|tail| !tail.starts_with(['"', '{']))
+        })
     })
 }
 
-fn only_in(member: &Member, libraries: &[&str], crates: &[&str], what: &str, findings: &mut Findings) {
+fn only_in(
+    member: &Member,
+    libraries: &[&str],
+    crates: &[&str],
+    what: &str,
+    findings: &mut Findings,
+) {
     if crates.contains(&member.name.as_str()) {
         return;
     }
-    for dependency in member.dependencies.iter().filter(|dependency| libraries.contains(&dependency.name.as_str())) {
+    for dependency in member
+        .dependencies
+        .iter()
+        .filter(|dependency| libraries.contains(&dependency.name.as_str()))
+    {
         let place = format!("{}/Cargo.toml", member.folder);
-        findings.error(place, format!("{} belongs where {what} does: {}", dependency.name, crates.join(", ")));
+        findings.error(
+            place,
+            format!(
+                "{} belongs where {what} does: {}",
+                dependency.name,
+                crates.join(", ")
+            ),
+        );
     }
 }
 
@@ -75,8 +108,14 @@ mod tests {
     #[test]
     fn finds_a_statement_after_a_quote_and_at_the_start_of_a_line() {
         // Put together here, so that this file does not find itself.
-        assert!(statement(&format!(r#"const GET: &str = "SELECT {}";"#, "id FROM flow")));
-        assert!(statement(&format!("   {} flow (id) VALUES ($1)", "INSERT INTO")));
+        assert!(statement(&format!(
+            r#"const GET: &str = "SELECT {}";"#,
+            "id FROM flow"
+        )));
+        assert!(statement(&format!(
+            "   {} flow (id) VALUES ($1)",
+            "INSERT INTO"
+        )));
     }
 
     #[test]

@@ -5,7 +5,10 @@ use subtle::ConstantTimeEq;
 use super::signature::from_base64;
 use super::{Credentials, Inbound, Refusal};
 
-pub(super) fn check(credentials: &Credentials, inbound: &Inbound<'_>) -> Result<Option<String>, Refusal> {
+pub(super) fn check(
+    credentials: &Credentials,
+    inbound: &Inbound<'_>,
+) -> Result<Option<String>, Refusal> {
     let (username, password) = credentials.basic()?;
     let header = inbound.header("authorization")?;
     let (scheme, encoded) = header.split_once(' ').ok_or(Refusal::Wrong)?;
@@ -14,7 +17,12 @@ pub(super) fn check(credentials: &Credentials, inbound: &Inbound<'_>) -> Result<
     }
     let given = from_base64(encoded.trim()).map_err(|_| Refusal::Wrong)?;
     let mut parts = given.splitn(2, |byte| *byte == b':');
-    let (user, pass) = (parts.next().unwrap_or_default(), parts.next().ok_or(Refusal::Wrong)?);
+    let user = parts.next().unwrap_or_default();
+    let pass = parts.next().ok_or(Refusal::Wrong)?;
     let same = username.expose().as_bytes().ct_eq(user) & password.expose().as_bytes().ct_eq(pass);
-    if same.into() { Ok(None) } else { Err(Refusal::Wrong) }
+    if same.into() {
+        Ok(None)
+    } else {
+        Err(Refusal::Wrong)
+    }
 }

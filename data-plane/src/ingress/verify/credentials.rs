@@ -1,4 +1,5 @@
-//! The secrets of a `verify` block, with `{{ instance.<field> }}` replaced by what the source's connector holds.
+//! The secrets of a `verify` block, with `{{ instance.<field> }}` replaced by what the source's
+//! connector holds.
 
 use kanat_catalog::Instance;
 use kanat_engine::render_instance_template;
@@ -28,7 +29,11 @@ impl Credentials {
     }
 
     pub(super) fn secrets(&self) -> Result<&[Secret<String>], Refusal> {
-        if self.secrets.is_empty() { Err(Refusal::Unconfigured) } else { Ok(&self.secrets) }
+        if self.secrets.is_empty() {
+            Err(Refusal::Unconfigured)
+        } else {
+            Ok(&self.secrets)
+        }
     }
 
     pub(super) fn verify_token(&self) -> Result<&Secret<String>, Refusal> {
@@ -36,7 +41,10 @@ impl Credentials {
     }
 
     pub(super) fn basic(&self) -> Result<(&Secret<String>, &Secret<String>), Refusal> {
-        self.username.as_ref().zip(self.password.as_ref()).ok_or(Refusal::Unconfigured)
+        self.username
+            .as_ref()
+            .zip(self.password.as_ref())
+            .ok_or(Refusal::Unconfigured)
     }
 }
 
@@ -53,14 +61,19 @@ mod tests {
     use super::*;
 
     fn with(config: Option<&str>) -> Credentials {
-        let verify = Verify { secrets: vec!["{{ instance.webhook_secret }}".to_owned()], ..Verify::default() };
+        let verify = Verify {
+            secrets: vec!["{{ instance.webhook_secret }}".to_owned()],
+            ..Verify::default()
+        };
         let instance = config.map(|config| Instance::new("ci_1", "shop", "http", config).unwrap());
         Credentials::resolve(&verify, instance.as_ref(), Timestamp::from_millis(0))
     }
 
     #[test]
     fn a_secret_may_come_from_the_connector() {
-        let held = with(Some(r#"{"base_url":"https://shop.example","webhook_secret":"s3cret"}"#));
+        let held = with(Some(
+            r#"{"base_url":"https://shop.example","webhook_secret":"s3cret"}"#,
+        ));
         assert_eq!(held.secrets().unwrap()[0].expose(), "s3cret");
     }
 
@@ -69,9 +82,23 @@ mod tests {
         for config in [None, Some(r#"{"base_url":"https://shop.example"}"#)] {
             assert_eq!(with(config).secrets().err(), Some(Refusal::Unconfigured));
         }
-        for text in ["pre{{ instance.webhook_secret }}", "whsec_{{ instance.webhook_secret }}", "whsec_", " "] {
-            let verify = Verify { secrets: vec![text.to_owned()], ..Verify::default() };
-            let instance = Instance::new("ci_1", "shop", "http", r#"{"base_url":"https://shop.example"}"#).unwrap();
+        for text in [
+            "pre{{ instance.webhook_secret }}",
+            "whsec_{{ instance.webhook_secret }}",
+            "whsec_",
+            " ",
+        ] {
+            let verify = Verify {
+                secrets: vec![text.to_owned()],
+                ..Verify::default()
+            };
+            let instance = Instance::new(
+                "ci_1",
+                "shop",
+                "http",
+                r#"{"base_url":"https://shop.example"}"#,
+            )
+            .unwrap();
             let held = Credentials::resolve(&verify, Some(&instance), Timestamp::from_millis(0));
             assert_eq!(held.secrets().err(), Some(Refusal::Unconfigured), "{text}");
         }

@@ -14,10 +14,18 @@ pub(super) fn check<D: EagerHash>(
     secrets: &[Secret<String>],
     inbound: &Inbound<'_>,
 ) -> Result<Option<String>, Refusal> {
-    let header = if verify.header.is_empty() { DEFAULT_HEADER } else { &verify.header };
+    let header = if verify.header.is_empty() {
+        DEFAULT_HEADER
+    } else {
+        &verify.header
+    };
     let text = inbound.header(header)?.trim();
     let text = text.strip_prefix(&verify.prefix).ok_or(Refusal::Wrong)?;
-    let signature = if verify.encoding == "base64" { from_base64(text)? } else { from_hex(text)? };
+    let signature = if verify.encoding == "base64" {
+        from_base64(text)?
+    } else {
+        from_hex(text)?
+    };
     matches::<D>(plain(secrets), &[inbound.body], &[signature])?;
     Ok(None)
 }

@@ -6,7 +6,10 @@ use url::form_urlencoded;
 
 use super::{Credentials, Inbound, Refusal, provider};
 
-pub(super) fn check(secrets: &[Secret<String>], inbound: &Inbound<'_>) -> Result<Option<String>, Refusal> {
+pub(super) fn check(
+    secrets: &[Secret<String>],
+    inbound: &Inbound<'_>,
+) -> Result<Option<String>, Refusal> {
     provider::hub_signature(secrets, inbound)?;
     Ok(None)
 }
@@ -25,5 +28,9 @@ pub(crate) fn challenge(credentials: &Credentials, query: &str) -> Result<String
     if parameter("hub.mode")? != "subscribe" {
         return Err(Refusal::Wrong);
     }
-    if expected.expose().as_bytes().ct_eq(token.as_bytes()).into() { Ok(challenge) } else { Err(Refusal::Wrong) }
+    if expected.expose().as_bytes().ct_eq(token.as_bytes()).into() {
+        Ok(challenge)
+    } else {
+        Err(Refusal::Wrong)
+    }
 }

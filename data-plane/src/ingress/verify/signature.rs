@@ -23,7 +23,9 @@ pub(super) fn matches<'k, D: EagerHash>(
     let mut found = Choice::from(0);
     for key in keys {
         // HMAC takes keys of every length.
-        let Ok(mut mac) = <Hmac<D> as KeyInit>::new_from_slice(key) else { continue };
+        let Ok(mut mac) = <Hmac<D> as KeyInit>::new_from_slice(key) else {
+            continue;
+        };
         for part in parts {
             mac.update(part);
         }
@@ -32,7 +34,11 @@ pub(super) fn matches<'k, D: EagerHash>(
             found |= digest.as_slice().ct_eq(signature);
         }
     }
-    if found.into() { Ok(()) } else { Err(Refusal::Wrong) }
+    if found.into() {
+        Ok(())
+    } else {
+        Err(Refusal::Wrong)
+    }
 }
 
 /// The secrets as keys, as they stand.
@@ -54,5 +60,7 @@ pub(super) fn from_hex(text: &str) -> Result<Vec<u8>, Refusal> {
 }
 
 pub(super) fn from_base64(text: &str) -> Result<Vec<u8>, Refusal> {
-    BASE64.decode(text).map_err(|_| Refusal::Malformed("the signature".to_owned()))
+    BASE64
+        .decode(text)
+        .map_err(|_| Refusal::Malformed("the signature".to_owned()))
 }

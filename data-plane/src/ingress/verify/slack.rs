@@ -1,4 +1,5 @@
-//! Scheme `slack`: `v0:<timestamp>:<body>` signed, and the `url_verification` event that is answered, not stored.
+//! Scheme `slack`: `v0:<timestamp>:<body>` signed, and the `url_verification` event that is
+//! answered, not stored.
 
 use std::time::Duration;
 
@@ -20,14 +21,21 @@ pub(super) fn check(
     matches::<sha2::Sha256>(plain(secrets), &parts, &[signature])?;
     let window = fresh(stamp, inbound.now, tolerance)?;
     // Commands and actions carry no event id: a replay is then known by its signature.
-    let delivery = event(inbound.body).event_id.unwrap_or_else(|| text.to_owned());
-    Ok(Verified { delivery: Some(delivery), window })
+    let delivery = event(inbound.body)
+        .event_id
+        .unwrap_or_else(|| text.to_owned());
+    Ok(Verified {
+        delivery: Some(delivery),
+        window,
+    })
 }
 
 /// The challenge, when the body asks to verify this URL.
 pub(crate) fn url_verification(body: &[u8]) -> Option<String> {
     let event = event(body);
-    event.challenge.filter(|_| event.kind.as_deref() == Some("url_verification"))
+    event
+        .challenge
+        .filter(|_| event.kind.as_deref() == Some("url_verification"))
 }
 
 #[derive(Default, Deserialize)]

@@ -1,4 +1,5 @@
-//! Scheme `standard-webhooks`: `<id>.<timestamp>.<body>` signed, as standardwebhooks.com and Svix say.
+//! Scheme `standard-webhooks`: `<id>.<timestamp>.<body>` signed, as standardwebhooks.com and Svix
+//! say.
 
 use std::time::Duration;
 
@@ -23,14 +24,20 @@ pub(super) fn check(
         // One that cannot be read is wrong, and says nothing of the others.
         .filter_map(|text| from_base64(text).ok())
         .collect();
-    let keys: Vec<Vec<u8>> = secrets.iter().filter_map(|secret| webhook_key(secret.expose())).collect();
+    let keys: Vec<Vec<u8>> = secrets
+        .iter()
+        .filter_map(|secret| webhook_key(secret.expose()))
+        .collect();
     if keys.is_empty() {
         return Err(Refusal::Unconfigured);
     }
     let parts = [id.as_bytes(), b".", stamp.as_bytes(), b".", inbound.body];
     matches::<sha2::Sha256>(keys.iter().map(Vec::as_slice), &parts, &signatures)?;
     let window = fresh(stamp, inbound.now, tolerance)?;
-    Ok(Verified { delivery: Some(id.to_owned()), window })
+    Ok(Verified {
+        delivery: Some(id.to_owned()),
+        window,
+    })
 }
 
 fn header<'a>(inbound: &'a Inbound<'_>, name: &str, former: &str) -> Result<&'a str, Refusal> {

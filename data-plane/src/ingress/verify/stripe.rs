@@ -28,11 +28,18 @@ pub(super) fn check(
         }
     }
     let stamp = stamp.ok_or_else(|| Refusal::Malformed(format!("header {HEADER}")))?;
-    matches::<sha2::Sha256>(plain(secrets), &[stamp.as_bytes(), b".", inbound.body], &signatures)?;
+    matches::<sha2::Sha256>(
+        plain(secrets),
+        &[stamp.as_bytes(), b".", inbound.body],
+        &signatures,
+    )?;
     let window = fresh(stamp, inbound.now, tolerance)?;
     // A repeated event is signed anew, and keeps its id.
     let event: Event = serde_json::from_slice(inbound.body).unwrap_or_default();
-    Ok(Verified { delivery: Some(event.id.unwrap_or_else(|| header.to_owned())), window })
+    Ok(Verified {
+        delivery: Some(event.id.unwrap_or_else(|| header.to_owned())),
+        window,
+    })
 }
 
 #[derive(Default, Deserialize)]

@@ -14,13 +14,25 @@ pub(super) fn check(
     secrets: &[Secret<String>],
     inbound: &Inbound<'_>,
 ) -> Result<Option<String>, Refusal> {
-    let given = if verify.query.is_empty() { in_header(verify, inbound)? } else { in_query(verify, inbound)? };
+    let given = if verify.query.is_empty() {
+        in_header(verify, inbound)?
+    } else {
+        in_query(verify, inbound)?
+    };
     let given = given.strip_prefix(&verify.prefix).unwrap_or(&given);
-    if is_one_of(given.as_bytes(), secrets).into() { Ok(None) } else { Err(Refusal::Wrong) }
+    if is_one_of(given.as_bytes(), secrets).into() {
+        Ok(None)
+    } else {
+        Err(Refusal::Wrong)
+    }
 }
 
 fn in_header(verify: &Verify, inbound: &Inbound<'_>) -> Result<String, Refusal> {
-    let name = if verify.header.is_empty() { DEFAULT_HEADER } else { &verify.header };
+    let name = if verify.header.is_empty() {
+        DEFAULT_HEADER
+    } else {
+        &verify.header
+    };
     inbound.header(name).map(str::to_owned)
 }
 

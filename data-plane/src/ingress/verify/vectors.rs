@@ -1,4 +1,5 @@
-//! The schemes against signatures that the providers publish, or that another HMAC implementation computed.
+//! The schemes against signatures that the providers publish, or that another HMAC implementation
+//! computed.
 
 use ::hmac::{Hmac, KeyInit, Mac};
 use base64::Engine as _;
@@ -24,13 +25,20 @@ fn scheme(name: &str, secrets: &[&str]) -> Case {
         secrets: secrets.iter().map(|s| (*s).to_owned()).collect(),
         ..Verify::default()
     };
-    Case { verify, headers: HeaderMap::new(), query: "", body: b"", now: 0 }
+    Case {
+        verify,
+        headers: HeaderMap::new(),
+        query: "",
+        body: b"",
+        now: 0,
+    }
 }
 
 impl Case {
     fn header(mut self, name: &str, value: &str) -> Self {
         let name: HeaderName = name.parse().unwrap();
-        self.headers.insert(name, HeaderValue::from_str(value).unwrap());
+        self.headers
+            .insert(name, HeaderValue::from_str(value).unwrap());
         self
     }
 
@@ -39,13 +47,21 @@ impl Case {
     }
 
     fn at(self, seconds: i64) -> Self {
-        Self { now: seconds * 1000, ..self }
+        Self {
+            now: seconds * 1000,
+            ..self
+        }
     }
 
     fn check(&self) -> Result<Verified, Refusal> {
         let now = Timestamp::from_millis(self.now);
         let credentials = Credentials::resolve(&self.verify, None, now);
-        let inbound = Inbound { headers: &self.headers, query: self.query, body: self.body, now };
+        let inbound = Inbound {
+            headers: &self.headers,
+            query: self.query,
+            body: self.body,
+            now,
+        };
         check(&self.verify, &credentials, &inbound)
     }
 
@@ -57,10 +73,24 @@ impl Case {
 #[test]
 fn hmac_in_hex_and_base64_with_a_header_and_prefix_of_ones_own() {
     let sha256 = "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8";
-    assert!(scheme("hmac-sha256", &["key"]).header("X-Signature", sha256).body(FOX).check().is_ok());
-    assert!(scheme("hmac-sha256", &["key"]).header("X-Signature", &sha256.to_uppercase()).body(FOX).check().is_ok());
+    assert!(
+        scheme("hmac-sha256", &["key"])
+            .header("X-Signature", sha256)
+            .body(FOX)
+            .check()
+            .is_ok()
+    );
+    assert!(
+        scheme("hmac-sha256", &["key"])
+            .header("X-Signature", &sha256.to_uppercase())
+            .body(FOX)
+            .check()
+            .is_ok()
+    );
 
-    let mut case = scheme("hmac-sha1", &["key"]).header("X-Sig", "sha1=3nybhbi3iqa8ino29wqQcBydtNk=").body(FOX);
+    let mut case = scheme("hmac-sha1", &["key"])
+        .header("X-Sig", "sha1=3nybhbi3iqa8ino29wqQcBydtNk=")
+        .body(FOX);
     case.verify.header = "X-Sig".to_owned();
     case.verify.prefix = "sha1=".to_owned();
     case.verify.encoding = "base64".to_owned();
@@ -68,37 +98,73 @@ fn hmac_in_hex_and_base64_with_a_header_and_prefix_of_ones_own() {
 
     let sha512 = "b42af09057bac1e2d41708e48a902e09b5ff7f12ab428a4fe86653c73dd248fb\
                   82f948a549f7b791a5b41915ee4d1ec3935357e4e2317250d0372afa2ebeeb3a";
-    assert!(scheme("hmac-sha512", &["key"]).header("X-Signature", sha512).body(FOX).check().is_ok());
+    assert!(
+        scheme("hmac-sha512", &["key"])
+            .header("X-Signature", sha512)
+            .body(FOX)
+            .check()
+            .is_ok()
+    );
 }
 
 #[test]
 fn hmac_refuses_another_body_key_or_text() {
     let sha256 = "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8";
     let refused = |key: &str, signature: &str, body| {
-        scheme("hmac-sha256", &[key]).header("X-Signature", signature).body(body).check().unwrap_err()
+        scheme("hmac-sha256", &[key])
+            .header("X-Signature", signature)
+            .body(body)
+            .check()
+            .unwrap_err()
     };
     assert_eq!(refused("key", sha256, b"another"), Refusal::Wrong);
     assert_eq!(refused("other", sha256, FOX), Refusal::Wrong);
     assert_eq!(refused("key", &sha256[..62], FOX), Refusal::Wrong);
     assert_eq!(refused("key", "", FOX), Refusal::Wrong);
     assert!(matches!(refused("key", "zz", FOX), Refusal::Malformed(_)));
-    assert!(matches!(scheme("hmac-sha256", &["key"]).body(FOX).check(), Err(Refusal::Missing(_))));
+    assert!(matches!(
+        scheme("hmac-sha256", &["key"]).body(FOX).check(),
+        Err(Refusal::Missing(_))
+    ));
 }
 
 #[test]
 fn any_secret_of_a_list_is_accepted() {
     let sha256 = "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8";
     for secrets in [["key", "next"], ["former", "key"]] {
-        assert!(scheme("hmac-sha256", &secrets).header("X-Signature", sha256).body(FOX).check().is_ok());
+        assert!(
+            scheme("hmac-sha256", &secrets)
+                .header("X-Signature", sha256)
+                .body(FOX)
+                .check()
+                .is_ok()
+        );
     }
 }
 
 #[test]
 fn no_secret_lets_nobody_in() {
-    for name in ["token", "hmac-sha256", "github", "stripe", "shopify", "slack", "meta", "standard-webhooks", "basic"] {
-        assert_eq!(scheme(name, &[""]).header("X-Webhook-Token", "").check(), Err(Refusal::Unconfigured), "{name}");
+    for name in [
+        "token",
+        "hmac-sha256",
+        "github",
+        "stripe",
+        "shopify",
+        "slack",
+        "meta",
+        "standard-webhooks",
+        "basic",
+    ] {
+        assert_eq!(
+            scheme(name, &[""]).header("X-Webhook-Token", "").check(),
+            Err(Refusal::Unconfigured),
+            "{name}"
+        );
     }
-    assert_eq!(scheme("rot13", &["key"]).check(), Err(Refusal::UnknownScheme));
+    assert_eq!(
+        scheme("rot13", &["key"]).check(),
+        Err(Refusal::UnknownScheme)
+    );
 }
 
 #[test]
@@ -108,7 +174,10 @@ fn github_as_its_documentation_signs() {
         .header("X-Hub-Signature-256", signature)
         .header("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
         .body(b"Hello, World!");
-    assert_eq!(case.delivery().as_deref(), Some("72d3162e-cc78-11e3-81ab-4c9367dc0958"));
+    assert_eq!(
+        case.delivery().as_deref(),
+        Some("72d3162e-cc78-11e3-81ab-4c9367dc0958")
+    );
     assert_eq!(case.body(b"Hello, World").check(), Err(Refusal::Wrong));
 }
 
@@ -125,15 +194,28 @@ fn standard_webhooks_as_its_libraries_sign() {
     };
     let own = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let good = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
-    assert_eq!(case(own, good).delivery().as_deref(), Some("msg_p5jXN8AQM9LWM0D4loKWxJek"));
-    assert!(case(["svix-id", "svix-timestamp", "svix-signature"], good).check().is_ok());
+    assert_eq!(
+        case(own, good).delivery().as_deref(),
+        Some("msg_p5jXN8AQM9LWM0D4loKWxJek")
+    );
+    assert!(
+        case(["svix-id", "svix-timestamp", "svix-signature"], good)
+            .check()
+            .is_ok()
+    );
     let list = format!("v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc= v2,xyz {good}");
     assert!(case(own, &list).check().is_ok());
-    assert_eq!(case(own, "v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc=").check(), Err(Refusal::Wrong));
+    assert_eq!(
+        case(own, "v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc=").check(),
+        Err(Refusal::Wrong)
+    );
     assert_eq!(case(own, "v1a,abc").check(), Err(Refusal::Wrong));
     assert!(case(own, &format!("v1,%%% v1, {good}")).check().is_ok());
     assert_eq!(case(own, "v1,%%%").check(), Err(Refusal::Wrong));
-    assert_eq!(case(own, good).at(1_614_265_330 + 400).check(), Err(Refusal::Stale));
+    assert_eq!(
+        case(own, good).at(1_614_265_330 + 400).check(),
+        Err(Refusal::Stale)
+    );
 }
 
 /// A signature under the key of no bytes, which anybody can make.
@@ -142,7 +224,8 @@ fn standard_webhooks_takes_base64_and_nothing_else() {
     let signed = |secret: &str, key: &[u8]| {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
         mac.update(b"msg_1.1614265330.{}");
-        let signature = base64::engine::general_purpose::STANDARD.encode(mac.finalize().into_bytes());
+        let signature =
+            base64::engine::general_purpose::STANDARD.encode(mac.finalize().into_bytes());
         scheme("standard-webhooks", &[secret])
             .header("webhook-id", "msg_1")
             .header("webhook-timestamp", "1614265330")
@@ -151,9 +234,12 @@ fn standard_webhooks_takes_base64_and_nothing_else() {
             .at(1_614_265_330)
             .check()
     };
-    for (secret, key) in
-        [("whsec_", &b""[..]), ("whpk_a2V5", b"whpk_a2V5"), ("no base64!", b"no base64!"), ("whsec_%", b"%")]
-    {
+    for (secret, key) in [
+        ("whsec_", &b""[..]),
+        ("whpk_a2V5", b"whpk_a2V5"),
+        ("no base64!", b"no base64!"),
+        ("whsec_%", b"%"),
+    ] {
         assert_eq!(signed(secret, key), Err(Refusal::Unconfigured), "{secret}");
     }
     let stray = hex::decode("31f290f6bf06298aab4f08d43c3f082cf648a362da2da4").unwrap();
@@ -169,13 +255,32 @@ fn stripe_signs_its_timestamp_and_names_its_event() {
             .body(br#"{"id":"evt_1","object":"event"}"#)
             .at(1_492_774_577)
     };
-    let header = format!("t=1492774577,v1={good},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39");
+    let header = format!(
+        "t=1492774577,v1={good},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39"
+    );
     assert_eq!(case(&header).delivery().as_deref(), Some("evt_1"));
-    assert!(case(&format!("t=1492774577,v1={},v1={good}", "00".repeat(32))).check().is_ok());
-    assert!(case(&format!("t=1492774577,v1=zz,v1={good}")).check().is_ok());
-    assert_eq!(case(&header).at(1_492_774_577 - 400).check(), Err(Refusal::Stale));
-    assert_eq!(case(&format!("t=1492774578,v1={good}")).check(), Err(Refusal::Wrong));
-    assert!(matches!(case(&format!("v1={good}")).check(), Err(Refusal::Malformed(_))));
+    assert!(
+        case(&format!("t=1492774577,v1={},v1={good}", "00".repeat(32)))
+            .check()
+            .is_ok()
+    );
+    assert!(
+        case(&format!("t=1492774577,v1=zz,v1={good}"))
+            .check()
+            .is_ok()
+    );
+    assert_eq!(
+        case(&header).at(1_492_774_577 - 400).check(),
+        Err(Refusal::Stale)
+    );
+    assert_eq!(
+        case(&format!("t=1492774578,v1={good}")).check(),
+        Err(Refusal::Wrong)
+    );
+    assert!(matches!(
+        case(&format!("v1={good}")).check(),
+        Err(Refusal::Malformed(_))
+    ));
     assert_eq!(case("t=1492774577").check(), Err(Refusal::Wrong));
 }
 
@@ -187,8 +292,16 @@ fn shopify_signs_in_base64() {
             .header("X-Shopify-Webhook-Id", "b54557e4")
             .body(br#"{"id":820982911946154508}"#)
     };
-    assert_eq!(case("qBvrsZF7RfB1iS6BX6IHqJTp5L911P7intnPeTPsH0I=").delivery().as_deref(), Some("b54557e4"));
-    assert_eq!(case("aBvrsZF7RfB1iS6BX6IHqJTp5L911P7intnPeTPsH0I=").check(), Err(Refusal::Wrong));
+    assert_eq!(
+        case("qBvrsZF7RfB1iS6BX6IHqJTp5L911P7intnPeTPsH0I=")
+            .delivery()
+            .as_deref(),
+        Some("b54557e4")
+    );
+    assert_eq!(
+        case("aBvrsZF7RfB1iS6BX6IHqJTp5L911P7intnPeTPsH0I=").check(),
+        Err(Refusal::Wrong)
+    );
 }
 
 #[test]
@@ -211,28 +324,57 @@ fn slack_as_its_documentation_signs() {
 fn slacks_challenge_is_found_in_its_event_only() {
     let asks = br#"{"token":"x","challenge":"3eZbrw1aB","type":"url_verification"}"#;
     assert_eq!(url_verification(asks).as_deref(), Some("3eZbrw1aB"));
-    assert_eq!(url_verification(br#"{"challenge":"3eZbrw1aB","type":"event_callback"}"#), None);
+    assert_eq!(
+        url_verification(br#"{"challenge":"3eZbrw1aB","type":"event_callback"}"#),
+        None
+    );
     assert_eq!(url_verification(b"challenge=1"), None);
 }
 
 #[test]
 fn meta_signs_posts_and_has_its_challenge_answered() {
     let signature = "sha256=ae958d6f00b134dd32b95a9a76bedaaeb068c0949769358355023f7d1a0c580b";
-    let case = scheme("meta", &["app-secret"]).header("X-Hub-Signature-256", signature).body(br#"{"object":"page"}"#);
+    let case = scheme("meta", &["app-secret"])
+        .header("X-Hub-Signature-256", signature)
+        .body(br#"{"object":"page"}"#);
     assert_eq!(case.delivery(), None);
 
-    let verify = Verify { verify_token: "let me in".to_owned(), ..Verify::default() };
+    let verify = Verify {
+        verify_token: "let me in".to_owned(),
+        ..Verify::default()
+    };
     let credentials = Credentials::resolve(&verify, None, Timestamp::from_millis(0));
-    let asks = |token: &str| format!("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token={token}");
-    assert_eq!(challenge(&credentials, &asks("let+me%20in")).as_deref(), Ok("1158201444"));
-    assert_eq!(challenge(&credentials, &asks("another")), Err(Refusal::Wrong));
-    assert!(matches!(challenge(&credentials, "hub.mode=subscribe"), Err(Refusal::Missing(_))));
+    let asks = |token: &str| {
+        format!("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token={token}")
+    };
+    assert_eq!(
+        challenge(&credentials, &asks("let+me%20in")).as_deref(),
+        Ok("1158201444")
+    );
+    assert_eq!(
+        challenge(&credentials, &asks("another")),
+        Err(Refusal::Wrong)
+    );
+    assert!(matches!(
+        challenge(&credentials, "hub.mode=subscribe"),
+        Err(Refusal::Missing(_))
+    ));
 }
 
 #[test]
 fn a_token_in_a_header_or_in_the_query() {
-    assert!(scheme("token", &["a", "b"]).header("X-Webhook-Token", "b").check().is_ok());
-    assert_eq!(scheme("token", &["a"]).header("X-Webhook-Token", "ab").check(), Err(Refusal::Wrong));
+    assert!(
+        scheme("token", &["a", "b"])
+            .header("X-Webhook-Token", "b")
+            .check()
+            .is_ok()
+    );
+    assert_eq!(
+        scheme("token", &["a"])
+            .header("X-Webhook-Token", "ab")
+            .check(),
+        Err(Refusal::Wrong)
+    );
     let mut case = scheme("token", &["s3 cret"]);
     case.verify.query = "key".to_owned();
     case.query = "x=1&key=s3%20cret";
@@ -253,7 +395,13 @@ fn basic_takes_the_pair_and_no_other() {
     };
     assert!(case("Basic QWxhZGRpbjpvcGVuOnNlc2FtZQ==").is_ok());
     assert!(case("basic QWxhZGRpbjpvcGVuOnNlc2FtZQ").is_ok());
-    for wrong in ["Basic QWxhZGRpbjpvcGVu", "Bearer QWxhZGRpbjpvcGVuOnNlc2FtZQ==", "Basic", "Basic !!", "Basic QQ=="] {
+    for wrong in [
+        "Basic QWxhZGRpbjpvcGVu",
+        "Bearer QWxhZGRpbjpvcGVuOnNlc2FtZQ==",
+        "Basic",
+        "Basic !!",
+        "Basic QQ==",
+    ] {
         assert_eq!(case(wrong), Err(Refusal::Wrong), "{wrong}");
     }
 }

@@ -1,5 +1,6 @@
-//! The circuit breaker of one connector: closed as long as it answers, open when it failed too often in a row, half-open
-//! for one call that tries whether it is back. Pure: the time is handed in.
+//! The circuit breaker of one connector: closed as long as it answers, open when it failed too
+//! often in a row, half-open for one call that tries whether it is back. Pure: the time is handed
+//! in.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,13 @@ const TRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Breaker {
     pub fn new(rules: Rules) -> Self {
-        Self { rules, state: State::Closed { failures: 0, since: None } }
+        Self {
+            rules,
+            state: State::Closed {
+                failures: 0,
+                since: None,
+            },
+        }
     }
 
     pub fn set_rules(&mut self, rules: Rules) {
@@ -97,7 +104,9 @@ impl Breaker {
     pub fn ask(&mut self, now: Instant) -> Answer {
         let answer = self.outlook(now);
         if answer == Answer::Try {
-            self.state = State::HalfOpen { until: now + LONGEST_TRY };
+            self.state = State::HalfOpen {
+                until: now + LONGEST_TRY,
+            };
         }
         answer
     }
@@ -106,16 +115,26 @@ impl Breaker {
     pub fn heard(&mut self, verdict: Verdict, tried: bool, now: Instant) -> Option<Turn> {
         match (verdict, self.state) {
             (Verdict::Well, State::Closed { .. }) => {
-                self.state = State::Closed { failures: 0, since: None };
+                self.state = State::Closed {
+                    failures: 0,
+                    since: None,
+                };
                 None
             }
             (Verdict::Well, State::Open { .. } | State::HalfOpen { .. }) => {
-                self.state = State::Closed { failures: 0, since: None };
+                self.state = State::Closed {
+                    failures: 0,
+                    since: None,
+                };
                 Some(Turn::Closed)
             }
-            (Verdict::Ill, State::Closed { failures, since }) => self.failed(failures + 1, since.unwrap_or(now), now),
+            (Verdict::Ill, State::Closed { failures, since }) => {
+                self.failed(failures + 1, since.unwrap_or(now), now)
+            }
             (Verdict::Ill, State::HalfOpen { .. }) if tried => {
-                self.state = State::Open { until: now + self.rules.pause };
+                self.state = State::Open {
+                    until: now + self.rules.pause,
+                };
                 None
             }
             // The next one tries.
@@ -125,17 +144,27 @@ impl Breaker {
             }
             // Of a call that began before the breaker opened.
             (Verdict::Ill, State::Open { .. } | State::HalfOpen { .. }) => None,
-            (Verdict::Unknown, State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. }) => None,
+            (
+                Verdict::Unknown,
+                State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. },
+            ) => None,
         }
     }
 
     fn failed(&mut self, failures: u32, since: Instant, now: Instant) -> Option<Turn> {
-        let Rules { failures: most, over, pause } = self.rules;
+        let Rules {
+            failures: most,
+            over,
+            pause,
+        } = self.rules;
         if most > 0 && failures >= most && now.saturating_duration_since(since) >= over {
             self.state = State::Open { until: now + pause };
             return Some(Turn::Opened);
         }
-        self.state = State::Closed { failures, since: Some(since) };
+        self.state = State::Closed {
+            failures,
+            since: Some(since),
+        };
         None
     }
 }
@@ -144,7 +173,11 @@ impl Breaker {
 mod tests {
     use super::*;
 
-    const RULES: Rules = Rules { failures: 3, over: Duration::ZERO, pause: Duration::from_secs(10) };
+    const RULES: Rules = Rules {
+        failures: 3,
+        over: Duration::ZERO,
+        pause: Duration::from_secs(10),
+    };
 
     fn after(begin: Instant, seconds: u64) -> Instant {
         begin + Duration::from_secs(seconds)
@@ -161,10 +194,16 @@ mod tests {
     fn opens_after_failures_in_a_row_and_lets_one_call_try() {
         let begin = Instant::now();
         let mut breaker = opened(begin);
-        assert_eq!(breaker.ask(after(begin, 4)), Answer::Wait(Duration::from_secs(6)));
+        assert_eq!(
+            breaker.ask(after(begin, 4)),
+            Answer::Wait(Duration::from_secs(6))
+        );
         assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
         assert_eq!(breaker.ask(after(begin, 10)), Answer::Wait(TRY_PAUSE));
-        assert_eq!(breaker.heard(Verdict::Well, true, after(begin, 11)), Some(Turn::Closed));
+        assert_eq!(
+            breaker.heard(Verdict::Well, true, after(begin, 11)),
+            Some(Turn::Closed)
+        );
         assert_eq!(breaker.ask(after(begin, 11)), Answer::Go);
     }
 
@@ -174,9 +213,15 @@ mod tests {
         let mut breaker = opened(begin);
         assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
         assert_eq!(breaker.heard(Verdict::Ill, true, after(begin, 12)), None);
-        assert_eq!(breaker.ask(after(begin, 13)), Answer::Wait(Duration::from_secs(9)));
+        assert_eq!(
+            breaker.ask(after(begin, 13)),
+            Answer::Wait(Duration::from_secs(9))
+        );
         assert_eq!(breaker.ask(after(begin, 22)), Answer::Try);
-        assert_eq!(breaker.heard(Verdict::Unknown, true, after(begin, 22)), None);
+        assert_eq!(
+            breaker.heard(Verdict::Unknown, true, after(begin, 22)),
+            None
+        );
         assert_eq!(breaker.ask(after(begin, 22)), Answer::Try);
         assert_eq!(breaker.ask(after(begin, 22) + LONGEST_TRY), Answer::Try);
     }
@@ -185,10 +230,20 @@ mod tests {
     fn a_success_in_between_begins_the_count_anew() {
         let begin = Instant::now();
         let mut breaker = Breaker::new(RULES);
-        for verdict in [Verdict::Ill, Verdict::Ill, Verdict::Well, Verdict::Ill, Verdict::Unknown, Verdict::Ill] {
+        for verdict in [
+            Verdict::Ill,
+            Verdict::Ill,
+            Verdict::Well,
+            Verdict::Ill,
+            Verdict::Unknown,
+            Verdict::Ill,
+        ] {
             assert_eq!(breaker.heard(verdict, false, begin), None);
         }
-        assert_eq!(breaker.heard(Verdict::Ill, false, begin), Some(Turn::Opened));
+        assert_eq!(
+            breaker.heard(Verdict::Ill, false, begin),
+            Some(Turn::Opened)
+        );
     }
 
     #[test]
@@ -199,18 +254,31 @@ mod tests {
         assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
         assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 10)), None);
         assert_eq!(breaker.ask(after(begin, 10)), Answer::Wait(TRY_PAUSE));
-        assert_eq!(breaker.heard(Verdict::Well, false, after(begin, 10)), Some(Turn::Closed));
+        assert_eq!(
+            breaker.heard(Verdict::Well, false, after(begin, 10)),
+            Some(Turn::Closed)
+        );
     }
 
     #[test]
-    fn a_burst_of_failures_is_too_short_where_a_time_is_asked_for_and_none_counts_where_it_is_off() {
+    fn a_burst_of_failures_is_too_short_where_a_time_is_asked_for_and_none_counts_where_it_is_off()
+    {
         let begin = Instant::now();
-        let mut breaker = Breaker::new(Rules { over: Duration::from_secs(5), ..RULES });
+        let mut breaker = Breaker::new(Rules {
+            over: Duration::from_secs(5),
+            ..RULES
+        });
         for _ in 0..100 {
             assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 4)), None);
         }
-        assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 9)), Some(Turn::Opened));
-        let mut off = Breaker::new(Rules { failures: 0, ..RULES });
+        assert_eq!(
+            breaker.heard(Verdict::Ill, false, after(begin, 9)),
+            Some(Turn::Opened)
+        );
+        let mut off = Breaker::new(Rules {
+            failures: 0,
+            ..RULES
+        });
         for second in 0..100 {
             assert_eq!(off.heard(Verdict::Ill, false, after(begin, second)), None);
         }

@@ -1,5 +1,5 @@
-//! Where the calls to one connector wait for their turn by its rate. They go one after the other, as they came: only the
-//! first of them asks the limits that all nodes share.
+//! Where the calls to one connector wait for their turn by its rate. They go one after the other,
+//! as they came: only the first of them asks the limits that all nodes share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Slot};
@@ -27,8 +27,15 @@ struct InLine<'a>(&'a AtomicU32);
 
 impl Line {
     pub fn new(limiter: Arc<Limiter>, instance: &str) -> Self {
-        let (key, length) = (InstanceId::new(instance).into(), AtomicU32::new(0));
-        Self { limiter, key, rate: Slot::default(), first: Mutex::default(), length }
+        let key = InstanceId::new(instance).into();
+        let length = AtomicU32::new(0);
+        Self {
+            limiter,
+            key,
+            rate: Slot::default(),
+            first: Mutex::default(),
+            length,
+        }
     }
 
     /// Calls that wait already go by it too.
@@ -48,7 +55,9 @@ impl Line {
         };
         while let Some(rate) = self.rate() {
             let behind = self.length.load(Ordering::Relaxed).saturating_sub(1);
-            let Err(again) = self.limiter.turn(&self.key, rate, behind).await else { break };
+            let Err(again) = self.limiter.turn(&self.key, rate, behind).await else {
+                break;
+            };
             waited = true;
             sleep(again).await;
         }

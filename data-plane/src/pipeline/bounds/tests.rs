@@ -1,4 +1,5 @@
-//! Bounds of one node, and of several that share their limits, by a clock that stands until all wait.
+//! Bounds of one node, and of several that share their limits, by a clock that stands until all
+//! wait.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,9 +28,19 @@ struct Store {
 
 impl Store {
     fn new(is_shared: bool, nodes: u32) -> Arc<Self> {
-        let (away, asked) = (AtomicBool::new(false), AtomicU32::new(0));
-        let (ledgers, turns) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { is_shared, nodes, begun: Instant::now(), away, asked, ledgers, turns })
+        let away = AtomicBool::new(false);
+        let asked = AtomicU32::new(0);
+        let ledgers = Mutex::default();
+        let turns = Mutex::default();
+        Arc::new(Self {
+            is_shared,
+            nodes,
+            begun: Instant::now(),
+            away,
+            asked,
+            ledgers,
+            turns,
+        })
     }
 
     fn now(&self) -> Timestamp {
@@ -48,18 +59,34 @@ impl Quotas for Store {
         if self.away.load(Ordering::SeqCst) {
             return Err(Error::Unavailable("it is away".to_owned()));
         }
-        let Exchange { node, owner, boot_age, turn, asks } = exchange;
-        let (now, nodes) = (self.now(), self.nodes);
+        let Exchange {
+            node,
+            owner,
+            boot_age,
+            turn,
+            asks,
+        } = exchange;
+        let now = self.now();
+        let nodes = self.nodes;
         if !asks.is_empty() {
             self.asked.fetch_add(1, Ordering::SeqCst);
             if lock(&self.turns).insert(owner.clone(), *turn) >= Some(*turn) {
                 return Ok(Exchanged::Repeated);
             }
         }
-        let asker = Asker { node, owner, now, begun: now.before(*boot_age), nodes };
+        let asker = Asker {
+            node,
+            owner,
+            now,
+            begun: now.before(*boot_age),
+            nodes,
+        };
         let one = |ask: &Ask| {
             let mut ledgers = lock(&self.ledgers);
-            ledgers.entry(ask.key.to_string()).or_insert_with(|| Ledger::new(ask.rate, now)).exchange(ask, asker)
+            ledgers
+                .entry(ask.key.to_string())
+                .or_insert_with(|| Ledger::new(ask.rate, now))
+                .exchange(ask, asker)
         };
         let gains = asks.iter().map(one).collect();
         sleep(Duration::from_millis(1)).await;
@@ -81,16 +108,26 @@ struct Nodes {
 
 impl Nodes {
     fn start(store: &Arc<Store>) -> (Self, Vec<Arc<Bounds>>) {
-        let (mut limiters, mut tasks) = (Vec::new(), JoinSet::new());
+        let mut limiters = Vec::new();
+        let mut tasks = JoinSet::new();
         let bounds = (0..store.nodes).map(|n| {
-            let limiter =
-                Arc::new(Limiter::new(Arc::clone(store) as Arc<dyn Quotas>, NodeId::new(format!("node_{n}"))));
+            let limiter = Arc::new(Limiter::new(
+                Arc::clone(store) as Arc<dyn Quotas>,
+                NodeId::new(format!("node_{n}")),
+            ));
             tasks.spawn(Arc::clone(&limiter).run(CancellationToken::new()));
             limiters.push(Arc::clone(&limiter));
             Arc::new(Bounds::new(64, CancellationToken::new(), limiter))
         });
         let bounds = bounds.collect();
-        (Self { limiters, made: Arc::default(), tasks }, bounds)
+        (
+            Self {
+                limiters,
+                made: Arc::default(),
+                tasks,
+            },
+            bounds,
+        )
     }
 
     /// So many callers of each node, each of which calls again and again.
@@ -98,7 +135,9 @@ impl Nodes {
         let (mut nodes, bounds) = Self::start(store);
         for (bounds, callers) in bounds.iter().zip(callers) {
             for _ in 0..*callers {
-                let (bounds, erp, made) = (Arc::clone(bounds), instance(config), Arc::clone(&nodes.made));
+                let bounds = Arc::clone(bounds);
+                let erp = instance(config);
+                let made = Arc::clone(&nodes.made);
                 nodes.tasks.spawn(async move {
                     loop {
                         let pass = bounds.enter(&erp).await.unwrap();
@@ -119,7 +158,8 @@ impl Nodes {
         lock(&self.made).len() - before
     }
 
-    /// No window of t seconds saw more than `per_second` x (t + 1) calls, one where the rate is less than one.
+    /// No window of t seconds saw more than `per_second` x (t + 1) calls, one where the rate is
+    /// less than one.
     fn are_within(&self, per_second: f64) {
         self.are_within_buckets(per_second, 1.0);
     }
@@ -129,15 +169,27 @@ impl Nodes {
         let made = lock(&self.made);
         for (first, from) in made.iter().enumerate() {
             for (calls, until) in made[first..].iter().enumerate() {
-                let most = per_second * (*until - *from).as_secs_f64() + per_second.max(1.0) * buckets;
-                assert!((calls + 1) as f64 <= most + 1e-6, "{} calls in {:?}", calls + 1, *until - *from);
+                let most =
+                    per_second * (*until - *from).as_secs_f64() + per_second.max(1.0) * buckets;
+                assert!(
+                    (calls + 1) as f64 <= most + 1e-6,
+                    "{} calls in {:?}",
+                    calls + 1,
+                    *until - *from
+                );
             }
         }
     }
 }
 
 fn instance(config: &str) -> Instance {
-    Instance::new("ci_1", "erp", "http", &format!(r#"{{"base_url":"https://erp.example"{config}}}"#)).unwrap()
+    Instance::new(
+        "ci_1",
+        "erp",
+        "http",
+        &format!(r#"{{"base_url":"https://erp.example"{config}}}"#),
+    )
+    .unwrap()
 }
 
 fn bounds() -> Bounds {
@@ -147,7 +199,8 @@ fn bounds() -> Bounds {
 
 #[tokio::test]
 async fn no_more_calls_at_once_than_the_instance_takes() {
-    let (bounds, erp) = (bounds(), instance(r#","concurrency":2"#));
+    let bounds = bounds();
+    let erp = instance(r#","concurrency":2"#);
     let first = bounds.enter(&erp).await.unwrap();
     let _second = bounds.enter(&erp).await.unwrap();
     let mut third = Box::pin(bounds.enter(&erp));
@@ -158,7 +211,8 @@ async fn no_more_calls_at_once_than_the_instance_takes() {
 
 #[tokio::test]
 async fn calls_beyond_the_rate_wait_for_their_turn_and_a_stop_ends_the_wait() {
-    let (bounds, erp) = (bounds(), instance(r#","requests_per_second":1"#));
+    let bounds = bounds();
+    let erp = instance(r#","requests_per_second":1"#);
     drop(bounds.enter(&erp).await.unwrap());
     let mut second = Box::pin(bounds.enter(&erp));
     assert!(futures::poll!(&mut second).is_pending());
@@ -168,7 +222,8 @@ async fn calls_beyond_the_rate_wait_for_their_turn_and_a_stop_ends_the_wait() {
 
 #[tokio::test]
 async fn an_open_breaker_turns_away_and_survives_a_change_of_limits() {
-    let (bounds, erp) = (bounds(), instance(r#","breaker_failures":2,"breaker_seconds":60"#));
+    let bounds = bounds();
+    let erp = instance(r#","breaker_failures":2,"breaker_seconds":60"#);
     for _ in 0..2 {
         assert_eq!(bounds.outlook(["ci_1"].into_iter()), Outlook::Any);
         bounds.enter(&erp).await.unwrap().judge(Verdict::Ill);
@@ -176,7 +231,12 @@ async fn an_open_breaker_turns_away_and_survives_a_change_of_limits() {
     assert!(bounds.enter(&erp).await.is_err());
     assert_eq!(bounds.outlook(["ci_2", "ci_1"].into_iter()), Outlook::None);
     assert_eq!(bounds.outlook(["ci_2"].into_iter()), Outlook::Any);
-    assert!(bounds.enter(&instance(r#","concurrency":5"#)).await.is_err());
+    assert!(
+        bounds
+            .enter(&instance(r#","concurrency":5"#))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,18 +266,26 @@ async fn nodes_share_the_rate_of_a_connector_and_use_it() {
         (0.5, [2, 2, 2]),
     ] {
         let store = Store::new(true, 3);
-        let three = Nodes::load(&store, &format!(r#","requests_per_second":{per_second}"#), &callers);
+        let three = Nodes::load(
+            &store,
+            &format!(r#","requests_per_second":{per_second}"#),
+            &callers,
+        );
         let calls = three.pass(40).await;
         three.are_within(per_second);
         let exchanges = store.asked.load(Ordering::SeqCst);
         println!("{per_second}/s, callers {callers:?}: {calls} in 40 s, {exchanges} exchanges");
-        assert!(calls as f64 >= per_second * 40.0 * 0.9, "{calls} at {per_second}/s with {callers:?}");
+        assert!(
+            calls as f64 >= per_second * 40.0 * 0.9,
+            "{calls} at {per_second}/s with {callers:?}"
+        );
         assert!(exchanges <= 40 * 3 * 16, "{exchanges} exchanges");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_alone_at_a_log_that_others_may_use_keeps_the_rate_and_tells_the_log_once_a_second() {
+async fn a_node_alone_at_a_log_that_others_may_use_keeps_the_rate_and_tells_the_log_once_a_second()
+{
     let store = Store::new(true, 1);
     let one = Nodes::load(&store, r#","requests_per_second":20"#, &[64]);
     assert!(one.pass(30).await >= 600);
@@ -255,12 +323,14 @@ async fn a_node_that_was_never_told_of_the_others_calls_nobody_until_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_rate_holds_for_calls_that_wait_and_they_go_as_they_came() {
-    let (store, slow) = (Store::new(true, 1), r#","requests_per_second":0.001"#);
+    let store = Store::new(true, 1);
+    let slow = r#","requests_per_second":0.001"#;
     let (mut nodes, bounds) = Nodes::start(&store);
     drop(bounds[0].enter(&instance(slow)).await.unwrap());
     let order = Arc::new(Mutex::new(Vec::new()));
     for n in 0..10 {
-        let (bounds, order) = (Arc::clone(&bounds[0]), Arc::clone(&order));
+        let bounds = Arc::clone(&bounds[0]);
+        let order = Arc::clone(&order);
         nodes.tasks.spawn(async move {
             drop(bounds.enter(&instance(slow)).await.unwrap());
             lock(&order).push(n);
@@ -269,13 +339,21 @@ async fn a_changed_rate_holds_for_calls_that_wait_and_they_go_as_they_came() {
     }
     nodes.pass(5).await;
     assert!(lock(&order).is_empty());
-    drop(bounds[0].enter(&instance(r#","requests_per_second":10"#)).await.unwrap());
+    drop(
+        bounds[0]
+            .enter(&instance(r#","requests_per_second":10"#))
+            .await
+            .unwrap(),
+    );
     assert_eq!(*lock(&order), (0..10).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_kept_of_connectors_that_nobody_calls() {
-    for (is_shared, config) in [(true, r#","requests_per_second":20"#), (false, r#","requests_per_second":0.2"#)] {
+    for (is_shared, config) in [
+        (true, r#","requests_per_second":20"#),
+        (false, r#","requests_per_second":0.2"#),
+    ] {
         let store = Store::new(is_shared, 1);
         let (nodes, bounds) = Nodes::start(&store);
         drop(bounds[0].enter(&instance(config)).await.unwrap());

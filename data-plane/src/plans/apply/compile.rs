@@ -31,11 +31,16 @@ impl Applied {
                 belongs(&plan.flow_id, id)?;
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
                 self.check_references(&plan)?;
-                let flow = Deployed::new(plan, resource.body.clone()).map_err(|error| error.to_string())?;
+                let flow = Deployed::new(plan, resource.body.clone())
+                    .map_err(|error| error.to_string())?;
                 Ok(Compiled::Flow(Arc::new(flow)))
             }
             Some((Kind::LookupTable, id)) => {
-                let former = self.environment.resources.get(&resource.id).map(|held| &held.compiled);
+                let former = self
+                    .environment
+                    .resources
+                    .get(&resource.id)
+                    .map(|held| &held.compiled);
                 if let (Some(Compiled::Table(former)), Some(change)) = (former, change)
                     && let Some(table) = former.changed(change)
                 {
@@ -72,18 +77,43 @@ impl Applied {
                 belongs(&own, id)?;
                 let instance = Instance::new(&own, &name, &catalog_id, &config)?;
                 if access_token.is_empty() {
-                    let instance = if refusal.is_empty() { instance } else { instance.with_refusal(refusal) };
+                    let instance = if refusal.is_empty() {
+                        instance
+                    } else {
+                        instance.with_refusal(refusal)
+                    };
                     return Ok(Compiled::Instance(Arc::new(instance)));
                 }
-                let ends_at = Some(ends_at).filter(|at| *at > 0).map(Timestamp::from_millis);
-                let token = AccessToken { text: access_token, ends_at, renewable };
-                Ok(Compiled::Instance(Arc::new(instance.with_access_token(token)?)))
+                let ends_at = Some(ends_at)
+                    .filter(|at| *at > 0)
+                    .map(Timestamp::from_millis);
+                let token = AccessToken {
+                    text: access_token,
+                    ends_at,
+                    renewable,
+                };
+                Ok(Compiled::Instance(Arc::new(
+                    instance.with_access_token(token)?,
+                )))
             }
             Some((Kind::Adapter, id)) => {
-                let v1::Adapter { id: own, name, version, kind, code } = decode(body)?;
+                let v1::Adapter {
+                    id: own,
+                    name,
+                    version,
+                    kind,
+                    code,
+                } = decode(body)?;
                 belongs(&own, id)?;
-                let kind = adapter::Kind::parse(&kind).ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
-                Ok(Compiled::Adapter(Arc::new(Adapter { id: own, name, version, kind, script: Script::new(code) })))
+                let kind = adapter::Kind::parse(&kind)
+                    .ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
+                Ok(Compiled::Adapter(Arc::new(Adapter {
+                    id: own,
+                    name,
+                    version,
+                    kind,
+                    script: Script::new(code),
+                })))
             }
             Some((Kind::PublishedApi, id)) => {
                 let plan: PublishedApi = decode(body)?;
@@ -91,7 +121,10 @@ impl Applied {
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
                 let api = Api::compile(plan)?;
                 match self.environment.routes.conflict(&api) {
-                    Some(other) => Err(format!("published API {:?} has its method and path", other.id)),
+                    Some(other) => Err(format!(
+                        "published API {:?} has its method and path",
+                        other.id
+                    )),
                     None => Ok(Compiled::Api(Arc::new(api))),
                 }
             }
@@ -121,7 +154,10 @@ impl Applied {
     fn check_instances(&self, plan: &FlowPlan) -> Result<(), String> {
         let target = plan.target.iter().map(|target| &target.instance);
         let steps = plan.steps.iter().map(|step| &step.instance);
-        let mut named = target.chain(steps).chain([&plan.source_instance]).filter(|id| !id.is_empty());
+        let mut named = target
+            .chain(steps)
+            .chain([&plan.source_instance])
+            .filter(|id| !id.is_empty());
         match named.find(|id| self.environment.instances.get(*id).is_none()) {
             Some(missing) => Err(format!("connector instance {missing:?} is not in the set")),
             None => Ok(()),
@@ -153,5 +189,11 @@ fn has_what_it_takes(body: &[u8]) -> Result<(), String> {
 }
 
 fn belongs(own: &str, expected: &str) -> Result<(), String> {
-    if own == expected { Ok(()) } else { Err(format!("the resource says {own:?} where {expected:?} is expected")) }
+    if own == expected {
+        Ok(())
+    } else {
+        Err(format!(
+            "the resource says {own:?} where {expected:?} is expected"
+        ))
+    }
 }

@@ -1,4 +1,5 @@
-//! Adapters as resources: found by name and id, refused alone, waited for by the flows that name them.
+//! Adapters as resources: found by name and id, refused alone, waited for by the flows that name
+//! them.
 
 use kanat_mapping::Named;
 use kanat_model::adapter;
@@ -11,12 +12,24 @@ use super::*;
 
 fn resource(kind: Kind, id: &str, body: &impl Message) -> Resource {
     let body = body.encode_to_vec();
-    Resource { id: kind.resource_id(id), hash: Hash::of(&body).to_vec(), body: body.into() }
+    Resource {
+        id: kind.resource_id(id),
+        hash: Hash::of(&body).to_vec(),
+        body: body.into(),
+    }
 }
 
 fn adapter(id: &str, name: &str, kind: &str) -> Resource {
-    let (id, name, kind) = (id.to_owned(), name.to_owned(), kind.to_owned());
-    let plan = AdapterPlan { id: id.clone(), name, version: 1, kind, code: format!("const transform = () => '{id}'") };
+    let id = id.to_owned();
+    let name = name.to_owned();
+    let kind = kind.to_owned();
+    let plan = AdapterPlan {
+        id: id.clone(),
+        name,
+        version: 1,
+        kind,
+        code: format!("const transform = () => '{id}'"),
+    };
     resource(Kind::Adapter, &id, &plan)
 }
 
@@ -33,7 +46,15 @@ fn flow(adapter: &str) -> Resource {
 fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> Applied {
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
     let upserts = upserts.into_iter().map(Upsert::from).collect();
-    apply(current, Change { epoch: EpochId::new("e"), generation: current.generation + 1, upserts, removals })
+    apply(
+        current,
+        Change {
+            epoch: EpochId::new("e"),
+            generation: current.generation + 1,
+            upserts,
+            removals,
+        },
+    )
 }
 
 fn empty() -> Environment {
@@ -46,45 +67,91 @@ fn id_of(environment: &Environment, named: Named<'_>) -> Option<String> {
 
 #[test]
 fn adapters_are_found_by_name_and_by_id_and_may_swap_their_names() {
-    let first =
-        applied(&empty(), vec![adapter("adp_1", "a", "transform"), adapter("adp_2", "b", "source")], &[]).environment;
+    let first = applied(
+        &empty(),
+        vec![
+            adapter("adp_1", "a", "transform"),
+            adapter("adp_2", "b", "source"),
+        ],
+        &[],
+    )
+    .environment;
     assert_eq!(id_of(&first, Named::Name("a")).as_deref(), Some("adp_1"));
-    assert_eq!(first.adapter(Named::Id("adp_2")).map(|adapter| adapter.kind), Some(adapter::Kind::Source));
-    let swapped = vec![adapter("adp_1", "b", "transform"), adapter("adp_2", "a", "source")];
+    assert_eq!(
+        first
+            .adapter(Named::Id("adp_2"))
+            .map(|adapter| adapter.kind),
+        Some(adapter::Kind::Source)
+    );
+    let swapped = vec![
+        adapter("adp_1", "b", "transform"),
+        adapter("adp_2", "a", "source"),
+    ];
     let swapped = applied(&first, swapped, &[]).environment;
     assert_eq!(id_of(&swapped, Named::Name("a")).as_deref(), Some("adp_2"));
     assert_eq!(id_of(&swapped, Named::Name("b")).as_deref(), Some("adp_1"));
-    assert_eq!(id_of(&first, Named::Name("a")).as_deref(), Some("adp_1"), "the former set is as it was");
+    assert_eq!(
+        id_of(&first, Named::Name("a")).as_deref(),
+        Some("adp_1"),
+        "the former set is as it was"
+    );
     let removed = applied(&swapped, Vec::new(), &["adapter/adp_1"]).environment;
-    assert_eq!((id_of(&removed, Named::Name("b")), id_of(&removed, Named::Id("adp_1"))), (None, None));
+    assert_eq!(id_of(&removed, Named::Name("b")), None);
+    assert_eq!(id_of(&removed, Named::Id("adp_1")), None);
 }
 
 #[test]
 fn an_adapter_of_an_unknown_type_is_refused_and_the_former_one_stays() {
     let first = applied(&empty(), vec![adapter("adp_1", "a", "transform")], &[]).environment;
     let refused = applied(&first, vec![adapter("adp_1", "c", "filter")], &[]);
-    assert_eq!(refused.rejections[0].message, "\"filter\" is no type of an adapter");
-    assert_eq!(id_of(&refused.environment, Named::Name("a")).as_deref(), Some("adp_1"));
+    assert_eq!(
+        refused.rejections[0].message,
+        "\"filter\" is no type of an adapter"
+    );
+    assert_eq!(
+        id_of(&refused.environment, Named::Name("a")).as_deref(),
+        Some("adp_1")
+    );
 }
 
 #[test]
 fn a_flow_waits_for_the_adapter_that_it_names() {
     let refused = applied(&empty(), vec![flow("adp_1")], &[]);
-    assert_eq!(refused.rejections[0].message, "adapter \"adp_1\" is not in the set");
-    let together = applied(&empty(), vec![flow("adp_1"), adapter("adp_1", "a", "target")], &[]);
-    assert!(together.rejections.is_empty() && together.flows.len() == 1, "{:?}", together.rejections);
+    assert_eq!(
+        refused.rejections[0].message,
+        "adapter \"adp_1\" is not in the set"
+    );
+    let together = applied(
+        &empty(),
+        vec![flow("adp_1"), adapter("adp_1", "a", "target")],
+        &[],
+    );
+    assert!(
+        together.rejections.is_empty() && together.flows.len() == 1,
+        "{:?}",
+        together.rejections
+    );
 }
 
 #[test]
 fn a_set_that_is_too_large_to_be_named_is_told_by_its_hash_alone() {
-    let adapters = vec![adapter("adp_1", "a", "transform"), adapter("adp_2", "b", "source")];
+    let adapters = vec![
+        adapter("adp_1", "a", "transform"),
+        adapter("adp_2", "b", "source"),
+    ];
     let environment = applied(&empty(), adapters, &[]).environment;
     let mut enough = 1_000;
     let named = environment.full_state(&mut enough);
-    assert_eq!((named.resources.len(), &named.set_hash), (2, &environment.set_hash.to_vec()));
-    assert!(named.encoded_len() <= 1_000 - enough + 200, "what it took of the room is what it takes");
+    assert_eq!(named.resources.len(), 2);
+    assert_eq!(&named.set_hash, &environment.set_hash.to_vec());
+    assert!(
+        named.encoded_len() <= 1_000 - enough + 200,
+        "what it took of the room is what it takes"
+    );
     let mut little = 60;
     let unnamed = environment.full_state(&mut little);
-    assert_eq!((unnamed.resources.len(), little), (0, 60), "not even a part of them");
-    assert_eq!((unnamed.generation, unnamed.set_hash), (named.generation, named.set_hash));
+    assert_eq!(unnamed.resources.len(), 0, "not even a part of them");
+    assert_eq!(little, 60, "not even a part of them");
+    assert_eq!(unnamed.generation, named.generation);
+    assert_eq!(unnamed.set_hash, named.set_hash);
 }

@@ -1,5 +1,5 @@
-//! How long to wait before the next connection: full jitter, so that nodes which lost one control plane together do not
-//! come back together.
+//! How long to wait before the next connection: full jitter, so that nodes which lost one control
+//! plane together do not come back together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -7,8 +7,9 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The failures in a row (from 1), after a stream that held for so long. One that outlasted the wait that counting it would
-/// cost was a good one: control planes that are restarted in turn keep no node waiting.
+/// The failures in a row (from 1), after a stream that held for so long. One that outlasted the
+/// wait that counting it would cost was a good one: control planes that are restarted in turn keep
+/// no node waiting.
 pub fn failures(before: u32, held: Duration) -> u32 {
     let next = before.saturating_add(1);
     if held > longest(next) { 1 } else { next }
@@ -48,7 +49,11 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(failures(0, Duration::ZERO), 1);
         assert_eq!(failures(1, Duration::ZERO), 2);
-        assert_eq!(failures(4, seconds(4)), 1, "the fifth failure costs 3.2 s at most");
+        assert_eq!(
+            failures(4, seconds(4)),
+            1,
+            "the fifth failure costs 3.2 s at most"
+        );
         assert_eq!(failures(4, seconds(3)), 5);
         assert_eq!(failures(20, seconds(30)), 21);
         assert_eq!(failures(20, seconds(31)), 1);

@@ -1,4 +1,5 @@
-//! Plans from elsewhere, for a node that holds none and reaches no control plane: a file, or the shared store.
+//! Plans from elsewhere, for a node that holds none and reaches no control plane: a file, or the
+//! shared store.
 
 use std::sync::Arc;
 
@@ -37,7 +38,9 @@ enum Error {
 }
 
 impl Fallback {
-    pub fn new(read: impl Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        read: impl Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(read))
     }
 }
@@ -51,7 +54,9 @@ impl std::fmt::Debug for Fallback {
 impl Client {
     /// Takes plans from elsewhere when there are none, and a control plane could not be reached.
     pub(super) async fn fall_back(&self) {
-        let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else { return };
+        let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else {
+            return;
+        };
         if let Err(error) = self.adopt(fallback).await {
             tracing::warn!(%error, "there are no plans from elsewhere either");
         }
@@ -59,24 +64,44 @@ impl Client {
 
     async fn adopt(&self, fallback: &Fallback) -> Result<(), Error> {
         let sets = (fallback.0)().await.map_err(Error::Read)?.sets;
-        let sets = sets.into_iter().map(proven).collect::<Result<Vec<_>, _>>()?;
+        let sets = sets
+            .into_iter()
+            .map(proven)
+            .collect::<Result<Vec<_>, _>>()?;
         let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
         let held = self.plans.load();
         let mut saved = Ok(());
         for set in sets.into_iter().filter(|set| is_news(&held, set)) {
-            let (held, id, generation) = (Arc::clone(&held), set.environment_id.clone(), set.generation);
+            let held = Arc::clone(&held);
+            let id = set.environment_id.clone();
+            let generation = set.generation;
             let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
-            let Applied { environment, flows, accepted, .. } = applied.await.map_err(|_| Error::ShuttingDown)?;
+            let Applied {
+                environment,
+                flows,
+                accepted,
+                ..
+            } = applied.await.map_err(|_| Error::ShuttingDown)?;
             versions::save(&*self.log, &environment, &flows).await?;
-            saved = saved.and(self.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)?);
+            saved = saved.and(
+                self.put_in_place(environment, &flows, accepted)
+                    .await
+                    .ok_or(Error::ShuttingDown)?,
+            );
             tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
         }
-        self.plans.replace(self.plans.load().expecting(served.clone()));
-        Ok(saved.and(self.on_disk(move |disk| disk.expect(&served)).await.ok_or(Error::ShuttingDown)?)?)
+        self.plans
+            .replace(self.plans.load().expecting(served.clone()));
+        Ok(saved.and(
+            self.on_disk(move |disk| disk.expect(&served))
+                .await
+                .ok_or(Error::ShuttingDown)?,
+        )?)
     }
 }
 
-/// What ran here stays, unless this is what came after it. Which of two epochs is the newer cannot be told: a control plane will.
+/// What ran here stays, unless this is what came after it. Which of two epochs is the newer cannot
+/// be told: a control plane will.
 fn is_news(held: &Snapshot, set: &Set) -> bool {
     let held = held.environment(&set.environment_id);
     held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)
@@ -84,20 +109,37 @@ fn is_news(held: &Snapshot, set: &Set) -> bool {
 
 /// The set in the place of what is held of its environment, compiled.
 fn adopted(held: &Snapshot, set: Set) -> Applied {
-    let Set { environment_id, epoch, generation, resources, .. } = set;
-    let begin = SnapshotBegin { epoch: epoch.to_string(), generation, ..SnapshotBegin::default() };
-    let held = held.environment(&environment_id).map(|held| (**held).clone());
+    let Set {
+        environment_id,
+        epoch,
+        generation,
+        resources,
+        ..
+    } = set;
+    let begin = SnapshotBegin {
+        epoch: epoch.to_string(),
+        generation,
+        ..SnapshotBegin::default()
+    };
+    let held = held
+        .environment(&environment_id)
+        .map(|held| (**held).clone());
     let current = held.unwrap_or_else(|| Environment::empty(environment_id, epoch));
     apply::apply(&current, apply::of_snapshot(&current, &begin, resources))
 }
 
 /// The set, when its resources are those that it was published with.
 fn proven(set: PublishedSet) -> Result<Set, Error> {
-    let id = set.environment.map(|environment| environment.id).unwrap_or_default();
+    let id = set
+        .environment
+        .map(|environment| environment.id)
+        .unwrap_or_default();
     let hash = set
         .resources
         .iter()
-        .try_fold(SetHash::default(), |hash, resource| Some(hash.toggled(&resource.id, proven_hash(resource).ok()?)));
+        .try_fold(SetHash::default(), |hash, resource| {
+            Some(hash.toggled(&resource.id, proven_hash(resource).ok()?))
+        });
     let set_hash = hash.filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
     Ok(Set {
         set_hash: set_hash.ok_or_else(|| Error::Damaged(id.clone()))?,

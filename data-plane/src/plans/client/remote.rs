@@ -20,7 +20,8 @@ pub struct Remote {
     /// Addresses, such as `https://control.example.com:8443`.
     pub urls: Vec<String>,
     pub join_token: Option<Secret<String>>,
-    /// Certificates in PEM of the authority that vouches for control planes; the usual ones when there is none.
+    /// Certificates in PEM of the authority that vouches for control planes; the usual ones when
+    /// there is none.
     pub authority: Option<Vec<u8>>,
     /// Certificate and key in PEM that this node shows.
     pub identity: Option<(Vec<u8>, Secret<Vec<u8>>)>,
@@ -32,39 +33,54 @@ pub enum Error {
     #[error("a node needs the address of a control plane")]
     NoUrl,
     #[error("{url:?} cannot be used: {source}")]
-    Url { url: String, source: tonic::transport::Error },
+    Url {
+        url: String,
+        source: tonic::transport::Error,
+    },
     #[error("the join token has characters that no header can carry")]
     JoinToken,
 }
 
 impl Remote {
-    /// A client that connects when it is used. Nodes begin at different control planes, so that these share the load.
+    /// A client that connects when it is used. Nodes begin at different control planes, so that
+    /// these share the load.
     ///
     /// # Errors
     /// An address, a certificate or the token cannot be used.
     pub fn client(&self) -> Result<PlanClient, Error> {
         let token = self.authorization()?;
-        let endpoints =
-            self.urls.iter().map(|url| self.endpoint(url).map_err(|source| Error::Url { url: url.clone(), source }));
+        let endpoints = self.urls.iter().map(|url| {
+            self.endpoint(url).map_err(|source| Error::Url {
+                url: url.clone(),
+                source,
+            })
+        });
         let mut endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
         let count = endpoints.len().max(1);
         endpoints.rotate_left((backoff::jitter() * count as f64) as usize % count);
         let mut services = endpoints.into_iter().map(|endpoint| {
             let token = token.clone();
-            endpoint.connect_lazy().map_request(move |mut request: Request<Body>| {
-                if let Some(token) = &token {
-                    request.headers_mut().insert(header::AUTHORIZATION, token.clone());
-                }
-                request
-            })
+            endpoint
+                .connect_lazy()
+                .map_request(move |mut request: Request<Body>| {
+                    if let Some(token) = &token {
+                        request
+                            .headers_mut()
+                            .insert(header::AUTHORIZATION, token.clone());
+                    }
+                    request
+                })
         });
         let first = PlanClient::new(services.next().ok_or(Error::NoUrl)?);
         Ok(services.fold(first, PlanClient::or))
     }
 
     fn authorization(&self) -> Result<Option<HeaderValue>, Error> {
-        let Some(token) = &self.join_token else { return Ok(None) };
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| Error::JoinToken)?;
+        let Some(token) = &self.join_token else {
+            return Ok(None);
+        };
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+            .map_err(|_| Error::JoinToken)?;
         value.set_sensitive(true);
         Ok(Some(value))
     }
@@ -93,7 +109,9 @@ impl Remote {
 /// Token and key stay out of logs.
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("urls", &self.urls).finish_non_exhaustive()
+        f.debug_struct("Remote")
+            .field("urls", &self.urls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -105,11 +123,20 @@ mod tests {
     async fn what_cannot_be_used_is_said_before_anything_connects() {
         let at = |urls: &[&str], token: &str| {
             let urls = urls.iter().map(|url| (*url).to_owned()).collect();
-            Remote { urls, join_token: Some(Secret::new(token.to_owned())), ..Remote::default() }.client().map(|_| ())
+            Remote {
+                urls,
+                join_token: Some(Secret::new(token.to_owned())),
+                ..Remote::default()
+            }
+            .client()
+            .map(|_| ())
         };
         assert!(at(&["http://127.0.0.1:1", "https://control.example.com"], "t").is_ok());
         assert!(matches!(at(&[], "t"), Err(Error::NoUrl)));
         assert!(matches!(at(&["http://"], "t"), Err(Error::Url { .. })));
-        assert!(matches!(at(&["http://127.0.0.1:1"], "a\nb"), Err(Error::JoinToken)));
+        assert!(matches!(
+            at(&["http://127.0.0.1:1"], "a\nb"),
+            Err(Error::JoinToken)
+        ));
     }
 }

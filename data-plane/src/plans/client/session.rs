@@ -1,4 +1,5 @@
-//! One stream, from its hello to its end: takes what the control plane sends, makes it live, saves it, and answers.
+//! One stream, from its hello to its end: takes what the control plane sends, makes it live, saves
+//! it, and answers.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
-    Ack, ControlMessage, Delta, Drained, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage, Observed, Rejection,
-    SnapshotBegin, SnapshotRequest, Welcome,
+    Ack, ControlMessage, Delta, Drained, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage,
+    Observed, Rejection, SnapshotBegin, SnapshotRequest, Welcome,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -24,8 +25,8 @@ use crate::plans::apply::{self, Applied, Change};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
 
-/// What a hello names of what the node holds. A node that holds more says only which set it is: if that is still the one
-/// to be run, nothing is sent, and else all of it.
+/// What a hello names of what the node holds. A node that holds more says only which set it is: if
+/// that is still the one to be run, nothing is sent, and else all of it.
 const STATES_BYTES: usize = MAX_MESSAGE_BYTES / 2;
 
 /// Answers that wait to be taken by the transport.
@@ -64,7 +65,8 @@ impl From<Status> for Error {
     }
 }
 
-/// Serves one stream; `Ok` when it ended because of `stop`. Says when the control plane took the node, if it did.
+/// Serves one stream; `Ok` when it ended because of `stop`. Says when the control plane took the
+/// node, if it did.
 pub(super) async fn run(
     client: &Client,
     mut control: PlanServiceClient<Transport>,
@@ -72,7 +74,13 @@ pub(super) async fn run(
     welcomed: &mut Option<Instant>,
 ) -> Result<(), Error> {
     let (outbound, messages) = mpsc::channel(QUEUE);
-    let mut session = Session { client, outbound, welcomed, assembly: None, behind: Vec::new() };
+    let mut session = Session {
+        client,
+        outbound,
+        welcomed,
+        assembly: None,
+        behind: Vec::new(),
+    };
     session.send(Out::Hello(session.hello())).await?;
     // Nobody says what the node should run while there is no stream.
     kanat_telemetry::metrics().plans_behind.set(0);
@@ -87,7 +95,8 @@ pub(super) async fn run(
             ended = seen => ended,
             () = stop.cancelled() => {
                 session.send(Out::Drained(Drained {})).await?;
-                // The stream stays open until the control plane has heard it, or is not there to hear it.
+                // The stream stays open until the control plane has heard it, or is not there to
+                // hear it.
                 let _ = timeout(FAREWELL, async { while let Ok(Some(_)) = inbound.message().await {} }).await;
                 Ok(())
             }
@@ -119,8 +128,13 @@ impl Session<'_> {
     fn hello(&self) -> Hello {
         let options = &self.client.options;
         let mut room = STATES_BYTES;
-        let states =
-            self.client.plans.load().environments().map(|environment| environment.full_state(&mut room)).collect();
+        let states = self
+            .client
+            .plans
+            .load()
+            .environments()
+            .map(|environment| environment.full_state(&mut room))
+            .collect();
         Hello {
             node_id: options.node_id.to_string(),
             boot_id: options.boot_id.to_string(),
@@ -136,7 +150,9 @@ impl Session<'_> {
 
     async fn receive(&mut self, inbound: &mut Streaming<ControlMessage>) -> Result<(), Error> {
         loop {
-            let message = timeout(SILENCE, inbound.message()).await.map_err(|_| Error::Silent)??;
+            let message = timeout(SILENCE, inbound.message())
+                .await
+                .map_err(|_| Error::Silent)??;
             let Some(kind) = message.ok_or(Error::Closed)?.kind else {
                 // A newer build may say what this one does not know.
                 continue;
@@ -148,13 +164,18 @@ impl Session<'_> {
                 In::SnapshotChunk(chunk) => self.assembling(chunk.nonce)?.push(&chunk.data)?,
                 In::SnapshotEnd(end) => {
                     self.assembling(end.nonce)?;
-                    let (begin, resources) = self.assembly.take().ok_or(Error::Protocol)?.finish()?;
+                    let (begin, resources) =
+                        self.assembly.take().ok_or(Error::Protocol)?.finish()?;
                     self.snapshot(begin, resources).await?;
                 }
                 In::Heartbeat(heartbeat) => self.heard(heartbeat).await?,
                 In::ObservedRequest(request) => {
                     let observed = self.client.plans.observed().take().unwrap_or_default();
-                    self.send(Out::Observed(Observed { nonce: request.nonce, ..observed })).await?;
+                    self.send(Out::Observed(Observed {
+                        nonce: request.nonce,
+                        ..observed
+                    }))
+                    .await?;
                 }
                 In::Drain(drain) => {
                     let deadline = Duration::from_secs(drain.deadline_seconds.into());
@@ -164,52 +185,93 @@ impl Session<'_> {
         }
     }
 
-    /// Holds what the node should run against what it does. Nothing of that is under way: it was sent before the heartbeat. But an
-    /// answer may be, so that the node asks for the whole set only when the next heartbeat says the same.
+    /// Holds what the node should run against what it does. Nothing of that is under way: it was
+    /// sent before the heartbeat. But an answer may be, so that the node asks for the whole set
+    /// only when the next heartbeat says the same.
     async fn heard(&mut self, heartbeat: Heartbeat) -> Result<(), Error> {
         self.note_served().await?;
         let behind = self.client.plans.behind(heartbeat.states);
-        kanat_telemetry::metrics().plans_behind.set(i64::try_from(behind.len()).unwrap_or(i64::MAX));
-        let (again, first): (Vec<_>, Vec<_>) = behind.into_iter().partition(|wanted| self.behind.contains(wanted));
+        kanat_telemetry::metrics()
+            .plans_behind
+            .set(i64::try_from(behind.len()).unwrap_or(i64::MAX));
+        let (again, first): (Vec<_>, Vec<_>) = behind
+            .into_iter()
+            .partition(|wanted| self.behind.contains(wanted));
         self.behind = first;
-        for EnvironmentState { environment_id, generation, .. } in again {
-            let reason =
-                format!("the node does not run generation {generation} as it should, and nothing is under way");
-            tracing::warn!(environment.id = environment_id, reason, "asking for a snapshot");
-            self.send(Out::SnapshotRequest(SnapshotRequest { environment_id, reason })).await?;
+        for EnvironmentState {
+            environment_id,
+            generation,
+            ..
+        } in again
+        {
+            let reason = format!(
+                "the node does not run generation {generation} as it should, and nothing is under \
+                 way"
+            );
+            tracing::warn!(
+                environment.id = environment_id,
+                reason,
+                "asking for a snapshot"
+            );
+            self.send(Out::SnapshotRequest(SnapshotRequest {
+                environment_id,
+                reason,
+            }))
+            .await?;
         }
         Ok(())
     }
 
     /// The snapshot on its way in, which must be the one that `nonce` names.
     fn assembling(&mut self, nonce: u64) -> Result<&mut Assembly, Error> {
-        self.assembly.as_mut().filter(|assembly| assembly.nonce() == nonce).ok_or(Error::Protocol)
+        self.assembly
+            .as_mut()
+            .filter(|assembly| assembly.nonce() == nonce)
+            .ok_or(Error::Protocol)
     }
 
     async fn welcomed(&mut self, welcome: Welcome) -> Result<(), Error> {
         self.welcomed.get_or_insert_with(Instant::now);
-        let served: Vec<_> = welcome.environments.into_iter().map(|e| EnvironmentId::new(e.id)).collect();
-        tracing::info!(environments = served.len(), "connected to the control plane");
+        let served: Vec<_> = welcome
+            .environments
+            .into_iter()
+            .map(|e| EnvironmentId::new(e.id))
+            .collect();
+        tracing::info!(
+            environments = served.len(),
+            "connected to the control plane"
+        );
         let mut snapshot = (*self.client.plans.load()).clone();
         let gone = left_behind(&snapshot, &served, &welcome.epoch);
         for environment in &gone {
-            tracing::info!(environment.id = %environment, "the node no longer serves an environment");
+            tracing::info!(
+                environment.id = %environment,
+                "the node no longer serves an environment",
+            );
             snapshot = snapshot.without(environment);
         }
         if snapshot.expected() != Some(served.as_slice()) || !gone.is_empty() {
             self.client.plans.replace(snapshot.expecting(served));
         }
-        let removed = self.client.on_disk(move |disk| gone.iter().try_for_each(|environment| disk.remove(environment)));
+        let removed = self.client.on_disk(move |disk| {
+            gone.iter()
+                .try_for_each(|environment| disk.remove(environment))
+        });
         if let Err(error) = removed.await.ok_or(Error::ShuttingDown)? {
-            tracing::warn!(%error, "plans that the node no longer serves cannot be removed from the disk");
+            tracing::warn!(
+                %error,
+                "plans that the node no longer serves cannot be removed from the disk",
+            );
         }
         self.note_served().await
     }
 
-    /// Writes down which environments the node serves, where that is not done. A disk that does not take it keeps no plans from
-    /// coming: it is tried again at every heartbeat.
+    /// Writes down which environments the node serves, where that is not done. A disk that does not
+    /// take it keeps no plans from coming: it is tried again at every heartbeat.
     async fn note_served(&self) -> Result<(), Error> {
-        let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else { return Ok(()) };
+        let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else {
+            return Ok(());
+        };
         let noted = self.client.on_disk(move |disk| disk.expect(&served));
         if let Err(error) = noted.await.ok_or(Error::ShuttingDown)? {
             tracing::warn!(%error, "the environments that the node serves cannot be saved");
@@ -218,7 +280,8 @@ impl Session<'_> {
     }
 
     async fn delta(&mut self, delta: Delta) -> Result<(), Error> {
-        let (nonce, environment_id) = (delta.nonce, delta.environment_id.clone());
+        let nonce = delta.nonce;
+        let environment_id = delta.environment_id.clone();
         let current = self.current(&environment_id, &delta.epoch);
         // Large tables are written and hashed anew.
         let read = tokio::task::spawn_blocking(move || (apply::of_delta(&current, delta), current));
@@ -227,7 +290,11 @@ impl Session<'_> {
             Ok(change) => self.apply(nonce, current, change).await,
             Err(mismatch) => {
                 tracing::warn!(environment.id = environment_id, %mismatch, "asking for a snapshot");
-                self.send(Out::SnapshotRequest(SnapshotRequest { environment_id, reason: mismatch.to_string() })).await
+                self.send(Out::SnapshotRequest(SnapshotRequest {
+                    environment_id,
+                    reason: mismatch.to_string(),
+                }))
+                .await
             }
         }
     }
@@ -240,7 +307,10 @@ impl Session<'_> {
         let current = self.current(&begin.environment_id, &begin.epoch);
         if resources.is_empty() && !current.is_empty() && !begin.empty_is_meant {
             let message = "an empty set would replace a full one, and is not said to be meant";
-            tracing::error!(environment.id = begin.environment_id, "{message}: keeping the plans that run");
+            tracing::error!(
+                environment.id = begin.environment_id,
+                "{message}: keeping the plans that run"
+            );
             return self.refuse(begin.nonce, &current, message).await;
         }
         let change = apply::of_snapshot(&current, &begin, resources);
@@ -250,39 +320,79 @@ impl Session<'_> {
     fn current(&self, environment_id: &str, epoch: &str) -> Environment {
         let id = EnvironmentId::from(environment_id);
         let snapshot = self.client.plans.load();
-        snapshot.environment(&id).map_or_else(|| Environment::empty(id, EpochId::from(epoch)), |e| (**e).clone())
+        snapshot.environment(&id).map_or_else(
+            || Environment::empty(id, EpochId::from(epoch)),
+            |e| (**e).clone(),
+        )
     }
 
     /// Compiles beside, writes down the versions, makes the set live, saves it, answers.
-    async fn apply(&mut self, nonce: u64, current: Environment, change: Change) -> Result<(), Error> {
+    async fn apply(
+        &mut self,
+        nonce: u64,
+        current: Environment,
+        change: Change,
+    ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
-        let Applied { environment, flows, rejections, accepted } = compiled.map_err(|_| Error::ShuttingDown)?;
+        let Applied {
+            environment,
+            flows,
+            rejections,
+            accepted,
+        } = compiled.map_err(|_| Error::ShuttingDown)?;
         versions::save(&*self.client.log, &environment, &flows).await?;
         let answer = self.answer(nonce, &environment, rejections);
-        self.client.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)??;
+        self.client
+            .put_in_place(environment, &flows, accepted)
+            .await
+            .ok_or(Error::ShuttingDown)??;
         self.send(answer).await
     }
 
     fn answer(&self, nonce: u64, environment: &Environment, rejections: Vec<Rejection>) -> Out {
-        let (environment_id, generation) = (environment.id.to_string(), environment.generation);
+        let environment_id = environment.id.to_string();
+        let generation = environment.generation;
         let set_hash = environment.set_hash.to_vec();
         for refused in &rejections {
-            let (resource, reason) = (&refused.resource_id, &refused.message);
-            tracing::error!(resource.id = resource, reason, "a resource cannot run and keeps its former version");
+            let resource = &refused.resource_id;
+            let reason = &refused.message;
+            tracing::error!(
+                resource.id = resource,
+                reason,
+                "a resource cannot run and keeps its former version"
+            );
             kanat_telemetry::metrics().plans_refused.inc();
         }
-        tracing::debug!(environment.id = environment_id, generation, "plans are live");
+        tracing::debug!(
+            environment.id = environment_id,
+            generation,
+            "plans are live"
+        );
         if rejections.is_empty() {
-            Out::Ack(Ack { nonce, environment_id, generation, set_hash })
+            Out::Ack(Ack {
+                nonce,
+                environment_id,
+                generation,
+                set_hash,
+            })
         } else {
-            Out::Nack(Nack { nonce, environment_id, generation, set_hash, rejections })
+            Out::Nack(Nack {
+                nonce,
+                environment_id,
+                generation,
+                set_hash,
+                rejections,
+            })
         }
     }
 
     /// Refuses a whole set.
     async fn refuse(&self, nonce: u64, current: &Environment, message: &str) -> Result<(), Error> {
         kanat_telemetry::metrics().plans_refused.inc();
-        let rejection = Rejection { message: message.to_owned(), ..Rejection::default() };
+        let rejection = Rejection {
+            message: message.to_owned(),
+            ..Rejection::default()
+        };
         let state = current.state();
         let nack = Nack {
             nonce,
@@ -299,14 +409,27 @@ impl Session<'_> {
     }
 }
 
-/// Says at every beat that the node is there, what it holds and how busy it is; ends only when the stream does.
+/// Says at every beat that the node is there, what it holds and how busy it is; ends only when the
+/// stream does.
 async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
     let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beat.tick().await;
-        let states = client.plans.load().environments().map(|environment| environment.state()).collect();
-        send(&outbound, Out::Heartbeat(Heartbeat { states, load: Some((client.load)()) })).await?;
+        let states = client
+            .plans
+            .load()
+            .environments()
+            .map(|environment| environment.state())
+            .collect();
+        send(
+            &outbound,
+            Out::Heartbeat(Heartbeat {
+                states,
+                load: Some((client.load)()),
+            }),
+        )
+        .await?;
     }
 }
 

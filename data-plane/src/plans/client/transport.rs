@@ -10,7 +10,8 @@ use tower::{BoxError, Service, ServiceExt};
 
 pub(super) type Transport = BoxCloneSyncService<Request<Body>, Response<Body>, Failed>;
 
-/// Whatever kept a call from its answer; a type with a name, because a boxed error makes futures that are not `Send`.
+/// Whatever kept a call from its answer; a type with a name, because a boxed error makes futures
+/// that are not `Send`.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct Failed(BoxError);
@@ -31,7 +32,11 @@ impl PlanClient {
         S::Error: Into<BoxError>,
         S::Future: Send,
     {
-        Self { first: boxed(service), others: Vec::new(), fallback: None }
+        Self {
+            first: boxed(service),
+            others: Vec::new(),
+            fallback: None,
+        }
     }
 
     /// Another one, for when the former cannot be reached.
@@ -49,7 +54,10 @@ impl PlanClient {
     /// Plans from elsewhere, for a node that holds none and reaches no control plane.
     #[must_use]
     pub fn falling_back(self, fallback: Fallback) -> Self {
-        Self { fallback: Some(fallback), ..self }
+        Self {
+            fallback: Some(fallback),
+            ..self
+        }
     }
 
     pub(super) fn fallback(&self) -> Option<&Fallback> {
@@ -59,7 +67,9 @@ impl PlanClient {
     /// The one whose turn it is: they take turns, so that one that is gone is left at once.
     pub(super) fn attempt(&self, turn: usize) -> PlanServiceClient<Transport> {
         let turn = turn % (1 + self.others.len());
-        let transport = turn.checked_sub(1).map_or(&self.first, |other| &self.others[other]);
+        let transport = turn
+            .checked_sub(1)
+            .map_or(&self.first, |other| &self.others[other]);
         PlanServiceClient::new(transport.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES)

@@ -1,5 +1,5 @@
-//! A file of sealed records: each its length in four bytes, then itself. Records that are cut short, changed or moved end
-//! the file.
+//! A file of sealed records: each its length in four bytes, then itself. Records that are cut
+//! short, changed or moved end the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -27,13 +27,24 @@ pub struct Reader {
 impl Writer {
     /// Begins a file that only this user can read, in the place of one that stands there.
     pub fn create(path: &Path, context: String) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        Ok(Self { file, context, records: 0, bytes: 0 })
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self {
+            file,
+            context,
+            records: 0,
+            bytes: 0,
+        })
     }
 
     pub fn write(&mut self, plain: &[u8], sealer: &Sealer) -> io::Result<()> {
         let sealed = sealer.seal(plain, &place(&self.context, self.records));
-        let length = u32::try_from(sealed.len()).map_err(|_| io::Error::other("a record of plans exceeds 4 GiB"))?;
+        let length = u32::try_from(sealed.len())
+            .map_err(|_| io::Error::other("a record of plans exceeds 4 GiB"))?;
         let mut record = Vec::with_capacity(4 + sealed.len());
         record.extend_from_slice(&length.to_le_bytes());
         record.extend_from_slice(&sealed);
@@ -53,17 +64,23 @@ impl Writer {
     }
 }
 
-/// Returns whether the first record of a file is sealed under the key in use; a file without one is, too.
+/// Returns whether the first record of a file is sealed under the key in use; a file without one
+/// is, too.
 pub fn is_under_key_in_use(path: &Path, sealer: &Sealer) -> io::Result<bool> {
     let mut begin = Vec::new();
     let header = sealer.header();
-    File::open(path)?.take(4 + header.len() as u64).read_to_end(&mut begin)?;
+    File::open(path)?
+        .take(4 + header.len() as u64)
+        .read_to_end(&mut begin)?;
     Ok(begin.len() <= 4 || sealer.is_under_key_in_use(&begin[4..]))
 }
 
 impl Reader {
     pub fn open(path: &Path, context: String) -> io::Result<Self> {
-        Ok(Self { file: BufReader::new(File::open(path)?), context })
+        Ok(Self {
+            file: BufReader::new(File::open(path)?),
+            context,
+        })
     }
 
     /// The records up to the end of the file, or to the first that cannot be opened.
@@ -75,8 +92,14 @@ impl Reader {
             let length = u64::from(u32::from_le_bytes(length));
             let mut sealed = Vec::new();
             // Room is made for what is there, not for what a damaged length says.
-            let read = self.file.by_ref().take(length).read_to_end(&mut sealed).ok()?;
-            let plain = (read as u64 == length).then(|| sealer.open(&sealed, &place(&self.context, number)).ok())??;
+            let read = self
+                .file
+                .by_ref()
+                .take(length)
+                .read_to_end(&mut sealed)
+                .ok()?;
+            let plain = (read as u64 == length)
+                .then(|| sealer.open(&sealed, &place(&self.context, number)).ok())??;
             number += 1;
             Some(plain)
         })

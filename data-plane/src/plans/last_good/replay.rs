@@ -18,14 +18,16 @@ pub struct Set {
     pub resources: Vec<Resource>,
 }
 
-/// Works the records in one after another. The set is what stood at the last record whose set hash agrees; `None` when no
-/// record's does, and when a lookup table does not come out as it was.
+/// Works the records in one after another. The set is what stood at the last record whose set hash
+/// agrees; `None` when no record's does, and when a lookup table does not come out as it was.
 pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
     let mut replay = Replay::default();
     let mut set = None;
     let mut pending = Vec::new();
     for record in records {
-        let Ok(delta) = Delta::decode(record.as_slice()) else { break };
+        let Ok(delta) = Delta::decode(record.as_slice()) else {
+            break;
+        };
         let is_last = !delta.set_hash.is_empty();
         pending.push(delta);
         if is_last {
@@ -35,9 +37,24 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
             }
         }
     }
-    let Head { environment_id, epoch, generation, set_hash } = set?;
-    let resources = replay.resources.into_values().map(Saved::into_resource).collect::<Option<_>>()?;
-    Some(Set { environment_id, epoch, generation, set_hash, resources })
+    let Head {
+        environment_id,
+        epoch,
+        generation,
+        set_hash,
+    } = set?;
+    let resources = replay
+        .resources
+        .into_values()
+        .map(Saved::into_resource)
+        .collect::<Option<_>>()?;
+    Some(Set {
+        environment_id,
+        epoch,
+        generation,
+        set_hash,
+        resources,
+    })
 }
 
 #[derive(Default)]
@@ -46,8 +63,8 @@ struct Replay {
     hash: SetHash,
 }
 
-/// A resource, and what changed of it afterwards. A large table may have thousands of changes: they become one, and the
-/// table is written and hashed once.
+/// A resource, and what changed of it afterwards. A large table may have thousands of changes: they
+/// become one, and the table is written and hashed once.
 #[derive(Clone)]
 struct Saved {
     resource: Resource,
@@ -67,7 +84,8 @@ impl Replay {
     fn apply(&mut self, deltas: Vec<Delta>) -> Option<Head> {
         let mut hash = self.hash;
         let mut upserts: HashMap<String, Option<Saved>> = HashMap::new();
-        let (mut tables, mut head) = (Vec::new(), None);
+        let mut tables = Vec::new();
+        let mut head = None;
         for delta in deltas {
             head = Some(Head {
                 environment_id: EnvironmentId::new(delta.environment_id),
@@ -83,13 +101,21 @@ impl Replay {
         }
         let head = head?;
         for (id, after) in &upserts {
-            let pair = self.resources.get(id).into_iter().chain(after).map(|saved| saved.hash);
+            let pair = self
+                .resources
+                .get(id)
+                .into_iter()
+                .chain(after)
+                .map(|saved| saved.hash);
             hash = pair.fold(hash, |hash, own| hash.toggled(id, own));
         }
         for change in &tables {
             let before = self.resources.get(&change.resource_id)?.hash;
-            let after = Hash::from_slice(&change.hash).filter(|_| before.as_bytes() == change.from_hash.as_slice())?;
-            hash = hash.toggled(&change.resource_id, before).toggled(&change.resource_id, after);
+            let after = Hash::from_slice(&change.hash)
+                .filter(|_| before.as_bytes() == change.from_hash.as_slice())?;
+            hash = hash
+                .toggled(&change.resource_id, before)
+                .toggled(&change.resource_id, after);
         }
         if hash != head.set_hash {
             return None;
@@ -113,14 +139,24 @@ impl Replay {
 
 impl Saved {
     fn new(resource: Resource) -> Option<Self> {
-        Some(Self { hash: proven_hash(&resource).ok()?, resource, changes: Vec::new() })
+        Some(Self {
+            hash: proven_hash(&resource).ok()?,
+            resource,
+            changes: Vec::new(),
+        })
     }
 
     /// As it is after all changes.
     fn into_resource(self) -> Option<Resource> {
-        let Some(change) = table::merged(&self.changes) else { return Some(self.resource) };
+        let Some(change) = table::merged(&self.changes) else {
+            return Some(self.resource);
+        };
         let body = table::changed(&self.resource.body, &change).ok()?;
-        let resource = Resource { id: self.resource.id, hash: change.hash, body: body.into() };
+        let resource = Resource {
+            id: self.resource.id,
+            hash: change.hash,
+            body: body.into(),
+        };
         proven_hash(&resource).is_ok().then_some(resource)
     }
 }

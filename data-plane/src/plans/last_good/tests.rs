@@ -21,26 +21,56 @@ impl Saved {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let last_good = open(folder.path());
-        let environment = Environment::empty(EnvironmentId::from("env_1"), EpochId::from("epoch_1"));
-        Self { folder, last_good, environment }
+        let environment =
+            Environment::empty(EnvironmentId::from("env_1"), EpochId::from("epoch_1"));
+        Self {
+            folder,
+            last_good,
+            environment,
+        }
     }
 
     /// Saves the next generation, which has this table in it.
     fn put(&mut self, table: &LookupTable) {
         let body = table.encode_to_vec();
         let id = Kind::LookupTable.resource_id(&table.id);
-        let upserts = vec![Resource { id, hash: Hash::of(&body).to_vec(), body: body.into() }.into()];
-        let (epoch, generation) = (self.environment.epoch.clone(), self.environment.generation + 1);
-        let applied = apply(&self.environment, Change { epoch, generation, upserts, removals: Vec::new() });
+        let upserts = vec![
+            Resource {
+                id,
+                hash: Hash::of(&body).to_vec(),
+                body: body.into(),
+            }
+            .into(),
+        ];
+        let epoch = self.environment.epoch.clone();
+        let generation = self.environment.generation + 1;
+        let applied = apply(
+            &self.environment,
+            Change {
+                epoch,
+                generation,
+                upserts,
+                removals: Vec::new(),
+            },
+        );
         self.environment = applied.environment;
-        self.last_good.save(&self.environment, &applied.accepted).unwrap();
+        self.last_good
+            .save(&self.environment, &applied.accepted)
+            .unwrap();
     }
 
     /// Saves the next generation, in which one entry of the table has another value.
     fn change(&mut self, table: &str, version: u32, value: &str) {
-        let (environment, id) = (&self.environment, Kind::LookupTable.resource_id(table));
-        let held = environment.to_resources().find(|resource| resource.id == id).unwrap();
-        let upserts = vec![TableEntry { key: "key".to_owned(), value: value.to_owned() }];
+        let environment = &self.environment;
+        let id = Kind::LookupTable.resource_id(table);
+        let held = environment
+            .to_resources()
+            .find(|resource| resource.id == id)
+            .unwrap();
+        let upserts = vec![TableEntry {
+            key: "key".to_owned(),
+            value: value.to_owned(),
+        }];
         let change = TableChange {
             resource_id: id.clone(),
             from_hash: held.hash.clone(),
@@ -54,18 +84,33 @@ impl Saved {
             epoch: environment.epoch.to_string(),
             from_generation: environment.generation,
             generation: environment.generation + 1,
-            set_hash: environment.set_hash.toggled(&id, before).toggled(&id, after).to_vec(),
-            tables: vec![TableChange { hash: after.to_vec(), ..change }],
+            set_hash: environment
+                .set_hash
+                .toggled(&id, before)
+                .toggled(&id, after)
+                .to_vec(),
+            tables: vec![TableChange {
+                hash: after.to_vec(),
+                ..change
+            }],
             ..Delta::default()
         };
         let applied = apply(environment, of_delta(environment, delta).unwrap());
-        assert!(applied.accepted.upserts.is_empty(), "what is saved is what changed");
+        assert!(
+            applied.accepted.upserts.is_empty(),
+            "what is saved is what changed"
+        );
         self.environment = applied.environment;
-        self.last_good.save(&self.environment, &applied.accepted).unwrap();
+        self.last_good
+            .save(&self.environment, &applied.accepted)
+            .unwrap();
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        files(&self.folder.path().join("env_1")).into_iter().map(|(_, path)| path).collect()
+        files(&self.folder.path().join("env_1"))
+            .into_iter()
+            .map(|(_, path)| path)
+            .collect()
     }
 
     /// As a new process does, the next change begins a file.
@@ -79,11 +124,18 @@ impl Saved {
 }
 
 fn open(folder: &Path) -> LastGood {
-    LastGood::new(folder.to_owned(), Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()))
+    LastGood::new(
+        folder.to_owned(),
+        Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()),
+    )
 }
 
 fn table(id: &str) -> LookupTable {
-    LookupTable { id: id.to_owned(), name: id.to_owned(), ..LookupTable::default() }
+    LookupTable {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        ..LookupTable::default()
+    }
 }
 
 #[test]
@@ -94,7 +146,9 @@ fn finds_the_last_generation_of_what_was_saved() {
         saved.put(&table(&format!("lt_{}", n % 7)));
     }
     let found = saved.found().unwrap();
-    assert_eq!((found.generation, found.set_hash, found.resources.len()), (10, saved.environment.set_hash, 7));
+    assert_eq!(found.generation, 10);
+    assert_eq!(found.set_hash, saved.environment.set_hash);
+    assert_eq!(found.resources.len(), 7);
     assert_eq!(saved.files().len(), 1);
 }
 
@@ -107,12 +161,23 @@ fn a_change_that_was_cut_short_is_as_if_it_had_not_been() {
     saved.put(&table("lt_2"));
     let full = fs::metadata(&path).unwrap().len();
     for length in [full - 1, whole + 5, whole + 3] {
-        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(length)
+            .unwrap();
         let found = saved.found().unwrap();
-        assert_eq!((found.generation, found.resources.len()), (1, 1));
+        assert_eq!(found.generation, 1);
+        assert_eq!(found.resources.len(), 1);
     }
     // Garbage after it is passed over as well.
-    File::options().append(true).open(&path).unwrap().write_all(&[0xff; 100]).unwrap();
+    File::options()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(&[0xff; 100])
+        .unwrap();
     assert_eq!(saved.found().unwrap().generation, 1);
 }
 
@@ -136,22 +201,36 @@ fn three_files_are_kept_and_an_older_one_stands_in_for_a_damaged_one() {
 #[test]
 fn a_file_that_outgrew_its_set_is_followed_by_a_new_one() {
     let mut saved = Saved::new();
-    let entry = kanat_proto::plan::v1::lookup_table::Entry { key: "k".repeat(400_000), value: String::new() };
+    let entry = kanat_proto::plan::v1::lookup_table::Entry {
+        key: "k".repeat(400_000),
+        value: String::new(),
+    };
     for version in 0..6 {
-        saved.put(&LookupTable { version, entries: vec![entry.clone()], ..table("lt_1") });
+        saved.put(&LookupTable {
+            version,
+            entries: vec![entry.clone()],
+            ..table("lt_1")
+        });
     }
     assert_eq!(saved.files().len(), 2);
     let found = saved.found().unwrap();
-    assert_eq!((found.generation, found.set_hash), (6, saved.environment.set_hash));
+    assert_eq!(found.generation, 6);
+    assert_eq!(found.set_hash, saved.environment.set_hash);
 }
 
 #[test]
 fn a_set_of_several_records_comes_back_whole() {
     let mut saved = Saved::new();
-    let entry = kanat_proto::plan::v1::lookup_table::Entry { key: "k".repeat(3 << 20), value: String::new() };
+    let entry = kanat_proto::plan::v1::lookup_table::Entry {
+        key: "k".repeat(3 << 20),
+        value: String::new(),
+    };
     for n in 0..3 {
         saved.restart();
-        saved.put(&LookupTable { entries: vec![entry.clone()], ..table(&format!("lt_{n}")) });
+        saved.put(&LookupTable {
+            entries: vec![entry.clone()],
+            ..table(&format!("lt_{n}"))
+        });
     }
     assert_eq!(saved.found().unwrap().resources.len(), 3);
 }
@@ -160,14 +239,20 @@ fn a_set_of_several_records_comes_back_whole() {
 fn what_another_key_sealed_is_not_found() {
     let mut saved = Saved::new();
     saved.put(&table("lt_1"));
-    let mut other = LastGood::new(saved.folder.path().to_owned(), Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()));
+    let mut other = LastGood::new(
+        saved.folder.path().to_owned(),
+        Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()),
+    );
     assert!(other.load().sets.is_empty());
 }
 
 #[test]
 fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     let mut saved = Saved::new();
-    saved.last_good.expect(&[EnvironmentId::from("env_1")]).unwrap();
+    saved
+        .last_good
+        .expect(&[EnvironmentId::from("env_1")])
+        .unwrap();
     for n in 0..3 {
         saved.restart();
         saved.put(&table(&format!("lt_{n}")));
@@ -183,7 +268,9 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
     saved.put(&table("lt_5"));
     let found = LastGood::new(saved.folder.path().to_owned(), ring(&[[8; 32]])).load();
     let set = &found.sets[0];
-    assert_eq!((set.generation, set.set_hash, set.resources.len()), (6, saved.environment.set_hash, 6));
+    assert_eq!(set.generation, 6);
+    assert_eq!(set.set_hash, saved.environment.set_hash);
+    assert_eq!(set.resources.len(), 6);
     assert_eq!(found.expected.unwrap(), [EnvironmentId::from("env_1")]);
     let mut former = LastGood::new(saved.folder.path().to_owned(), ring(&[[7; 32]]));
     let left = former.load();
@@ -197,7 +284,11 @@ fn its_folders_are_their_owner_s_alone() {
     saved.last_good = open(&plans);
     saved.last_good.expect(&[]).unwrap();
     saved.put(&table("lt_1"));
-    for folder in [plans.join("env_1"), plans.clone(), saved.folder.path().join("data")] {
+    for folder in [
+        plans.join("env_1"),
+        plans.clone(),
+        saved.folder.path().join("data"),
+    ] {
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
     }
@@ -228,8 +319,15 @@ fn the_served_environments_are_remembered() {
 #[test]
 fn a_table_of_which_entries_changed_is_found_as_it_was_last() {
     let mut saved = Saved::new();
-    let large = kanat_proto::plan::v1::lookup_table::Entry { key: "large".to_owned(), value: "x".repeat(100_000) };
-    saved.put(&LookupTable { version: 1, entries: vec![large], ..table("lt_1") });
+    let large = kanat_proto::plan::v1::lookup_table::Entry {
+        key: "large".to_owned(),
+        value: "x".repeat(100_000),
+    };
+    saved.put(&LookupTable {
+        version: 1,
+        entries: vec![large],
+        ..table("lt_1")
+    });
     saved.put(&table("lt_2"));
     let path = saved.files().pop().unwrap();
     let before = fs::metadata(&path).unwrap().len();
@@ -237,11 +335,20 @@ fn a_table_of_which_entries_changed_is_found_as_it_was_last() {
         saved.change("lt_1", version, &format!("of version {version}"));
     }
     let grown = fs::metadata(&path).unwrap().len() - before;
-    assert!(grown < 19 * 400, "19 changes of one entry take {grown} bytes");
+    assert!(
+        grown < 19 * 400,
+        "19 changes of one entry take {grown} bytes"
+    );
     saved.put(&table("lt_2"));
     let found = saved.found().unwrap();
-    assert_eq!((found.generation, found.set_hash), (22, saved.environment.set_hash));
-    let lt_1 = found.resources.iter().find(|resource| resource.id.ends_with("lt_1")).unwrap();
+    assert_eq!(found.generation, 22);
+    assert_eq!(found.set_hash, saved.environment.set_hash);
+    let lt_1 = found
+        .resources
+        .iter()
+        .find(|resource| resource.id.ends_with("lt_1"))
+        .unwrap();
     let body = LookupTable::decode(lt_1.body.clone()).unwrap();
-    assert_eq!((body.version, body.entries[0].value.as_str()), (20, "of version 20"));
+    assert_eq!(body.version, 20);
+    assert_eq!(body.entries[0].value.as_str(), "of version 20");
 }

@@ -16,7 +16,12 @@ async fn beat(stream: &Stream, generation: u64, resources: &[kanat_proto::node::
         set_hash: set_hash(resources),
         resources: Vec::new(),
     };
-    stream.say(Out::Heartbeat(Heartbeat { states: vec![wanted], load: None })).await;
+    stream
+        .say(Out::Heartbeat(Heartbeat {
+            states: vec![wanted],
+            load: None,
+        }))
+        .await;
 }
 
 #[tokio::test]
@@ -36,9 +41,16 @@ async fn a_node_that_is_behind_at_two_heartbeats_asks_for_a_snapshot() {
     for (generation, wanted) in [(9, &held), (2, &set)] {
         beat(&stream, generation, wanted).await;
         beat(&stream, generation, wanted).await;
-        let In::SnapshotRequest(asked) = stream.answer().await else { panic!("it asks") };
+        let In::SnapshotRequest(asked) = stream.answer().await else {
+            panic!("it asks")
+        };
         assert_eq!(asked.environment_id, "env_1");
-        assert!(asked.reason.contains(&format!("does not run generation {generation} as it should")), "{asked:?}");
+        assert!(
+            asked.reason.contains(&format!(
+                "does not run generation {generation} as it should"
+            )),
+            "{asked:?}"
+        );
     }
     stream.snapshot("env_1", 2, &set).await;
     stream.acked(2, &set).await;

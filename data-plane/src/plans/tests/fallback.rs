@@ -19,7 +19,9 @@ async fn alone(folder: &Path, sets: &[PublishedSet]) -> Node {
     let nobody = tower::service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     });
-    let sets = PublishedSets { sets: sets.to_vec() };
+    let sets = PublishedSets {
+        sets: sets.to_vec(),
+    };
     let fallback = Fallback::new(move || std::future::ready(Ok(sets.clone())).boxed());
     let node = Node::start_with(PlanClient::new(nobody).falling_back(fallback), folder).await;
     let loaded = async {
@@ -27,13 +29,18 @@ async fn alone(folder: &Path, sets: &[PublishedSet]) -> Node {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), loaded).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), loaded)
+        .await
+        .unwrap();
     node
 }
 
 fn set(environment: &str, epoch: &str, generation: u64, resources: &[Resource]) -> PublishedSet {
     PublishedSet {
-        environment: Some(Environment { id: environment.to_owned(), ..Environment::default() }),
+        environment: Some(Environment {
+            id: environment.to_owned(),
+            ..Environment::default()
+        }),
         epoch: epoch.to_owned(),
         generation,
         set_hash: set_hash(resources),
@@ -59,11 +66,24 @@ async fn of_a_node_that_lacks_one() -> tempfile::TempDir {
 async fn what_ran_last_is_not_replaced_by_what_came_before_it() {
     for (epoch, generation) in [(EPOCH, 4), (EPOCH, 5), ("epoch_2", 9)] {
         let folder = of_a_node_that_lacks_one().await;
-        let older = [flow(&plan("flw_1", 4)), flow(&plan("flw_revoked", 1)), instance("ci_1")];
-        let sets = [set("env_1", epoch, generation, &older), set("env_2", EPOCH, 3, &[])];
+        let older = [
+            flow(&plan("flw_1", 4)),
+            flow(&plan("flw_revoked", 1)),
+            instance("ci_1"),
+        ];
+        let sets = [
+            set("env_1", epoch, generation, &older),
+            set("env_2", EPOCH, 3, &[]),
+        ];
         let node = alone(folder.path(), &sets).await;
-        assert_eq!((node.version("flw_1"), node.version("flw_revoked")), (Some(5), None), "{epoch} {generation}");
-        assert!(node.plans.load().environment(&EnvironmentId::from("env_2")).is_some());
+        assert_eq!(node.version("flw_1"), Some(5), "{epoch} {generation}");
+        assert_eq!(node.version("flw_revoked"), None, "{epoch} {generation}");
+        assert!(
+            node.plans
+                .load()
+                .environment(&EnvironmentId::from("env_2"))
+                .is_some()
+        );
         node.stop().await;
     }
 }
@@ -72,11 +92,24 @@ async fn what_ran_last_is_not_replaced_by_what_came_before_it() {
 async fn what_came_after_it_replaces_what_ran_last() {
     let folder = of_a_node_that_lacks_one().await;
     let newer = [flow(&plan("flw_2", 1)), instance("ci_1")];
-    let node = alone(folder.path(), &[set("env_1", EPOCH, 6, &newer), set("env_2", EPOCH, 3, &[])]).await;
-    assert_eq!((node.version("flw_1"), node.opened_by("flw_1")), (None, None), "it was removed meanwhile");
+    let node = alone(
+        folder.path(),
+        &[set("env_1", EPOCH, 6, &newer), set("env_2", EPOCH, 3, &[])],
+    )
+    .await;
+    assert_eq!(node.version("flw_1"), None, "it was removed meanwhile");
+    assert_eq!(node.opened_by("flw_1"), None, "it was removed meanwhile");
     assert_eq!(node.version("flw_2"), Some(1));
     node.stop().await;
     let node = alone(folder.path(), &[]).await;
-    assert_eq!(node.plans.load().environment(&environment()).unwrap().generation, 6, "it is saved");
+    assert_eq!(
+        node.plans
+            .load()
+            .environment(&environment())
+            .unwrap()
+            .generation,
+        6,
+        "it is saved"
+    );
     node.stop().await;
 }

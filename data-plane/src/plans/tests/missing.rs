@@ -12,7 +12,10 @@ async fn a_flow_that_names_what_is_not_there_is_refused_until_it_comes() {
     let mut needy = plan("flw_2", 1);
     needy.target.as_mut().unwrap().instance = "ci_2".to_owned();
     let needy = flow(&needy);
-    let unknown = Resource { id: "teapot/1".to_owned(), ..set[0].clone() };
+    let unknown = Resource {
+        id: "teapot/1".to_owned(),
+        ..set[0].clone()
+    };
     let announced: Vec<_> = set.iter().chain([&needy, &unknown]).cloned().collect();
     stream.delta(1, &announced[2..], &[], &announced).await;
     let reasons = stream.nacked(2, &["teapot/1", "flow/flw_2"], &set).await;
@@ -31,12 +34,20 @@ async fn a_flow_that_names_what_is_not_there_is_refused_until_it_comes() {
 #[tokio::test]
 async fn a_version_that_stays_without_what_it_takes_is_told_of() {
     let (_folder, _control, mut stream, node, set) = running().await;
-    let mut bad = FlowPlan { when: "source. |".to_owned(), ..plan("flw_1", 2) };
+    let mut bad = FlowPlan {
+        when: "source. |".to_owned(),
+        ..plan("flw_1", 2)
+    };
     bad.target.as_mut().unwrap().instance = "ci_2".to_owned();
     let announced = [flow(&bad), instance("ci_2")];
-    stream.delta(1, &announced, &["connector_instance/ci_1"], &announced).await;
-    let reasons = stream.nacked(2, &["flow/flw_1"], &[set[0].clone(), instance("ci_2")]).await;
-    let fail = "; messages of the version that stays fail: connector instance \"ci_1\" is not in the set";
+    stream
+        .delta(1, &announced, &["connector_instance/ci_1"], &announced)
+        .await;
+    let reasons = stream
+        .nacked(2, &["flow/flw_1"], &[set[0].clone(), instance("ci_2")])
+        .await;
+    let fail =
+        "; messages of the version that stays fail: connector instance \"ci_1\" is not in the set";
     assert!(reasons[0].ends_with(fail), "{reasons:?}");
     drop(stream);
     node.stop().await;

@@ -1,8 +1,9 @@
-//! A signed token (JWS, compact form) and what it says. Only RS256, ES256 and EdDSA with Ed25519 are known: what is signed
-//! otherwise, or not at all, is no token here.
+//! A signed token (JWS, compact form) and what it says. Only RS256, ES256 and EdDSA with Ed25519
+//! are known: what is signed otherwise, or not at all, is no token here.
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -76,19 +77,31 @@ impl<'t> Token<'t> {
             return None;
         }
         let header: Header = serde_json::from_slice(&decode(header)?).ok()?;
-        let (signature, claims) = (decode(signature)?, decode(claims)?);
-        header.crit.is_none().then_some(Self { header, signed, signature, claims })
+        let signature = decode(signature)?;
+        let claims = decode(claims)?;
+        header.crit.is_none().then_some(Self {
+            header,
+            signed,
+            signature,
+            claims,
+        })
     }
 
     /// What it says, when `key` has signed it.
     pub fn prove(&self, key: &Key) -> Option<Claims> {
-        let Self { signed, signature, .. } = self;
+        let Self {
+            signed, signature, ..
+        } = self;
         let proved = match (self.header.alg, key) {
-            (Algorithm::RS256, Key::Rsa(key)) => key.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature),
+            (Algorithm::RS256, Key::Rsa(key)) => {
+                key.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature)
+            }
             (Algorithm::ES256, Key::P256(point)) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature)
             }
-            (Algorithm::EdDSA, Key::Ed25519(key)) => UnparsedPublicKey::new(&ED25519, key).verify(signed, signature),
+            (Algorithm::EdDSA, Key::Ed25519(key)) => {
+                UnparsedPublicKey::new(&ED25519, key).verify(signed, signature)
+            }
             (Algorithm::RS256 | Algorithm::ES256 | Algorithm::EdDSA, _) => return None,
         };
         proved.ok()?;

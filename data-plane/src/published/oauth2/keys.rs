@@ -75,8 +75,14 @@ struct Jwk {
 
 impl Source {
     pub fn new(issuer: &str, jwks_url: &str) -> Self {
-        let (issuer, jwks_url) = (issuer.to_owned(), jwks_url.to_owned());
-        Self { issuer, jwks_url, keys: ArcSwapOption::empty(), asked: Mutex::new(None) }
+        let issuer = issuer.to_owned();
+        let jwks_url = jwks_url.to_owned();
+        Self {
+            issuer,
+            jwks_url,
+            keys: ArcSwapOption::empty(),
+            asked: Mutex::new(None),
+        }
     }
 
     /// The key of that id and algorithm; without an id, the only one of the algorithm.
@@ -88,7 +94,9 @@ impl Source {
     ) -> Result<Option<Arc<PublicKey>>, Unreachable> {
         let known = self.keys.load_full();
         let found = known.as_ref().and_then(|keys| keys.find(id, algorithm));
-        let fresh = known.as_ref().is_some_and(|keys| keys.fetched.elapsed() < FRESH);
+        let fresh = known
+            .as_ref()
+            .is_some_and(|keys| keys.fetched.elapsed() < FRESH);
         if found.is_some() && (fresh || self.asked.try_lock().is_err()) {
             return Ok(found);
         }
@@ -97,7 +105,11 @@ impl Source {
             *asked = Some(Instant::now());
             match self.fetch(outbound).await {
                 Ok(keys) => self.keys.store(Some(Arc::new(keys))),
-                Err(error) => tracing::warn!(issuer = self.issuer, error, "the keys of an issuer cannot be fetched"),
+                Err(error) => tracing::warn!(
+                    issuer = self.issuer,
+                    error,
+                    "the keys of an issuer cannot be fetched"
+                ),
             }
         }
         drop(asked);
@@ -109,10 +121,16 @@ impl Source {
 
     async fn fetch(&self, outbound: &outbound::Client) -> Result<Keys, String> {
         let jwks_url = if self.jwks_url.is_empty() {
-            let address = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
+            let address = format!(
+                "{}/.well-known/openid-configuration",
+                self.issuer.trim_end_matches('/')
+            );
             let found: Discovery = get(outbound, &address).await?;
             if found.issuer != self.issuer {
-                return Err(format!("the discovery document is of issuer {:?}", found.issuer));
+                return Err(format!(
+                    "the discovery document is of issuer {:?}",
+                    found.issuer
+                ));
             }
             found.jwks_uri
         } else {
@@ -120,23 +138,34 @@ impl Source {
         };
         let set: Set = get(outbound, &jwks_url).await?;
         // What this build does not know is for others.
-        let keys = set.keys.into_iter().filter_map(|key| PublicKey::read(serde_json::from_value(key).ok()?));
+        let keys = set
+            .keys
+            .into_iter()
+            .filter_map(|key| PublicKey::read(serde_json::from_value(key).ok()?));
         let keys: Vec<_> = keys.map(Arc::new).collect();
         if keys.is_empty() {
             return Err("there is no key for RS256, ES256 or EdDSA".to_owned());
         }
-        Ok(Keys { keys, fetched: Instant::now() })
+        Ok(Keys {
+            keys,
+            fetched: Instant::now(),
+        })
     }
 }
 
 impl Keys {
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<PublicKey>> {
         let mut fit = self.keys.iter().filter(|key| {
-            key.key.algorithm() == algorithm && id.is_none_or(|id| key.id.as_deref().is_none_or(|own| own == id))
+            key.key.algorithm() == algorithm
+                && id.is_none_or(|id| key.id.as_deref().is_none_or(|own| own == id))
         });
         let first = fit.next()?;
         // Without an id it must be clear which.
-        if id.is_none() && fit.next().is_some() { None } else { Some(Arc::clone(first)) }
+        if id.is_none() && fit.next().is_some() {
+            None
+        } else {
+            Some(Arc::clone(first))
+        }
     }
 }
 
@@ -147,24 +176,47 @@ impl PublicKey {
             return None;
         }
         let (name, key) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            ("RSA", _) => ("RS256", Key::Rsa(RsaPublicKeyComponents { n: decode(jwk.n?)?, e: decode(jwk.e?)? })),
+            ("RSA", _) => (
+                "RS256",
+                Key::Rsa(RsaPublicKeyComponents {
+                    n: decode(jwk.n?)?,
+                    e: decode(jwk.e?)?,
+                }),
+            ),
             ("EC", Some("P-256")) => {
-                let (x, y) = (decode(jwk.x?)?, decode(jwk.y?)?);
+                let x = decode(jwk.x?)?;
+                let y = decode(jwk.y?)?;
                 // An uncompressed point says so in its first byte.
-                ("ES256", Key::P256([&[4], x.as_slice(), y.as_slice()].concat()))
+                (
+                    "ES256",
+                    Key::P256([&[4], x.as_slice(), y.as_slice()].concat()),
+                )
             }
             ("OKP", Some("Ed25519")) => ("EdDSA", Key::Ed25519(decode(jwk.x?)?)),
             _ => return None,
         };
-        jwk.alg.is_none_or(|alg| alg == name).then_some(Self { id: jwk.kid, key })
+        jwk.alg
+            .is_none_or(|alg| alg == name)
+            .then_some(Self { id: jwk.kid, key })
     }
 }
 
 async fn get<T: DeserializeOwned>(outbound: &outbound::Client, address: &str) -> Result<T, String> {
     let url = Url::parse(address).map_err(|error| format!("{address:?} is no address: {error}"))?;
-    let (method, headers, body) = (Method::GET, HeaderMap::new(), Bytes::new());
-    let request = outbound::Request { method, url, headers, body, timeout: TIMEOUT };
-    let answer = outbound.send(request).await.map_err(|error| format!("{address}: {error}"))?;
+    let method = Method::GET;
+    let headers = HeaderMap::new();
+    let body = Bytes::new();
+    let request = outbound::Request {
+        method,
+        url,
+        headers,
+        body,
+        timeout: TIMEOUT,
+    };
+    let answer = outbound
+        .send(request)
+        .await
+        .map_err(|error| format!("{address}: {error}"))?;
     if answer.status != 200 {
         return Err(format!("{address} answered {}", answer.status));
     }

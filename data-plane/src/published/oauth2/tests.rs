@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeySize, PublicKeyComponents};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RsaKeyPair,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -55,13 +56,33 @@ impl Key {
         match self {
             Self::Rsa(key) => {
                 let parts = PublicKeyComponents::<Vec<u8>>::from(key.public_key());
-                json!({"kty": "RSA", "kid": id, "use": "sig", "alg": "RS256", "n": text(&parts.n), "e": text(&parts.e)})
+                json!({
+                    "kty": "RSA",
+                    "kid": id,
+                    "use": "sig",
+                    "alg": "RS256",
+                    "n": text(&parts.n),
+                    "e": text(&parts.e),
+                })
             }
             Self::Ec(key) => {
                 let point = key.public_key().as_ref();
-                json!({"kty": "EC", "kid": id, "crv": "P-256", "x": text(&point[1..33]), "y": text(&point[33..])})
+                json!({
+                    "kty": "EC",
+                    "kid": id,
+                    "crv": "P-256",
+                    "x": text(&point[1..33]),
+                    "y": text(&point[33..]),
+                })
             }
-            Self::Ed(key) => json!({"kty": "OKP", "kid": id, "crv": "Ed25519", "x": text(key.public_key().as_ref())}),
+            Self::Ed(key) => {
+                json!({
+                    "kty": "OKP",
+                    "kid": id,
+                    "crv": "Ed25519",
+                    "x": text(key.public_key().as_ref()),
+                })
+            }
         }
     }
 
@@ -69,20 +90,34 @@ impl Key {
         match self {
             Self::Rsa(key) => {
                 let mut signature = vec![0; key.public_modulus_len()];
-                key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).unwrap();
+                key.sign(
+                    &RSA_PKCS1_SHA256,
+                    &SystemRandom::new(),
+                    text,
+                    &mut signature,
+                )
+                .unwrap();
                 signature
             }
-            Self::Ec(key) => key.sign(&SystemRandom::new(), text).unwrap().as_ref().to_vec(),
+            Self::Ec(key) => key
+                .sign(&SystemRandom::new(), text)
+                .unwrap()
+                .as_ref()
+                .to_vec(),
             Self::Ed(key) => key.sign(text).as_ref().to_vec(),
         }
     }
 
     fn token(&self, id: &str, claims: &Value) -> String {
-        self.token_with(&json!({"alg": self.algorithm(), "typ": "JWT", "kid": id}), claims)
+        self.token_with(
+            &json!({"alg": self.algorithm(), "typ": "JWT", "kid": id}),
+            claims,
+        )
     }
 
     fn token_with(&self, header: &Value, claims: &Value) -> String {
-        let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        let [header, claims] =
+            [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
         let signed = format!("{header}.{claims}");
         let signature = URL_SAFE_NO_PAD.encode(self.sign(signed.as_bytes()));
         format!("{signed}.{signature}")
@@ -103,7 +138,10 @@ impl Issuer {
         let target = Target::answering(move |_, request| {
             let host = request.headers["host"].to_str().unwrap();
             let body = if request.path == "/.well-known/openid-configuration" {
-                json!({"issuer": format!("http://{host}"), "jwks_uri": format!("http://{host}/keys")})
+                json!({
+                    "issuer": format!("http://{host}"),
+                    "jwks_uri": format!("http://{host}/keys"),
+                })
             } else {
                 counted.fetch_add(1, Ordering::SeqCst);
                 json!({"keys": keys})
@@ -113,7 +151,11 @@ impl Issuer {
         .await;
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
         let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
-        Self { target, asked, issuers: Issuers::new(outbound) }
+        Self {
+            target,
+            asked,
+            issuers: Issuers::new(outbound),
+        }
     }
 
     /// An API that takes its tokens.
@@ -128,11 +170,19 @@ impl Issuer {
 
     /// What a good token says.
     fn claims(&self) -> Value {
-        json!({"iss": self.target.url, "aud": "orders", "exp": EXP, "scope": "orders:read orders:write", "azp": "acme"})
+        json!({
+            "iss": self.target.url,
+            "aud": "orders",
+            "exp": EXP,
+            "scope": "orders:read orders:write",
+            "azp": "acme",
+        })
     }
 
     async fn verify(&self, token: &str) -> Result<Subject, Refused> {
-        self.issuers.verify(&self.api(), token.as_bytes(), NOW).await
+        self.issuers
+            .verify(&self.api(), token.as_bytes(), NOW)
+            .await
     }
 }
 
@@ -147,7 +197,14 @@ async fn tokens_of_every_algorithm_that_is_taken_open_the_api() {
         let by_id = key.token(key.algorithm(), &issuer.claims());
         let without = key.token_with(&json!({"alg": key.algorithm()}), &issuer.claims());
         for token in [by_id, without] {
-            assert_eq!(issuer.verify(&token).await, Ok(Subject { name: "acme".to_owned() }), "{}", key.algorithm());
+            assert_eq!(
+                issuer.verify(&token).await,
+                Ok(Subject {
+                    name: "acme".to_owned()
+                }),
+                "{}",
+                key.algorithm()
+            );
         }
     }
     assert_eq!(issuer.asked.load(Ordering::SeqCst), 1);
@@ -173,7 +230,10 @@ async fn what_a_token_says_must_fit_the_api() {
         ("exp", json!(EXP - 59)),
     ];
     for (name, value) in good {
-        assert!(issuer.verify(&with(name, value.clone())).await.is_ok(), "{name} {value}");
+        assert!(
+            issuer.verify(&with(name, value.clone())).await.is_ok(),
+            "{name} {value}"
+        );
     }
     let bad = [
         ("exp", json!(EXP - 60)),
@@ -187,9 +247,17 @@ async fn what_a_token_says_must_fit_the_api() {
     ];
     for (name, value) in bad {
         let refused = issuer.verify(&with(name, value.clone())).await;
-        assert!(matches!(refused, Err(Refused::Invalid(_))), "{name} {value}: {refused:?}");
+        assert!(
+            matches!(refused, Err(Refused::Invalid(_))),
+            "{name} {value}: {refused:?}"
+        );
     }
-    for value in [Value::Null, json!("orders:read"), json!("orders:writes"), json!("")] {
+    for value in [
+        Value::Null,
+        json!("orders:read"),
+        json!("orders:writes"),
+        json!(""),
+    ] {
         let refused = issuer.verify(&with("scope", value)).await;
         assert_eq!(refused, Err(Refused::Scope("orders:write".to_owned())));
     }
@@ -202,7 +270,8 @@ async fn what_a_token_says_must_fit_the_api() {
 
 #[tokio::test]
 async fn forged_tokens_open_nothing() {
-    let (key, other) = (Key::rsa(), Key::rsa());
+    let key = Key::rsa();
+    let other = Key::rsa();
     let issuer = Issuer::with(vec![key.jwk("1")]).await;
     let claims = issuer.claims();
     let good = key.token("1", &claims);
@@ -220,7 +289,10 @@ async fn forged_tokens_open_nothing() {
         let head = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","kid":"1"}"#);
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(modulus.as_bytes()).unwrap();
         mac.update(format!("{head}.{payload}").as_bytes());
-        format!("{head}.{payload}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+        format!(
+            "{head}.{payload}.{}",
+            URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
+        )
     };
     let forged = [
         other.token("1", &claims),
@@ -237,20 +309,31 @@ async fn forged_tokens_open_nothing() {
     ];
     for token in forged {
         let refused = issuer.verify(&token).await;
-        assert!(matches!(refused, Err(Refused::Invalid(_))), "{token}: {refused:?}");
+        assert!(
+            matches!(refused, Err(Refused::Invalid(_))),
+            "{token}: {refused:?}"
+        );
     }
     issuer.target.stop().await;
 }
 
 #[tokio::test]
 async fn an_issuer_is_not_asked_for_every_key_that_nobody_knows() {
-    let (key, stranger) = (Key::ed(), Key::ed());
+    let key = Key::ed();
+    let stranger = Key::ed();
     let issuer = Issuer::with(vec![key.jwk("1")]).await;
     for number in 0..20 {
-        let refused = issuer.verify(&stranger.token(&format!("made up {number}"), &issuer.claims())).await;
+        let refused = issuer
+            .verify(&stranger.token(&format!("made up {number}"), &issuer.claims()))
+            .await;
         assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
     }
-    assert!(issuer.verify(&key.token("1", &issuer.claims())).await.is_ok());
+    assert!(
+        issuer
+            .verify(&key.token("1", &issuer.claims()))
+            .await
+            .is_ok()
+    );
     assert_eq!(issuer.asked.load(Ordering::SeqCst), 1);
     issuer.target.stop().await;
 }
@@ -259,12 +342,18 @@ async fn an_issuer_is_not_asked_for_every_key_that_nobody_knows() {
 async fn keys_that_cannot_be_had_are_nobodys_fault() {
     let key = Key::ed();
     let issuer = Issuer::with(Vec::new()).await;
-    assert_eq!(issuer.verify(&key.token("1", &issuer.claims())).await, Err(Refused::Unreachable));
+    assert_eq!(
+        issuer.verify(&key.token("1", &issuer.claims())).await,
+        Err(Refused::Unreachable)
+    );
     let guarded = {
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Refused));
         Issuers::new(outbound::Client::new(policy, &outbound::Options::default()).unwrap())
     };
     let token = key.token("1", &issuer.claims());
-    assert_eq!(guarded.verify(&issuer.api(), token.as_bytes(), NOW).await, Err(Refused::Unreachable));
+    assert_eq!(
+        guarded.verify(&issuer.api(), token.as_bytes(), NOW).await,
+        Err(Refused::Unreachable)
+    );
     issuer.target.stop().await;
 }

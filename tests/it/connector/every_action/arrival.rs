@@ -1,4 +1,5 @@
-//! What a provider has to find in a call, by what the catalog says of the action and by nothing else.
+//! What a provider has to find in a call, by what the catalog says of the action and by nothing
+//! else.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,23 +35,37 @@ pub fn check(call: &Received, root: &str, action: &Value, params: &Value) {
     assert!(!reads || call.body.is_empty(), "{slug}: {call:?}");
     for (name, value) in others {
         let places = parts.places_of(name, value);
-        assert_eq!(places.len(), 1, "{slug}: {name} = {value} is in {places:?} of {call:?}");
-        assert!(!reads || places == ["query"] || places == ["headers"], "{slug}: {name} is in {places:?}");
+        assert_eq!(
+            places.len(),
+            1,
+            "{slug}: {name} = {value} is in {places:?} of {call:?}"
+        );
+        assert!(
+            !reads || places == ["query"] || places == ["headers"],
+            "{slug}: {name} is in {places:?}"
+        );
     }
 }
 
-/// Each secret of the config lets the call in, in the clear or in Base64; of OAuth2 it is the token.
+/// Each secret of the config lets the call in, in the clear or in Base64; of OAuth2 it is the
+/// token.
 pub fn check_credentials(call: &Received, schema: &Value, config: &Value, token: Option<&str>) {
     if let Some(token) = token {
         assert_eq!(call.header("authorization"), format!("Bearer {token}"));
         return;
     }
-    let encoded = call.header("authorization").strip_prefix("Basic ").unwrap_or_default();
+    let encoded = call
+        .header("authorization")
+        .strip_prefix("Basic ")
+        .unwrap_or_default();
     let basic = String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap();
     let headers = format!("{basic}\n{}", headers(call));
     for (name, value) in config.as_object().unwrap() {
         if schema["properties"][name]["writeOnly"] == true {
-            assert!(headers.contains(value.as_str().unwrap()), "{name} is not in {call:?}");
+            assert!(
+                headers.contains(value.as_str().unwrap()),
+                "{name} is not in {call:?}"
+            );
         }
     }
 }
@@ -58,12 +73,26 @@ pub fn check_credentials(call: &Received, schema: &Value, config: &Value, token:
 impl Parts {
     fn of(call: &Received, url: &Url) -> Self {
         let is_form = call.header("content-type") == "application/x-www-form-urlencoded";
-        let form = if is_form { pairs(&call.body) } else { Vec::new() };
-        let body = if is_form || call.body.is_empty() { Value::Null } else { call.json() };
-        Self { query: pairs(url.query().unwrap_or_default().as_bytes()), form, body, headers: headers(call) }
+        let form = if is_form {
+            pairs(&call.body)
+        } else {
+            Vec::new()
+        };
+        let body = if is_form || call.body.is_empty() {
+            Value::Null
+        } else {
+            call.json()
+        };
+        Self {
+            query: pairs(url.query().unwrap_or_default().as_bytes()),
+            form,
+            body,
+            headers: headers(call),
+        }
     }
 
-    /// Where a param is whole. What is written as name and value has its name, or one that begins with it.
+    /// Where a param is whole. What is written as name and value has its name, or one that begins
+    /// with it.
     fn places_of(&self, name: &str, value: &Value) -> Vec<&'static str> {
         let mut places = Vec::new();
         if all_in(&self.query, name, value) {
@@ -88,28 +117,45 @@ fn all_in(pairs: &[(String, String)], name: &str, value: &Value) -> bool {
     let mut leaves = Vec::new();
     leaves_of(value, &mut leaves);
     // The members of an object that is the query stand under their own names.
-    let members = |key: &str| value.as_object().is_some_and(|members| members.contains_key(key));
-    let is_in = |leaf: &String| pairs.iter().any(|(key, value)| value == leaf && (named(key) || members(key)));
+    let members = |key: &str| {
+        value
+            .as_object()
+            .is_some_and(|members| members.contains_key(key))
+    };
+    let is_in = |leaf: &String| {
+        pairs
+            .iter()
+            .any(|(key, value)| value == leaf && (named(key) || members(key)))
+    };
     !leaves.is_empty() && leaves.iter().all(is_in)
 }
 
 fn leaves_of(value: &Value, leaves: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| leaves_of(item, leaves)),
-        Value::Object(members) => members.values().for_each(|member| leaves_of(member, leaves)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|member| leaves_of(member, leaves)),
         scalar => leaves.push(text(scalar)),
     }
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn headers(call: &Received) -> String {
-    call.headers.values().map(|value| format!("{}\n", String::from_utf8_lossy(value.as_bytes()))).collect()
+    call.headers
+        .values()
+        .map(|value| format!("{}\n", String::from_utf8_lossy(value.as_bytes())))
+        .collect()
 }
 
 fn pairs(encoded: &[u8]) -> Vec<(String, String)> {
-    let url: Url = format!("form:?{}", String::from_utf8_lossy(encoded)).parse().unwrap();
+    let url: Url = format!("form:?{}", String::from_utf8_lossy(encoded))
+        .parse()
+        .unwrap();
     url.query_pairs().into_owned().collect()
 }

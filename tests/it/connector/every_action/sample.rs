@@ -9,7 +9,9 @@ pub fn of(schema: &Value, name: &str) -> Value {
 
 fn value(schema: &Value, root: &Value, name: &str) -> Value {
     if let Some(place) = schema["$ref"].as_str() {
-        let place = place.strip_prefix('#').expect("schemas refer to themselves alone");
+        let place = place
+            .strip_prefix('#')
+            .expect("schemas refer to themselves alone");
         return value(root.pointer(place).unwrap(), root, name);
     }
     if let Some(fixed) = schema.get("const") {
@@ -20,7 +22,11 @@ fn value(schema: &Value, root: &Value, name: &str) -> Value {
     }
     let kind = match &schema["type"] {
         Value::String(kind) => kind.as_str(),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("null"),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null")
+            .unwrap_or("null"),
         _ if schema["properties"].is_object() => "object",
         _ => "string",
     };
@@ -36,7 +42,9 @@ fn value(schema: &Value, root: &Value, name: &str) -> Value {
 
 fn list(schema: &Value, root: &Value, name: &str) -> Value {
     let count = schema["minItems"].as_u64().unwrap_or(1).max(1);
-    (0..count).map(|n| value(&schema["items"], root, &format!("{name}-{n}"))).collect()
+    (0..count)
+        .map(|n| value(&schema["items"], root, &format!("{name}-{n}")))
+        .collect()
 }
 
 fn object(schema: &Value, root: &Value, name: &str) -> Value {
@@ -44,35 +52,58 @@ fn object(schema: &Value, root: &Value, name: &str) -> Value {
     for (property, schema) in schema["properties"].as_object().into_iter().flatten() {
         members.insert(property.clone(), value(schema, root, property));
     }
-    for property in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        members.entry(property).or_insert_with(|| format!("needed-{property}").into());
+    for property in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        members
+            .entry(property)
+            .or_insert_with(|| format!("needed-{property}").into());
     }
     // One that says nothing of its members takes any.
     if members.is_empty() && schema["additionalProperties"] != false {
-        let member = value(&schema["additionalProperties"], root, &format!("{name}-member"));
+        let member = value(
+            &schema["additionalProperties"],
+            root,
+            &format!("{name}-member"),
+        );
         members.insert("member".to_owned(), member);
     }
     Value::Object(members)
 }
 
 fn text(schema: &Value, name: &str) -> String {
-    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    let plain: String = name
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .collect();
     let text = match schema["format"].as_str() {
         Some("email") => "ada@acme.example".to_owned(),
         Some("date-time") => "2026-01-31T08:15:00Z".to_owned(),
         Some("date") => "2026-01-31".to_owned(),
         Some("http-url" | "base-url" | "uri") => format!("https://acme.example/{plain}"),
-        _ => format!("{}a-{plain}", prefix(schema["pattern"].as_str().unwrap_or_default())),
+        _ => format!(
+            "{}a-{plain}",
+            prefix(schema["pattern"].as_str().unwrap_or_default())
+        ),
     };
     let least = schema["minLength"].as_u64().unwrap_or(0) as usize;
-    let most = schema["maxLength"].as_u64().map_or(usize::MAX, |most| most as usize);
+    let most = schema["maxLength"]
+        .as_u64()
+        .map_or(usize::MAX, |most| most as usize);
     let text = format!("{text:x<least$}");
     text[..text.len().min(most)].to_owned()
 }
 
 /// What every text begins with that a pattern takes, as far as it is plain.
 fn prefix(pattern: &str) -> String {
-    let Some(rest) = pattern.strip_prefix('^') else { return String::new() };
+    let Some(rest) = pattern.strip_prefix('^') else {
+        return String::new();
+    };
     let rest = rest.replace("\\.", ".");
-    rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')).collect()
+    rest.chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+        .collect()
 }

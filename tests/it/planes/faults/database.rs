@@ -24,7 +24,8 @@ pub struct Deployment {
 
 impl Deployment {
     async fn start(environment: &[(&str, &str)]) -> Self {
-        let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
+        let cluster =
+            Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
         cluster.create_database("kanat").unwrap();
         let database = cluster.url("kanat");
         Self::start_at(cluster, &database, environment).await
@@ -42,15 +43,36 @@ impl Deployment {
         let (flow, webhook) = control.api.deployed(FLOW).await;
         node.becomes_ready().await;
         let url = format!("{}{webhook}", node.base);
-        Self { cluster, control, node, target, flow, url, _split: split }
+        Self {
+            cluster,
+            control,
+            node,
+            target,
+            flow,
+            url,
+            _split: split,
+        }
     }
 
     pub fn senders(&self) -> Senders {
         Senders::start_endless(&self.control.api, std::slice::from_ref(&self.url))
     }
 
-    pub async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: &[Kill]) -> HashMap<String, Value> {
-        kept::nothing_is_lost(what, senders, &self.control.api, &self.flow, &self.target, kills).await
+    pub async fn nothing_is_lost(
+        &self,
+        what: &str,
+        senders: &Senders,
+        kills: &[Kill],
+    ) -> HashMap<String, Value> {
+        kept::nothing_is_lost(
+            what,
+            senders,
+            &self.control.api,
+            &self.flow,
+            &self.target,
+            kills,
+        )
+        .await
     }
 }
 
@@ -63,17 +85,36 @@ async fn a_database_restarted_under_load_loses_nothing_and_nobody_is_restarted()
         senders.ack(60).await;
         deployment.cluster.stop(stop).unwrap();
         stops.push(Kill::unseen());
-        let answer = Rest::send(deployment.control.api.http().post(&deployment.url).json(&json!({ "n": 1 }))).await;
-        assert_eq!((answer.status, answer.header("retry-after").is_empty()), (503, false), "{}", answer.text);
+        let answer = Rest::send(
+            deployment
+                .control
+                .api
+                .http()
+                .post(&deployment.url)
+                .json(&json!({ "n": 1 })),
+        )
+        .await;
+        assert_eq!(answer.status, 503, "{}", answer.text);
+        assert!(
+            !(answer.header("retry-after").is_empty()),
+            "{}",
+            answer.text
+        );
         let both = [&deployment.control, &deployment.node];
         for process in both {
-            until("it says that it is not ready", || async { (process.readiness().await == 503).then_some(()) }).await;
+            until("it says that it is not ready", || async {
+                (process.readiness().await == 503).then_some(())
+            })
+            .await;
             assert_eq!(process.api.get("/health").await.status, 200);
         }
         deployment.cluster.start_again().unwrap();
         let begun = Instant::now();
         senders.ack(SENDERS + 1).await;
-        println!("{stop:?} restart: messages are taken {} ms after its return", begun.elapsed().as_millis());
+        println!(
+            "{stop:?} restart: messages are taken {} ms after its return",
+            begun.elapsed().as_millis()
+        );
         assert!(begun.elapsed() < Duration::from_secs(10));
         for process in both {
             process.becomes_ready().await;
@@ -81,7 +122,9 @@ async fn a_database_restarted_under_load_loses_nothing_and_nobody_is_restarted()
     }
     senders.stop();
     senders.finished().await;
-    deployment.nothing_is_lost("PostgreSQL restarted", &senders, &stops).await;
+    deployment
+        .nothing_is_lost("PostgreSQL restarted", &senders, &stops)
+        .await;
 }
 
 #[tokio::test]
@@ -89,7 +132,8 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     const STILL: Duration = Duration::from_secs(5);
     const MESSAGES: usize = 100;
     const BODY: usize = 900_000;
-    /// What may wait for the log, what may be read, and the copies that are on their way to the database.
+    /// What may wait for the log, what may be read, and the copies that are on their way to the
+    /// database.
     const MOST_MIB: u64 = 256;
     // The lease runs out meanwhile: nobody else is there to take over what the node holds.
     let deployment = Deployment::start(&[("KANAT_LEASE_SECONDS", "2")]).await;
@@ -101,17 +145,38 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     deployment.cluster.pause().unwrap();
     let paused = Instant::now();
     // They come back when they are told to, so that far more is offered than there is room for.
-    let load = Load { senders: MESSAGES, body: BODY, patience: Duration::from_secs(1) };
-    let mut large = Senders::start_with(&deployment.control.api, std::slice::from_ref(&deployment.url), MESSAGES, load);
-    until("what finds no room is refused", || async { (large.refused() > 0).then_some(()) }).await;
-    until("it says that it is not ready", || async { (node.readiness().await == 503).then_some(()) }).await;
-    until("it has stood still for so long", || async { (paused.elapsed() >= STILL).then_some(()) }).await;
+    let load = Load {
+        senders: MESSAGES,
+        body: BODY,
+        patience: Duration::from_secs(1),
+    };
+    let mut large = Senders::start_with(
+        &deployment.control.api,
+        std::slice::from_ref(&deployment.url),
+        MESSAGES,
+        load,
+    );
+    until("what finds no room is refused", || async {
+        (large.refused() > 0).then_some(())
+    })
+    .await;
+    until("it says that it is not ready", || async {
+        (node.readiness().await == 503).then_some(())
+    })
+    .await;
+    until("it has stood still for so long", || async {
+        (paused.elapsed() >= STILL).then_some(())
+    })
+    .await;
     assert_eq!(node.api.get("/health").await.status, 200);
     // Counted by the node before it answers, so that it never tells of fewer than were answered.
     let refused = large.refused();
-    let (told, full) =
-        (node.metric("kanat_ingress_refused_total").await, node.metric("kanat_log_append_failures_total").await);
-    assert!(told >= refused as f64 && full > 0.0, "{refused} refused, {told} told, {full} by a full log");
+    let told = node.metric("kanat_ingress_refused_total").await;
+    let full = node.metric("kanat_log_append_failures_total").await;
+    assert!(
+        told >= refused as f64 && full > 0.0,
+        "{refused} refused, {told} told, {full} by a full log"
+    );
     let still = paused.elapsed();
     deployment.cluster.resume().unwrap();
 
@@ -120,36 +185,67 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     large.finished().await;
     small.finished().await;
     let most = memory::peak_kib(node.pid()) / 1024;
-    let messages = deployment.nothing_is_lost("PostgreSQL stood still", &large, &[]).await;
-    assert!(small.acked_ids().iter().all(|id| messages.contains_key(id)), "acked messages are not in the log");
+    let messages = deployment
+        .nothing_is_lost("PostgreSQL stood still", &large, &[])
+        .await;
+    assert!(
+        small.acked_ids().iter().all(|id| messages.contains_key(id)),
+        "acked messages are not in the log"
+    );
     println!(
-        "still for {} ms: {refused} of {} requests with {BODY} bytes refused, {before} MiB before, {most} MiB at most",
+        "still for {} ms: {refused} of {} requests with {BODY} bytes refused, {before} MiB \
+         before, {most} MiB at most",
         still.as_millis(),
         refused + MESSAGES,
     );
-    assert!(most - before < MOST_MIB, "{} MiB more than before", most - before);
+    assert!(
+        most - before < MOST_MIB,
+        "{} MiB more than before",
+        most - before
+    );
 }
 
 #[tokio::test]
 async fn processes_that_start_without_their_database_wait_for_it() {
     let mut deployment = Deployment::start(&[]).await;
-    let (api, url) = (deployment.control.api.clone(), deployment.url.clone());
+    let api = deployment.control.api.clone();
+    let url = deployment.url.clone();
     deployment.node.kill().await;
     deployment.control.kill().await;
     deployment.cluster.stop(Stop::Fast).unwrap();
     for process in [&mut deployment.control, &mut deployment.node] {
         process.spawn_again();
-        let alive = async |base: String| Rest::try_send(api.http().get(format!("{base}/health"))).await.ok();
+        let alive = async |base: String| {
+            Rest::try_send(api.http().get(format!("{base}/health")))
+                .await
+                .ok()
+        };
         // Its metrics take another port at each start, which is in the log some time after it.
-        for base in [|process: &TestProcess| process.base.clone(), TestProcess::metrics] {
-            until("it is alive", || async { alive(base(process)).await.filter(|answer| answer.status == 200) }).await;
+        for base in [
+            |process: &TestProcess| process.base.clone(),
+            TestProcess::metrics,
+        ] {
+            until("it is alive", || async {
+                alive(base(process))
+                    .await
+                    .filter(|answer| answer.status == 200)
+            })
+            .await;
             let ready = api.get(&format!("{}/ready", base(process))).await;
-            assert_eq!((ready.status, ready.header("retry-after")), (503, "1"), "{}", ready.text);
+            assert_eq!(ready.status, 503, "{}", ready.text);
+            assert_eq!(ready.header("retry-after"), "1", "{}", ready.text);
         }
-        assert!(process.log().contains("the database is out of reach: waiting for it"), "{}", process.log());
+        assert!(
+            process
+                .log()
+                .contains("the database is out of reach: waiting for it"),
+            "{}",
+            process.log()
+        );
     }
     let refused = Rest::send(api.http().post(&url).json(&json!({ "n": 1 }))).await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"), "{}", refused.text);
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    assert_eq!(refused.header("retry-after"), "1", "{}", refused.text);
     assert_eq!(api.get("/api/v1/flows").await.status, 503);
     // One that is told to stop meanwhile does.
     assert_eq!(deployment.control.terminate().await, Some(0));
@@ -160,18 +256,37 @@ async fn processes_that_start_without_their_database_wait_for_it() {
     deployment.node.listens().await;
     deployment.node.becomes_ready().await;
     assert_eq!(api.get("/ready").await.status, 200);
-    api.message_becomes(&api.webhook(&url, &json!({ "n": 1 })).await, "delivered").await;
+    api.message_becomes(&api.webhook(&url, &json!({ "n": 1 })).await, "delivered")
+        .await;
 }
 
 #[tokio::test]
 async fn one_connection_for_each_purpose_is_enough() {
-    let pools = ["KANAT_STORE_CONNECTIONS", "KANAT_LOG_WRITERS", "KANAT_LOG_READERS", "KANAT_LOG_WORKERS"];
+    let pools = [
+        "KANAT_STORE_CONNECTIONS",
+        "KANAT_LOG_WRITERS",
+        "KANAT_LOG_READERS",
+        "KANAT_LOG_WORKERS",
+    ];
     let deployment = Deployment::start(&pools.map(|name| (name, "1"))).await;
     let mut senders = deployment.senders();
     senders.ack(60).await;
-    let (_, other) = deployment.control.api.deployed(&FLOW.replace("survivors", "others")).await;
-    deployment.control.api.webhook(&format!("{}{other}", deployment.node.base), &json!({ "n": 1 })).await;
+    let (_, other) = deployment
+        .control
+        .api
+        .deployed(&FLOW.replace("survivors", "others"))
+        .await;
+    deployment
+        .control
+        .api
+        .webhook(
+            &format!("{}{other}", deployment.node.base),
+            &json!({ "n": 1 }),
+        )
+        .await;
     senders.stop();
     senders.finished().await;
-    deployment.nothing_is_lost("one connection for each purpose", &senders, &[]).await;
+    deployment
+        .nothing_is_lost("one connection for each purpose", &senders, &[])
+        .await;
 }

@@ -1,9 +1,9 @@
-//! Control planes that are killed and take each other's place while flows are deployed, and nodes that are asked all the
-//! while what they serve.
+//! Control planes that are killed and take each other's place while flows are deployed, and nodes
+//! that are asked all the while what they serve.
 //!
-//! Each round changes the table, then the flow `first`, then the flow `last`, to one number. So every set that was ever
-//! published has table >= first >= last, and each of them only grows. A node that ran half of a set, or went back to an
-//! older one, would show it.
+//! Each round changes the table, then the flow `first`, then the flow `last`, to one number. So
+//! every set that was ever published has table >= first >= last, and each of them only grows. A
+//! node that ran half of a set, or went back to an older one, would show it.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -45,15 +45,23 @@ impl Course {
 
     /// Returns in the middle of a deploy, or when all are done.
     async fn begun(&self, deploys: u64) {
-        self.begun.subscribe().wait_for(|begun| *begun >= deploys).await.unwrap();
+        self.begun
+            .subscribe()
+            .wait_for(|begun| *begun >= deploys)
+            .await
+            .unwrap();
     }
 }
 
 #[tokio::test]
 async fn control_planes_killed_and_swapped_during_200_deploys_leave_every_node_with_one_set() {
     let split = Split::new();
-    let mut controls = [split.control_plane("one").await, split.control_plane("other").await];
-    let (one, other) = (&controls[0], &controls[1]);
+    let mut controls = [
+        split.control_plane("one").await,
+        split.control_plane("other").await,
+    ];
+    let one = &controls[0];
+    let other = &controls[1];
     let nodes = [
         split.node("a", &[one, other]).await,
         split.node("b", &[one, other]).await,
@@ -79,19 +87,26 @@ async fn control_planes_killed_and_swapped_during_200_deploys_leave_every_node_w
         let (a, b, c) = tokio::join!(watch(a), watch(b), watch(c));
         a + b + c
     };
-    let (rounds, kills, seen) = tokio::join!(deploying, kill_in_turn(&course, &mut controls), watching);
+    let (rounds, kills, seen) =
+        tokio::join!(deploying, kill_in_turn(&course, &mut controls), watching);
 
     let deployed = begun.elapsed();
     // One hears of the nodes of the other a little later than the nodes do.
-    until("both control planes tell of one set at all nodes", || async {
-        let told = [sets(&controls[0].api).await?, sets(&controls[1].api).await?];
-        let all = told.concat();
-        (told.iter().all(|sets| sets.len() == nodes.len()) && all.iter().all(|set| *set == all[0])).then_some(())
-    })
+    until(
+        "both control planes tell of one set at all nodes",
+        || async {
+            let told = [sets(&controls[0].api).await?, sets(&controls[1].api).await?];
+            let all = told.concat();
+            (told.iter().all(|sets| sets.len() == nodes.len())
+                && all.iter().all(|set| *set == all[0]))
+            .then_some(())
+        },
+    )
     .await;
     println!(
-        "{DEPLOYS} deploys in {} ms, {kills} kills of control planes: {} requests repeated, {} changes answered as pending; \
-         {seen} messages at 3 nodes, 0 refused, 0 of half a set; one set {} ms after the last deploy",
+        "{DEPLOYS} deploys in {} ms, {kills} kills of control planes: {} requests repeated, {} \
+         changes answered as pending; {seen} messages at 3 nodes, 0 refused, 0 of half a set; one \
+         set {} ms after the last deploy",
         deployed.as_millis(),
         course.repeated.get(),
         course.pending.get(),
@@ -100,10 +115,19 @@ async fn control_planes_killed_and_swapped_during_200_deploys_leave_every_node_w
     for node in &nodes {
         for webhook in webhooks {
             let ran = witness.ask(&node.api, &at(node, webhook)).await;
-            assert_eq!(ran, Ran { version: rounds, table: rounds });
+            assert_eq!(
+                ran,
+                Ran {
+                    version: rounds,
+                    table: rounds
+                }
+            );
         }
     }
-    assert!(kills >= DEPLOYS / (BETWEEN_KILLS + AWAY) / 2, "{kills} kills");
+    assert!(
+        kills >= DEPLOYS / (BETWEEN_KILLS + AWAY) / 2,
+        "{kills} kills"
+    );
     assert!(course.repeated.get() > 0, "no kill met a request under way");
 }
 
@@ -116,7 +140,14 @@ async fn deploy_all(course: &Course, apis: &[Rest; 2], table: &Table, flows: [&s
         for (name, id) in ["first", "last"].into_iter().zip(flows) {
             let path = format!("/api/v1/flows/{id}");
             course.begun.send_modify(|begun| *begun += 1);
-            call(course, apis, "PUT", &path, &json!({ "yamlConfig": flow(name, round) })).await;
+            call(
+                course,
+                apis,
+                "PUT",
+                &path,
+                &json!({ "yamlConfig": flow(name, round) }),
+            )
+            .await;
             call(course, apis, "POST", &format!("{path}/deploy"), &json!({})).await;
         }
     }
@@ -126,7 +157,8 @@ async fn deploy_all(course: &Course, apis: &[Rest; 2], table: &Table, flows: [&s
 /// Asks one control plane, and the other when that one does not answer.
 async fn call(course: &Course, apis: &[Rest; 2], method: &str, path: &str, body: &Value) {
     let answer = until("a control plane answers", || async {
-        let answer = Rest::try_send(apis[course.asked.get()].request(method, path).json(body)).await;
+        let answer =
+            Rest::try_send(apis[course.asked.get()].request(method, path).json(body)).await;
         let answer = answer.ok().filter(|answer| answer.status != 503);
         if answer.is_none() {
             course.repeated.set(course.repeated.get() + 1);
@@ -141,7 +173,8 @@ async fn call(course: &Course, apis: &[Rest; 2], method: &str, path: &str, body:
     answer.expect(200);
 }
 
-/// Kills the control plane that is being asked, again and again, and brings it back after a while; gives how often.
+/// Kills the control plane that is being asked, again and again, and brings it back after a while;
+/// gives how often.
 async fn kill_in_turn(course: &Course, controls: &mut [TestProcess; 2]) -> u64 {
     let mut kills = 0;
     let mut next = BETWEEN_KILLS;
@@ -159,20 +192,36 @@ async fn kill_in_turn(course: &Course, controls: &mut [TestProcess; 2]) -> u64 {
     }
 }
 
-/// Asks a node for both flows, in the order in which they are changed last, until all is deployed; gives how often.
-async fn watch(course: &Course, witness: &Witness, node: &TestProcess, [first, last]: [&str; 2]) -> usize {
-    let (first, last) = (at(node, first), at(node, last));
+/// Asks a node for both flows, in the order in which they are changed last, until all is deployed;
+/// gives how often.
+async fn watch(
+    course: &Course,
+    witness: &Witness,
+    node: &TestProcess,
+    [first, last]: [&str; 2],
+) -> usize {
+    let first = at(node, first);
+    let last = at(node, last);
     let mut seen: Vec<(&str, Ran)> = Vec::new();
     // A set with this `last` has at least this `first`, and at least this table.
-    let (mut lowest_first, mut lowest_last, mut lowest_table) = (0, 0, 0);
+    let mut lowest_first = 0;
+    let mut lowest_last = 0;
+    let mut lowest_table = 0;
     while !course.is_done() {
         for (name, url) in [("last", &last), ("first", &first)] {
             let ran = witness.ask(&node.api, url).await;
             seen.push((name, ran));
-            let lowest = if name == "last" { lowest_last } else { lowest_first };
+            let lowest = if name == "last" {
+                lowest_last
+            } else {
+                lowest_first
+            };
             let recent = &seen[seen.len().saturating_sub(6)..];
             assert!(ran.version >= lowest, "a set went back: {recent:?}");
-            assert!(ran.table >= ran.version && ran.table >= lowest_table, "half of a set: {recent:?}");
+            assert!(
+                ran.table >= ran.version && ran.table >= lowest_table,
+                "half of a set: {recent:?}"
+            );
             lowest_table = ran.table;
             lowest_first = lowest_first.max(ran.version);
             if name == "last" {

@@ -1,4 +1,5 @@
-//! A primary that is killed under load, and a synchronous standby that is promoted, under processes that stay.
+//! A primary that is killed under load, and a synchronous standby that is promoted, under processes
+//! that stay.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +23,19 @@ async fn a_promoted_standby_is_found_by_all_processes_and_has_everything_that_wa
     let deployment = Deployment::start_at(cluster, &list, &[("KANAT_LEASE_SECONDS", "2")]).await;
     let mut senders = deployment.senders();
     let mut kills = Vec::new();
-    for (primary, standby) in [(&deployment.cluster, &standby), (&standby, &deployment.cluster)] {
+    for (primary, standby) in [
+        (&deployment.cluster, &standby),
+        (&standby, &deployment.cluster),
+    ] {
         senders.ack(60).await;
         primary.kill().unwrap();
         kills.push(Kill::unseen());
         let both = [&deployment.control, &deployment.node];
         for process in both {
-            until("it says that it is not ready", || async { (process.readiness().await == 503).then_some(()) }).await;
+            until("it says that it is not ready", || async {
+                (process.readiness().await == 503).then_some(())
+            })
+            .await;
         }
         let begun = Instant::now();
         standby.promote().unwrap();
@@ -42,7 +49,8 @@ async fn a_promoted_standby_is_found_by_all_processes_and_has_everything_that_wa
         deployment.control.api.deployed(&flow).await;
         let deployed = begun.elapsed();
         println!(
-            "after the promotion: messages are taken at {} ms, all are ready at {} ms, a flow is deployed at {} ms",
+            "after the promotion: messages are taken at {} ms, all are ready at {} ms, a flow is \
+             deployed at {} ms",
             taken.as_millis(),
             ready.as_millis(),
             deployed.as_millis(),
@@ -53,5 +61,7 @@ async fn a_promoted_standby_is_found_by_all_processes_and_has_everything_that_wa
     }
     senders.stop();
     senders.finished().await;
-    deployment.nothing_is_lost("PostgreSQL failed over", &senders, &kills).await;
+    deployment
+        .nothing_is_lost("PostgreSQL failed over", &senders, &kills)
+        .await;
 }

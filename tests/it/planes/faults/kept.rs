@@ -1,6 +1,7 @@
-//! What the fault tests count. An acked message that the target never took is lost. One that it took more often than its
-//! record has attempts was sent by a process that died before it could write that down: a duplicate, which is allowed
-//! only for what was in flight at a kill, and once for each.
+//! What the fault tests count. An acked message that the target never took is lost. One that it
+//! took more often than its record has attempts was sent by a process that died before it could
+//! write that down: a duplicate, which is allowed only for what was in flight at a kill, and once
+//! for each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -37,14 +38,25 @@ pub async fn target() -> FakeTarget {
     let failed = Mutex::new(HashSet::new());
     FakeTarget::scripted(move |received, _| {
         let n = received.json()["n"].as_u64().unwrap();
-        if n.is_multiple_of(3) && failed.lock().unwrap().insert(n) { status(503) } else { ok() }
+        if n.is_multiple_of(3) && failed.lock().unwrap().insert(n) {
+            status(503)
+        } else {
+            ok()
+        }
     })
     .await
 }
 
 /// Takes every message, but hangs at the `at`-th request, counted from 1.
 pub async fn target_that_hangs(at: &'static [usize]) -> FakeTarget {
-    FakeTarget::scripted(move |_, earlier| if at.contains(&(earlier + 1)) { Reply::Hang } else { ok() }).await
+    FakeTarget::scripted(move |_, earlier| {
+        if at.contains(&(earlier + 1)) {
+            Reply::Hang
+        } else {
+            ok()
+        }
+    })
+    .await
 }
 
 /// The end of a process, told after it.
@@ -57,16 +69,25 @@ pub struct Kill {
 impl Kill {
     /// Nobody can look: what had come in and had not ended may have been in flight.
     pub fn unseen() -> Self {
-        Self { at: Timestamp::now(), in_flight: None }
+        Self {
+            at: Timestamp::now(),
+            in_flight: None,
+        }
     }
 
-    /// The log shows what was in flight, as long as nobody has taken it over, and in one page, which is one state of it:
-    /// from page to page messages move while others are worked on.
+    /// The log shows what was in flight, as long as nobody has taken it over, and in one page,
+    /// which is one state of it: from page to page messages move while others are worked on.
     pub async fn seen(api: &Rest, flow: &str, lease: Duration) -> Self {
-        let (at, killed) = (Timestamp::now(), Instant::now());
+        let at = Timestamp::now();
+        let killed = Instant::now();
         let path = format!("/api/v1/messages?flowId={flow}&status=processing&limit={LARGEST_PAGE}");
         let page = api.get(&path).await.expect(200);
-        let ids: HashSet<_> = page["data"].as_array().unwrap().iter().map(|message| text(&message["id"])).collect();
+        let ids: HashSet<_> = page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| text(&message["id"]))
+            .collect();
         let is_whole = page["pagination"]["total"] == ids.len();
         // Leases are renewed well before they end.
         let in_flight = (is_whole && killed.elapsed() < lease / 2).then_some(ids);
@@ -87,11 +108,14 @@ pub fn open_at(message: &Value, at: Timestamp) -> bool {
 }
 
 pub fn time(value: &Value) -> Timestamp {
-    value.as_str().and_then(Timestamp::parse).unwrap_or_else(|| panic!("{value} is no time"))
+    value
+        .as_str()
+        .and_then(Timestamp::parse)
+        .unwrap_or_else(|| panic!("{value} is no time"))
 }
 
-/// Waits until all has ended, holds what was acked against what came to the target, and says what it counted. Gives the
-/// messages, by id.
+/// Waits until all has ended, holds what was acked against what came to the target, and says what
+/// it counted. Gives the messages, by id.
 pub async fn nothing_is_lost(
     what: &str,
     senders: &Senders,
@@ -105,26 +129,39 @@ pub async fn nothing_is_lost(
     let messages = messages(api, &query).await;
     let mut requests: HashMap<String, u64> = HashMap::new();
     for received in target.received() {
-        *requests.entry(received.header("idempotency-key").to_owned()).or_default() += 1;
+        *requests
+            .entry(received.header("idempotency-key").to_owned())
+            .or_default() += 1;
     }
     let acked = senders.acked_ids();
-    let lost = acked.iter().filter(|id| !requests.contains_key(*id)).count();
-    let (mut duplicates, mut in_flight) = (0, 0);
+    let lost = acked
+        .iter()
+        .filter(|id| !requests.contains_key(*id))
+        .count();
+    let mut duplicates = 0;
+    let mut in_flight = 0;
     for (id, message) in &messages {
         assert_eq!(message["status"], "delivered", "{message}");
         let requests = requests.get(id).copied().unwrap_or(0);
         let more = requests.saturating_sub(message["attempts"].as_u64().unwrap());
         let caught = kills.iter().filter(|kill| kill.caught(id, message)).count() as u64;
-        assert!(more <= caught, "{requests} requests, in flight at {caught} kills: {message}");
+        assert!(
+            more <= caught,
+            "{requests} requests, in flight at {caught} kills: {message}"
+        );
         (duplicates, in_flight) = (duplicates + more, in_flight + caught);
     }
     println!(
-        "{what}: {} acked, {} kills, {lost} lost, {in_flight} in flight, {duplicates} duplicates, {} requests sent again",
+        "{what}: {} acked, {} kills, {lost} lost, {in_flight} in flight, {duplicates} duplicates, \
+         {} requests sent again",
         acked.len(),
         kills.len(),
         senders.sent_again(),
     );
     assert_eq!(lost, 0, "acked messages never reached the target");
-    assert!(acked.iter().all(|id| messages.contains_key(id)), "acked messages are not in the log");
+    assert!(
+        acked.iter().all(|id| messages.contains_key(id)),
+        "acked messages are not in the log"
+    );
     messages
 }

@@ -12,8 +12,14 @@ const CHANGES: u64 = 50;
 #[tokio::test]
 async fn a_write_at_one_control_plane_is_live_on_the_nodes_of_all_within_a_second() {
     let split = Split::new();
-    let controls = [split.control_plane("one").await, split.control_plane("other").await];
-    let nodes = [split.node("a", &[&controls[0]]).await, split.node("b", &[&controls[1]]).await];
+    let controls = [
+        split.control_plane("one").await,
+        split.control_plane("other").await,
+    ];
+    let nodes = [
+        split.node("a", &[&controls[0]]).await,
+        split.node("b", &[&controls[1]]).await,
+    ];
     let (witness, table) = Witness::start(&controls[0].api).await;
     let (_, webhook) = controls[0].api.deployed(&flow("orders", 1)).await;
     let urls = [at(&nodes[0], &webhook), at(&nodes[1], &webhook)];
@@ -21,7 +27,8 @@ async fn a_write_at_one_control_plane_is_live_on_the_nodes_of_all_within_a_secon
     for version in 2..2 + CHANGES {
         let control = &controls[usize::from(version % 2 == 0)];
         let begun = Instant::now();
-        // Both are asked all the while, from before the commit on: what counts is when the later one runs it.
+        // Both are asked all the while, from before the commit on: what counts is when the later
+        // one runs it.
         let live = async |node: usize| {
             while witness.ask(&nodes[node].api, &urls[node]).await.table < version {}
             begun.elapsed()
@@ -33,9 +40,11 @@ async fn a_write_at_one_control_plane_is_live_on_the_nodes_of_all_within_a_secon
         took.push(a.max(b));
     }
     took.sort_unstable();
-    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    let median = took[took.len() / 2];
+    let longest = took[took.len() - 1];
     println!(
-        "{CHANGES} changes are live on the nodes of both control planes {} ms after the request (median), {} ms at most",
+        "{CHANGES} changes are live on the nodes of both control planes {} ms after the request \
+         (median), {} ms at most",
         median.as_millis(),
         longest.as_millis()
     );

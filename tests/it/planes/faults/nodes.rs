@@ -22,11 +22,23 @@ struct Extent {
 
 impl Extent {
     fn told() -> Self {
-        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let number = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok())
+        };
         let seed = number("KANAT_SOAK_SEED").unwrap_or(1);
         match number("KANAT_SOAK_KILLS") {
-            Some(kills) => Self { kills: usize::try_from(kills).unwrap(), pause: Duration::from_secs(2), seed },
-            None => Self { kills: 3, pause: Duration::ZERO, seed },
+            Some(kills) => Self {
+                kills: usize::try_from(kills).unwrap(),
+                pause: Duration::from_secs(2),
+                seed,
+            },
+            None => Self {
+                kills: 3,
+                pause: Duration::ZERO,
+                seed,
+            },
         }
     }
 }
@@ -46,15 +58,29 @@ impl Deployment {
         let mut nodes = Vec::new();
         let seconds = lease.as_secs().to_string();
         for name in names {
-            nodes.push(split.node_with(name, &[&control], &[("KANAT_LEASE_SECONDS", &seconds)]).await);
+            nodes.push(
+                split
+                    .node_with(name, &[&control], &[("KANAT_LEASE_SECONDS", &seconds)])
+                    .await,
+            );
         }
         control.api.http_instance("erp", &target.url()).await;
         let (flow, webhook) = control.api.deployed(FLOW).await;
-        let urls = nodes.iter().map(|node| format!("{}{webhook}", node.base)).collect();
+        let urls = nodes
+            .iter()
+            .map(|node| format!("{}{webhook}", node.base))
+            .collect();
         for node in &nodes {
             node.becomes_ready().await;
         }
-        Self { control, nodes, lease, target, flow, urls }
+        Self {
+            control,
+            nodes,
+            lease,
+            target,
+            flow,
+            urls,
+        }
     }
 
     async fn kill(&mut self, node: usize) -> Kill {
@@ -62,21 +88,45 @@ impl Deployment {
         Kill::seen(&self.control.api, &self.flow, self.lease).await
     }
 
-    async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: &[Kill]) -> HashMap<String, Value> {
-        kept::nothing_is_lost(what, senders, &self.control.api, &self.flow, &self.target, kills).await
+    async fn nothing_is_lost(
+        &self,
+        what: &str,
+        senders: &Senders,
+        kills: &[Kill],
+    ) -> HashMap<String, Value> {
+        kept::nothing_is_lost(
+            what,
+            senders,
+            &self.control.api,
+            &self.flow,
+            &self.target,
+            kills,
+        )
+        .await
     }
 }
 
 /// When something was done next about a message, by its trace.
 async fn next_sign_of_life(api: &Rest, message: &Value, after: Timestamp) -> Timestamp {
     let message = api.message(message["id"].as_str().unwrap()).await;
-    let records = message["trace"].as_array().unwrap().iter().map(|record| kept::time(&record["at"]));
-    records.filter(|at| *at > after).min().unwrap_or_else(|| kept::time(&message["completedAt"]))
+    let records = message["trace"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| kept::time(&record["at"]));
+    records
+        .filter(|at| *at > after)
+        .min()
+        .unwrap_or_else(|| kept::time(&message["completedAt"]))
 }
 
 /// Every one was taken over within two lease periods. Gives the longest wait.
 fn taken_over(lease: Duration, waits: &[Duration]) -> Duration {
-    let longest = waits.iter().copied().max().expect("messages were open when nodes died");
+    let longest = waits
+        .iter()
+        .copied()
+        .max()
+        .expect("messages were open when nodes died");
     assert!(longest <= lease * 2, "nobody took them up: {waits:?}");
     longest
 }
@@ -84,16 +134,24 @@ fn taken_over(lease: Duration, waits: &[Duration]) -> Duration {
 #[tokio::test]
 async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_over() {
     const LEASE: Duration = Duration::from_secs(5);
-    let Extent { kills: many, pause, seed } = Extent::told();
+    let Extent {
+        kills: many,
+        pause,
+        seed,
+    } = Extent::told();
     let split = Split::new();
-    let mut deployment = Deployment::start(&split, &["a", "b", "c"], LEASE, kept::target().await).await;
+    let mut deployment =
+        Deployment::start(&split, &["a", "b", "c"], LEASE, kept::target().await).await;
     let mut senders = Senders::start_endless(&deployment.control.api, &deployment.urls);
     let mut random = Random::new(seed);
     let mut kills = Vec::new();
     for _ in 0..many {
         let begun = Instant::now();
         senders.ack(60).await;
-        until("it is time for the next kill", || async { (begun.elapsed() >= pause).then_some(()) }).await;
+        until("it is time for the next kill", || async {
+            (begun.elapsed() >= pause).then_some(())
+        })
+        .await;
         let victim = random.below(deployment.nodes.len());
         kills.push(deployment.kill(victim).await);
         deployment.nodes[victim].restart().await;
@@ -104,12 +162,21 @@ async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_ove
     kills.push(deployment.kill(victim).await);
     senders.stop();
     senders.finished().await;
-    let messages = deployment.nothing_is_lost(&format!("random kills, seed {seed}"), &senders, &kills).await;
+    let messages = deployment
+        .nothing_is_lost(&format!("random kills, seed {seed}"), &senders, &kills)
+        .await;
 
     let mut waits = Vec::new();
     for kill in &kills {
-        for message in messages.values().filter(|message| kept::open_at(message, kill.at)) {
-            waits.push(next_sign_of_life(&deployment.control.api, message, kill.at).await.since(kill.at));
+        for message in messages
+            .values()
+            .filter(|message| kept::open_at(message, kill.at))
+        {
+            waits.push(
+                next_sign_of_life(&deployment.control.api, message, kill.at)
+                    .await
+                    .since(kill.at),
+            );
         }
     }
     let longest = taken_over(LEASE, &waits);
@@ -120,29 +187,46 @@ async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_ove
     );
 }
 
-/// What the first node sends hangs until the test lets go; what another sends after it is answered with 201.
+/// What the first node sends hangs until the test lets go; what another sends after it is answered
+/// with 201.
 async fn target_that_tells_apart() -> FakeTarget {
-    FakeTarget::scripted(|_, earlier| if earlier < SENDERS { Reply::Hang } else { kanat_tests::target::status(201) })
-        .await
+    FakeTarget::scripted(|_, earlier| {
+        if earlier < SENDERS {
+            Reply::Hang
+        } else {
+            kanat_tests::target::status(201)
+        }
+    })
+    .await
 }
 
 #[tokio::test]
 async fn orphans_are_taken_over_within_two_lease_periods() {
     const LEASE: Duration = Duration::from_secs(5);
     let split = Split::new();
-    let mut deployment = Deployment::start(&split, &["a", "b"], LEASE, target_that_tells_apart().await).await;
+    let mut deployment =
+        Deployment::start(&split, &["a", "b"], LEASE, target_that_tells_apart().await).await;
     let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
     senders.finished().await;
     deployment.target.arrivals(SENDERS).await;
     let kill = deployment.kill(0).await;
     let at = kill.at;
-    let messages = deployment.nothing_is_lost("a node that stays dead", &senders, &[kill]).await;
+    let messages = deployment
+        .nothing_is_lost("a node that stays dead", &senders, &[kill])
+        .await;
     let mut waits = Vec::new();
     for message in messages.values() {
-        waits.push(next_sign_of_life(&deployment.control.api, message, at).await.since(at));
+        waits.push(
+            next_sign_of_life(&deployment.control.api, message, at)
+                .await
+                .since(at),
+        );
     }
     let longest = taken_over(LEASE, &waits);
-    println!("{SENDERS} orphans, the last taken over after {} ms, with a lease of {LEASE:?}", longest.as_millis());
+    println!(
+        "{SENDERS} orphans, the last taken over after {} ms, with a lease of {LEASE:?}",
+        longest.as_millis()
+    );
     assert_eq!(deployment.target.received().len(), SENDERS * 2);
 }
 
@@ -150,7 +234,8 @@ async fn orphans_are_taken_over_within_two_lease_periods() {
 async fn a_node_that_stood_still_past_its_lease_writes_no_outcome_any_more() {
     let split = Split::new();
     let lease = Duration::from_secs(2);
-    let deployment = Deployment::start(&split, &["a", "b"], lease, target_that_tells_apart().await).await;
+    let deployment =
+        Deployment::start(&split, &["a", "b"], lease, target_that_tells_apart().await).await;
     let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
     senders.finished().await;
     deployment.target.arrivals(SENDERS).await;
@@ -159,7 +244,9 @@ async fn a_node_that_stood_still_past_its_lease_writes_no_outcome_any_more() {
     let stop = [Kill::seen(&deployment.control.api, &deployment.flow, lease).await];
     // The other node sends all of them, after the lease of the first.
     deployment.target.arrivals(SENDERS * 2).await;
-    deployment.nothing_is_lost("a node that stands still, taken over", &senders, &stop).await;
+    deployment
+        .nothing_is_lost("a node that stands still, taken over", &senders, &stop)
+        .await;
     // Now the first gets its answers, which are 200, and has to find that it is too late.
     deployment.target.release();
     late.signal("CONT").await;
@@ -169,16 +256,36 @@ async fn a_node_that_stood_still_past_its_lease_writes_no_outcome_any_more() {
     })
     .await;
     assert_eq!(refused, SENDERS as f64);
-    assert!(late.log().contains("an outcome came too late"), "{}", late.log());
-    until("the late node is ready again", || async { (late.readiness().await == 200).then_some(()) }).await;
-    let messages = deployment.nothing_is_lost("the same node, woken", &senders, &stop).await;
+    assert!(
+        late.log().contains("an outcome came too late"),
+        "{}",
+        late.log()
+    );
+    until("the late node is ready again", || async {
+        (late.readiness().await == 200).then_some(())
+    })
+    .await;
+    let messages = deployment
+        .nothing_is_lost("the same node, woken", &senders, &stop)
+        .await;
     for id in messages.keys() {
         let message = deployment.control.api.message(id).await;
         let trace = message["trace"].as_array().unwrap();
-        let deliveries: Vec<_> = trace.iter().filter(|record| record["stage"] == "delivery").collect();
-        let [delivery] = deliveries.as_slice() else { panic!("one delivery, its successor's: {message}") };
-        assert!(delivery["response"].to_string().contains("201"), "{message}");
+        let deliveries: Vec<_> = trace
+            .iter()
+            .filter(|record| record["stage"] == "delivery")
+            .collect();
+        let [delivery] = deliveries.as_slice() else {
+            panic!("one delivery, its successor's: {message}")
+        };
+        assert!(
+            delivery["response"].to_string().contains("201"),
+            "{message}"
+        );
     }
-    println!("{refused} late outcomes refused, {} final states are the successor's", messages.len());
+    println!(
+        "{refused} late outcomes refused, {} final states are the successor's",
+        messages.len()
+    );
     assert_eq!(deployment.target.received().len(), SENDERS * 2);
 }

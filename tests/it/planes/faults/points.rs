@@ -1,5 +1,5 @@
-//! The process dies at one step of a message's life, twice, while 200 messages come in: `kanat up` on SQLite, and a node
-//! of its own on PostgreSQL.
+//! The process dies at one step of a message's life, twice, while 200 messages come in: `kanat up`
+//! on SQLite, and a node of its own on PostgreSQL.
 
 use std::time::Duration;
 
@@ -19,7 +19,11 @@ const LEASE: Duration = Duration::from_secs(30);
 /// The process that dies, with the deployment around it.
 enum Subject {
     Up(Box<TestApp>),
-    Node { control: Box<TestProcess>, node: Box<TestProcess>, _split: Split },
+    Node {
+        control: Box<TestProcess>,
+        node: Box<TestProcess>,
+        _split: Split,
+    },
 }
 
 impl Subject {
@@ -31,7 +35,11 @@ impl Subject {
         let split = Split::new();
         let control = Box::new(split.control_plane("control").await);
         let node = Box::new(split.node("node", &[&control]).await);
-        Self::Node { control, node, _split: split }
+        Self::Node {
+            control,
+            node,
+            _split: split,
+        }
     }
 
     fn api(&self) -> &Rest {
@@ -54,9 +62,12 @@ impl Subject {
         }
     }
 
-    /// Starts again, to die where `point` is reached for the n-th time; for good when there is none.
+    /// Starts again, to die where `point` is reached for the n-th time; for good when there is
+    /// none.
     async fn restart(&mut self, point: Option<(&str, usize)>) {
-        let armed = point.map(|(point, hits)| format!("{point}:{hits}")).unwrap_or_default();
+        let armed = point
+            .map(|(point, hits)| format!("{point}:{hits}"))
+            .unwrap_or_default();
         match self {
             Self::Up(app) => app.restart_with(&[(FAILPOINT, &armed)]).await,
             Self::Node { node, .. } => node.restart_with(&[(FAILPOINT, &armed)]).await,
@@ -96,7 +107,9 @@ pub async fn died(app: &mut TestApp, point: &str) -> Kill {
 
 async fn dies(ended: impl Future<Output = Option<i32>>, point: &str) {
     let ended = tokio::time::timeout(DEADLINE / 2, ended).await;
-    let code = ended.unwrap_or_else(|_| panic!("nothing died at {point}: is kanat built with --features failpoints?"));
+    let code = ended.unwrap_or_else(|_| {
+        panic!("nothing died at {point}: is kanat built with --features failpoints?")
+    });
     assert_eq!(code, None, "a signal ended it");
 }
 
@@ -112,7 +125,15 @@ async fn dies_at(mut subject: Subject, point: &str, hits: [usize; 2]) {
     let second = subject.died(point, &flow).await;
     subject.restart(None).await;
     senders.finished().await;
-    kept::nothing_is_lost(point, &senders, subject.api(), &flow, &target, &[first, second]).await;
+    kept::nothing_is_lost(
+        point,
+        &senders,
+        subject.api(),
+        &flow,
+        &target,
+        &[first, second],
+    )
+    .await;
 }
 
 /// Every test, on SQLite and on PostgreSQL.
@@ -178,8 +199,8 @@ async fn dying_after_a_claim_loses_nothing(subject: Subject) {
     dies_at(subject, "claim.taken", [15, 20]).await;
 }
 
-/// Messages and ends are answered before the tables of the SQLite log have them, but for those that go to disk together with
-/// a retry or a claim: these go into the tables at once.
+/// Messages and ends are answered before the tables of the SQLite log have them, but for those that
+/// go to disk together with a retry or a claim: these go into the tables at once.
 #[tokio::test]
 async fn dying_before_the_tables_have_it_loses_nothing() {
     dies_at(Subject::on_sqlite().await, "fold.before_commit", [10, 15]).await;
@@ -198,11 +219,22 @@ async fn dying_before_the_target_s_answer_loses_nothing(mut subject: Subject) {
     let mut senders = Senders::start(subject.api(), &[url], MESSAGES);
     let mut kills = Vec::new();
     for at in HANGS {
-        until("the target hangs", || async { (target.received().len() >= at).then_some(()) }).await;
+        until("the target hangs", || async {
+            (target.received().len() >= at).then_some(())
+        })
+        .await;
         subject.kill().await;
         kills.push(subject.dead(&flow).await);
         subject.restart(None).await;
     }
     senders.finished().await;
-    kept::nothing_is_lost("delivery.before_answer", &senders, subject.api(), &flow, &target, &kills).await;
+    kept::nothing_is_lost(
+        "delivery.before_answer",
+        &senders,
+        subject.api(),
+        &flow,
+        &target,
+        &kills,
+    )
+    .await;
 }

@@ -6,7 +6,12 @@ use std::time::Duration;
 use kanat_tests::faults::{Extent, Fault, table};
 
 async fn run(fault: Fault) {
-    let row = fault.run(Extent { time: Duration::from_secs(5), seed: 1 }).await;
+    let row = fault
+        .run(Extent {
+            time: Duration::from_secs(5),
+            seed: 1,
+        })
+        .await;
     println!("{}", table(std::slice::from_ref(&row)));
     assert_eq!(row.problem, None);
 }

@@ -1,4 +1,5 @@
-//! Those who post to webhooks while something breaks: each number again until it is acked, as senders do.
+//! Those who post to webhooks while something breaks: each number again until it is acked, as
+//! senders do.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +24,11 @@ pub struct Load {
 
 impl Default for Load {
     fn default() -> Self {
-        Self { senders: SENDERS, body: 0, patience: Duration::ZERO }
+        Self {
+            senders: SENDERS,
+            body: 0,
+            patience: Duration::ZERO,
+        }
     }
 }
 
@@ -45,7 +50,8 @@ struct Counts {
 }
 
 impl Senders {
-    /// Posts the numbers from 0 to `messages`, each until it is acked, to one of the addresses after another.
+    /// Posts the numbers from 0 to `messages`, each until it is acked, to one of the addresses
+    /// after another.
     pub fn start(api: &Rest, urls: &[String], messages: usize) -> Self {
         Self::start_with(api, urls, messages, Load::default())
     }
@@ -61,8 +67,11 @@ impl Senders {
         let padding: Arc<str> = "x".repeat(load.body).into();
         let mut tasks = JoinSet::new();
         for sender in 0..load.senders {
-            let (api, urls, padding) = (api.clone(), urls.to_vec(), Arc::clone(&padding));
-            let (counts, next) = (Arc::clone(&counts), Arc::clone(&next));
+            let api = api.clone();
+            let urls = urls.to_vec();
+            let padding = Arc::clone(&padding);
+            let counts = Arc::clone(&counts);
+            let next = Arc::clone(&next);
             tasks.spawn(async move {
                 let turn = AtomicUsize::new(sender);
                 loop {
@@ -103,7 +112,10 @@ impl Senders {
     /// Waits until so many more are acked.
     pub async fn ack(&self, more: usize) {
         let enough = self.acked() + more;
-        until(&format!("{more} more messages are acked"), || async { (self.acked() >= enough).then_some(()) }).await;
+        until(&format!("{more} more messages are acked"), || async {
+            (self.acked() >= enough).then_some(())
+        })
+        .await;
     }
 
     /// Begins nothing more.
@@ -121,15 +133,29 @@ impl Senders {
 
 impl Counts {
     /// The id of the message, if it was acked.
-    async fn post(&self, api: &Rest, url: &str, body: &Bytes, patience: Duration) -> Option<String> {
-        let request = api.http().post(url).header("content-type", "application/json");
+    async fn post(
+        &self,
+        api: &Rest,
+        url: &str,
+        body: &Bytes,
+        patience: Duration,
+    ) -> Option<String> {
+        let request = api
+            .http()
+            .post(url)
+            .header("content-type", "application/json");
         let answer = Rest::try_send(request.body(body.clone())).await.ok();
         if let Some(acked) = answer.as_ref().filter(|answer| answer.status == 202) {
             return Some(acked.json()["messageId"].as_str().unwrap().to_owned());
         }
         self.sent_again.fetch_add(1, Ordering::Relaxed);
         if let Some(answer) = answer {
-            assert_eq!((answer.status, answer.header("retry-after").is_empty()), (503, false), "{}", answer.text);
+            assert_eq!(answer.status, 503, "{}", answer.text);
+            assert!(
+                !(answer.header("retry-after").is_empty()),
+                "{}",
+                answer.text
+            );
             self.refused.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(patience).await;
         }

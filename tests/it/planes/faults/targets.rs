@@ -1,5 +1,5 @@
-//! Targets that do everything wrong, side by side with one that does not: each failure is a counted attempt with its
-//! reason, and nobody else waits for it.
+//! Targets that do everything wrong, side by side with one that does not: each failure is a counted
+//! attempt with its reason, and nobody else waits for it.
 
 use std::time::Duration;
 
@@ -42,7 +42,10 @@ impl Raw {
                 }
             }
         });
-        Self { address, _task: task }
+        Self {
+            address,
+            _task: task,
+        }
     }
 
     fn url(&self) -> String {
@@ -52,7 +55,9 @@ impl Raw {
 
 /// A byte a second, without end.
 async fn drip(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await?;
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
+        .await?;
     loop {
         stream.write_all(b"x").await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -60,7 +65,9 @@ async fn drip(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 async fn gibibyte(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"HTTP/1.1 500 Oops\r\ncontent-length: 1073741824\r\n\r\n").await?;
+    stream
+        .write_all(b"HTTP/1.1 500 Oops\r\ncontent-length: 1073741824\r\n\r\n")
+        .await?;
     let megabyte = vec![b'x'; 1 << 20];
     for _ in 0..1024 {
         stream.write_all(&megabyte).await?;
@@ -70,21 +77,30 @@ async fn gibibyte(mut stream: TcpStream) -> std::io::Result<()> {
 
 /// Less than was said.
 async fn too_short(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}").await?;
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}")
+        .await?;
     stream.shutdown().await
 }
 
 /// No TLS, where TLS was meant.
 async fn no_tls(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await?;
+    stream
+        .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        .await?;
     stream.shutdown().await
 }
 
 /// Those that are not to run into it have all the time that a busy machine may need.
 fn flow(name: &str) -> String {
-    let timeout = if matches!(name, "hang" | "drip") { "2s" } else { "30s" };
+    let timeout = if matches!(name, "hang" | "drip") {
+        "2s"
+    } else {
+        "30s"
+    };
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: {name}\n  endpoint: /in\n  method: POST\n  timeout: {timeout}\non_error:\n  retry: 1x fixed(20ms)\n"
+        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: {name}\n  \
+         endpoint: /in\n  method: POST\n  timeout: {timeout}\non_error:\n  retry: 1x fixed(20ms)\n"
     )
 }
 
@@ -101,35 +117,71 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
     let working = FakeTarget::start().await;
     let elsewhere = working.url();
     let redirect = FakeTarget::scripted(move |_, _| {
-        Reply::Answer(302, vec![("location".to_owned(), format!("{elsewhere}/elsewhere"))], String::new())
+        Reply::Answer(
+            302,
+            vec![("location".to_owned(), format!("{elsewhere}/elsewhere"))],
+            String::new(),
+        )
     })
     .await;
     let broken = FakeTarget::scripted(|_, _| status(500)).await;
-    let (drip, gibibyte) = (Raw::start(drip).await, Raw::start(gibibyte).await);
-    let (too_short, no_tls) = (Raw::start(too_short).await, Raw::start(no_tls).await);
+    let drip = Raw::start(drip).await;
+    let gibibyte = Raw::start(gibibyte).await;
+    let too_short = Raw::start(too_short).await;
+    let no_tls = Raw::start(no_tls).await;
     let self_signed = TlsTarget::self_signed("127.0.0.1").await;
-    let (expired, other) = (authority.expired("127.0.0.1").await, authority.good("elsewhere.example").await);
+    let expired = authority.expired("127.0.0.1").await;
+    let other = authority.good("elsewhere.example").await;
     let cases = [
-        ("refuse", refused, "network", ": connection refused by 127.0.0.1:9"),
-        ("reset", reset.url(), "network", " closed the connection before it answered"),
+        (
+            "refuse",
+            refused,
+            "network",
+            ": connection refused by 127.0.0.1:9",
+        ),
+        (
+            "reset",
+            reset.url(),
+            "network",
+            " closed the connection before it answered",
+        ),
         ("hang", hang.url(), "timeout", "no answer within 2000 ms"),
         ("drip", drip.url(), "timeout", "no answer within 2000 ms"),
         ("gibibyte", gibibyte.url(), "status", "500"),
         ("redirect", redirect.url(), "status", "302"),
-        ("no-tls", format!("https://{}", no_tls.address), "tls", " does not speak TLS"),
-        ("self-signed", self_signed.url(), "tls", "comes from an authority that is not trusted here"),
+        (
+            "no-tls",
+            format!("https://{}", no_tls.address),
+            "tls",
+            " does not speak TLS",
+        ),
+        (
+            "self-signed",
+            self_signed.url(),
+            "tls",
+            "comes from an authority that is not trusted here",
+        ),
         ("wrong-name", other.url(), "tls", "is for another name"),
         ("expired", expired.url(), "tls", "has expired"),
-        ("wrong-length", too_short.url(), "network", " broke off its answer"),
+        (
+            "wrong-length",
+            too_short.url(),
+            "network",
+            " broke off its answer",
+        ),
         ("broken", broken.url(), "status", "500"),
     ];
     let good = authority.good("127.0.0.1").await;
     app.api.http_instance("good-tls", &good.url()).await;
     let (_, over_tls) = app.api.deployed(&flow("good-tls")).await;
-    app.api.message_becomes(&app.api.webhook(&over_tls, &json!({})).await, "delivered").await;
+    app.api
+        .message_becomes(&app.api.webhook(&over_tls, &json!({})).await, "delivered")
+        .await;
     app.api.http_instance("working", &working.url()).await;
     let (_, free) = app.api.deployed(&flow("working")).await;
-    app.api.message_becomes(&app.api.webhook(&free, &json!({})).await, "delivered").await;
+    app.api
+        .message_becomes(&app.api.webhook(&free, &json!({})).await, "delivered")
+        .await;
     let before = memory::resident_kib(app.pid());
 
     let mut sent = Vec::new();
@@ -137,11 +189,21 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
         app.api.http_instance(name, url).await;
         let (_, webhook) = app.api.deployed(&flow(name)).await;
         for n in 0..EACH {
-            sent.push((*name, *kind, *reason, app.api.webhook(&webhook, &json!({ "n": n })).await));
+            sent.push((
+                *name,
+                *kind,
+                *reason,
+                app.api.webhook(&webhook, &json!({ "n": n })).await,
+            ));
         }
     }
     for n in 0..10 {
-        app.api.message_becomes(&app.api.webhook(&free, &json!({ "n": n })).await, "delivered").await;
+        app.api
+            .message_becomes(
+                &app.api.webhook(&free, &json!({ "n": n })).await,
+                "delivered",
+            )
+            .await;
     }
     for (name, kind, reason, id) in &sent {
         let message = app.api.message_becomes(id, "dead_letter").await;
@@ -152,11 +214,18 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
         assert_eq!(message["attempts"], 2, "{name}: {message}");
         assert_eq!(message["error"]["kind"], *kind, "{name}: {message}");
         let told = message["error"]["message"].as_str().unwrap();
-        assert!(told.starts_with("POST http") && told.contains(reason), "{name}: {message}");
+        assert!(
+            told.starts_with("POST http") && told.contains(reason),
+            "{name}: {message}"
+        );
     }
     // A redirect leads nowhere: what came to the working target is its own.
     assert_eq!(working.received().len(), 11);
     let grown = memory::peak_kib(app.pid()) - before;
-    println!("{} targets that fail, 0 others held up, {} MiB more at most", cases.len(), grown >> 10);
+    println!(
+        "{} targets that fail, 0 others held up, {} MiB more at most",
+        cases.len(),
+        grown >> 10
+    );
     assert!(grown < MOST_KIB, "{grown} KiB more than before");
 }

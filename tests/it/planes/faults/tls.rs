@@ -23,7 +23,9 @@ pub struct TlsTarget {
 impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "an authority of a test");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "an authority of a test");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -40,7 +42,10 @@ impl Authority {
     /// The same, of long ago.
     pub async fn expired(&self, name: &str) -> TlsTarget {
         let mut params = params(name);
-        (params.not_before, params.not_after) = (rcgen::date_time_ymd(2019, 1, 1), rcgen::date_time_ymd(2020, 1, 1));
+        (params.not_before, params.not_after) = (
+            rcgen::date_time_ymd(2019, 1, 1),
+            rcgen::date_time_ymd(2020, 1, 1),
+        );
         self.signed(params).await
     }
 
@@ -66,8 +71,13 @@ impl TlsTarget {
     async fn start(certificate: CertificateDer<'static>, key: &KeyPair) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
-        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(vec![certificate], key).unwrap()));
+        let config = config
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth();
+        let acceptor = TlsAcceptor::from(Arc::new(
+            config.with_single_cert(vec![certificate], key).unwrap(),
+        ));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let mut task = JoinSet::new();
@@ -78,7 +88,10 @@ impl TlsTarget {
                 connections.spawn(answer(acceptor.clone(), stream));
             }
         });
-        Self { address, _task: task }
+        Self {
+            address,
+            _task: task,
+        }
     }
 }
 
@@ -90,6 +103,8 @@ async fn answer(acceptor: TlsAcceptor, stream: TcpStream) -> std::io::Result<()>
     let mut stream = acceptor.accept(stream).await?;
     let mut request = [0; 4096];
     let _ = stream.read(&mut request).await?;
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await?;
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+        .await?;
     stream.shutdown().await
 }

@@ -1,5 +1,5 @@
-//! Flows that show at their target which version of them ran, and with which entries of a lookup table: what a node serves,
-//! seen from outside.
+//! Flows that show at their target which version of them ran, and with which entries of a lookup
+//! table: what a node serves, seen from outside.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,20 +33,54 @@ impl Witness {
         let seen = Arc::clone(&ran);
         let target = FakeTarget::scripted(move |received, _| {
             let body = received.json();
-            let number = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("{body}")).parse::<u64>().unwrap();
-            let told = [number("version"), received.header("x-version").parse().unwrap()];
+            let number = |name: &str| {
+                body[name]
+                    .as_str()
+                    .unwrap_or_else(|| panic!("{body}"))
+                    .parse::<u64>()
+                    .unwrap()
+            };
+            let told = [
+                number("version"),
+                received.header("x-version").parse().unwrap(),
+            ];
             let version = received.path.rsplit('/').next().unwrap().parse().unwrap();
-            assert_eq!(told, [version; 2], "one request, and not one version: {} {body}", received.path);
+            assert_eq!(
+                told, [version; 2],
+                "one request, and not one version: {} {body}",
+                received.path
+            );
             assert_eq!(number("left"), number("right"), "half of a table: {body}");
-            seen.lock().unwrap().insert(body["probe"].as_u64().unwrap(), Ran { version, table: number("left") });
+            seen.lock().unwrap().insert(
+                body["probe"].as_u64().unwrap(),
+                Ran {
+                    version,
+                    table: number("left"),
+                },
+            );
             ok()
         })
         .await;
         api.http_instance("erp", &target.url()).await;
-        let made = api.post("/api/v1/lookup-tables", &json!({ "name": "marks" })).await.expect(201);
-        let table = Table { path: format!("/api/v1/lookup-tables/{}/entries", made["id"].as_str().unwrap()) };
+        let made = api
+            .post("/api/v1/lookup-tables", &json!({ "name": "marks" }))
+            .await
+            .expect(201);
+        let table = Table {
+            path: format!(
+                "/api/v1/lookup-tables/{}/entries",
+                made["id"].as_str().unwrap()
+            ),
+        };
         api.put(&table.path, &table.entries(1)).await.expect(200);
-        (Self { ran, next: AtomicU64::new(0), _target: target }, table)
+        (
+            Self {
+                ran,
+                next: AtomicU64::new(0),
+                _target: target,
+            },
+            table,
+        )
     }
 
     /// Sends the node a message, which it must take, and gives what it was run with.
@@ -65,7 +99,10 @@ impl Witness {
         if answer.status != 202 {
             return Err(format!("{} {}", answer.status, answer.text));
         }
-        Ok(until("what a node took is delivered", || async { self.ran.lock().unwrap().remove(&probe) }).await)
+        Ok(until("what a node took is delivered", || async {
+            self.ran.lock().unwrap().remove(&probe)
+        })
+        .await)
     }
 
     /// Waits until a message to the node is run with this version.
@@ -114,9 +151,21 @@ mapping:
 
 /// Makes the definition the flow's, and deploys it; gives the flow.
 pub async fn deploy(api: &Rest, id: &str, yaml: &str) -> Value {
-    api.put(&format!("/api/v1/flows/{id}"), &json!({ "yamlConfig": yaml })).await.expect(200);
-    let deployed = api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await;
-    assert_eq!(deployed.header("x-config-applied"), "", "every node has it: {}", deployed.text);
+    api.put(
+        &format!("/api/v1/flows/{id}"),
+        &json!({ "yamlConfig": yaml }),
+    )
+    .await
+    .expect(200);
+    let deployed = api
+        .post(&format!("/api/v1/flows/{id}/deploy"), &json!({}))
+        .await;
+    assert_eq!(
+        deployed.header("x-config-applied"),
+        "",
+        "every node has it: {}",
+        deployed.text
+    );
     deployed.expect(200)
 }
 
@@ -126,15 +175,26 @@ pub fn at(node: &TestProcess, webhook: &str) -> String {
     format!("{}{webhook}", node.base)
 }
 
-/// What the connected nodes run, as a control plane tells it: epoch, generation and set hash of each.
+/// What the connected nodes run, as a control plane tells it: epoch, generation and set hash of
+/// each.
 pub async fn sets(api: &Rest) -> Option<Vec<(String, u64, String)>> {
-    let answer =
-        Rest::try_send(api.request("GET", "/api/v1/nodes")).await.ok().filter(|answer| answer.status == 200)?;
+    let answer = Rest::try_send(api.request("GET", "/api/v1/nodes"))
+        .await
+        .ok()
+        .filter(|answer| answer.status == 200)?;
     let nodes = answer.json();
-    let connected = nodes["data"].as_array().unwrap().iter().filter(|node| node["status"] == "connected");
+    let connected = nodes["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|node| node["status"] == "connected");
     let set = |node: &Value| {
         let text = |name: &str| node[name].as_str().unwrap_or_default().to_owned();
-        (text("epoch"), node["generation"].as_u64().unwrap_or_default(), text("setHash"))
+        (
+            text("epoch"),
+            node["generation"].as_u64().unwrap_or_default(),
+            text("setHash"),
+        )
     };
     Some(connected.map(set).collect())
 }

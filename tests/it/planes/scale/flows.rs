@@ -64,7 +64,8 @@ pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
-        let (api, next) = (api.clone(), Arc::clone(&next));
+        let api = api.clone();
+        let next = Arc::clone(&next);
         callers.spawn(async move {
             let mut made = Vec::new();
             loop {
@@ -85,21 +86,28 @@ impl Deployed {
     /// Changes the draft.
     pub async fn change(&self, api: &Rest, changes: usize) {
         let body = json!({ "yamlConfig": definition(&self.name, changes) });
-        api.put(&format!("/api/v1/flows/{}", self.id), &body).await.expect(200);
+        api.put(&format!("/api/v1/flows/{}", self.id), &body)
+            .await
+            .expect(200);
     }
 
     /// Puts the draft into service.
     pub async fn deploy(&self, api: &Rest) -> Answer {
-        api.post(&format!("/api/v1/flows/{}/deploy", self.id), &json!({})).await
+        api.post(&format!("/api/v1/flows/{}/deploy", self.id), &json!({}))
+            .await
     }
 }
 
 /// The version that a message was accepted under.
 pub async fn version_of(api: &Rest, message: &str) -> u64 {
-    api.message(message).await["flowVersion"].as_u64().expect("a message has the version of its flow")
+    api.message(message).await["flowVersion"]
+        .as_u64()
+        .expect("a message has the version of its flow")
 }
 
 /// The version that a deploy made.
 pub fn version(deployed: &serde_json::Value) -> u64 {
-    deployed["version"].as_u64().unwrap_or_else(|| panic!("{} has no version", text(&deployed["id"])))
+    deployed["version"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{} has no version", text(&deployed["id"])))
 }

@@ -1,5 +1,5 @@
-//! A whole deployment behind nginx with the file that `deploy/nginx` has for it: paths lead where they should, and all
-//! nodes are restarted under load without a caller noticing.
+//! A whole deployment behind nginx with the file that `deploy/nginx` has for it: paths lead where
+//! they should, and all nodes are restarted under load without a caller noticing.
 
 use std::collections::HashSet;
 
@@ -43,12 +43,23 @@ impl Deployment {
         authority.identity("hooks");
         let mut controls = Vec::new();
         for name in ["one", "other"] {
-            controls.push(split.control_plane_behind_tls(name, &authority, &["control.example.com"]).await);
+            controls.push(
+                split
+                    .control_plane_behind_tls(name, &authority, &["control.example.com"])
+                    .await,
+            );
         }
-        let urls = controls.iter().map(|control| control.base.as_str()).collect::<Vec<_>>().join(",");
+        let urls = controls
+            .iter()
+            .map(|control| control.base.as_str())
+            .collect::<Vec<_>>()
+            .join(",");
         let mut nodes = Vec::new();
         for name in ["a", "b", "c"] {
-            let environment = [("KANAT_CONTROL_PLANE", urls.as_str()), ("KANAT_TLS_CA", &authority.file())];
+            let environment = [
+                ("KANAT_CONTROL_PLANE", urls.as_str()),
+                ("KANAT_TLS_CA", &authority.file()),
+            ];
             nodes.push(split.node_with(name, &[], &environment).await);
         }
         let nginx = Nginx::start(&Upstreams {
@@ -65,7 +76,18 @@ impl Deployment {
             node.becomes_ready().await;
         }
         let webhook = format!("{}{path}", nginx.base);
-        Self { authority, controls, nodes, nginx, front, target, flow, path, webhook, _split: split }
+        Self {
+            authority,
+            controls,
+            nodes,
+            nginx,
+            front,
+            target,
+            flow,
+            path,
+            webhook,
+            _split: split,
+        }
     }
 }
 
@@ -77,7 +99,12 @@ fn address(process: &TestProcess) -> &str {
 #[tokio::test]
 async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
     let mut deployment = Deployment::start().await;
-    let Deployment { front, nginx, target, .. } = &deployment;
+    let Deployment {
+        front,
+        nginx,
+        target,
+        ..
+    } = &deployment;
 
     // JSON, and a webhook that reaches the target.
     let id = front.webhook(&deployment.webhook, &json!({"n": 1})).await;
@@ -85,34 +112,87 @@ async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
     assert_eq!(target.received().len(), 1);
     // More than fits in memory: read whole, and sent on.
     let large = json!({ "n": "x".repeat(900 << 10) });
-    front.message_becomes(&front.webhook(&deployment.webhook, &large).await, "delivered").await;
+    front
+        .message_becomes(
+            &front.webhook(&deployment.webhook, &large).await,
+            "delivered",
+        )
+        .await;
 
     // gRPC between calls of JSON, over connections that nginx keeps.
-    let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(deployment.authority.pem()));
-    let channel = Endpoint::from_shared(nginx.base.clone()).unwrap().tls_config(tls).unwrap().connect().await.unwrap();
+    let tls =
+        ClientTlsConfig::new().ca_certificate(Certificate::from_pem(deployment.authority.pem()));
+    let channel = Endpoint::from_shared(nginx.base.clone())
+        .unwrap()
+        .tls_config(tls)
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     let mut flows = FlowServiceClient::new(channel);
     for _ in 0..5 {
-        let listed = flows.list_flows(authorized(ListFlowsRequest::default())).await.unwrap().into_inner();
+        let listed = flows
+            .list_flows(authorized(ListFlowsRequest::default()))
+            .await
+            .unwrap()
+            .into_inner();
         assert_eq!(listed.data[0].id, deployment.flow);
-        assert_eq!(front.get("/api/v1/flows").await.expect(200)["data"][0]["id"], *deployment.flow);
+        assert_eq!(
+            front.get("/api/v1/flows").await.expect(200)["data"][0]["id"],
+            *deployment.flow
+        );
     }
-    let unknown = flows.get_flow(authorized(GetFlowRequest { id: "flw_nobody".to_owned() })).await.unwrap_err();
+    let unknown = flows
+        .get_flow(authorized(GetFlowRequest {
+            id: "flw_nobody".to_owned(),
+        }))
+        .await
+        .unwrap_err();
     assert_eq!(unknown.code(), tonic::Code::NotFound, "{unknown:?}");
 
     // gRPC-Web of a browser: an empty list request, answered by frames in the body.
-    let web = front.raw("POST", "/kanat.v1.FlowService/ListFlows", "application/grpc-web+proto", vec![0; 5]).await;
-    assert_eq!((web.status, web.header("content-type")), (200, "application/grpc-web+proto"), "{}", web.text);
+    let web = front
+        .raw(
+            "POST",
+            "/kanat.v1.FlowService/ListFlows",
+            "application/grpc-web+proto",
+            vec![0; 5],
+        )
+        .await;
+    assert_eq!(web.status, 200, "{}", web.text);
+    assert_eq!(
+        web.header("content-type"),
+        "application/grpc-web+proto",
+        "{}",
+        web.text
+    );
     assert!(web.text.contains("grpc-status:0"), "{}", web.text);
 
     // What is not for callers, what nobody has, and what is the node's to refuse.
-    for (path, status) in [("/ready", 404), ("/kanat.node.v1.PlanService/Sync", 404), ("/v1/nowhere", 404)] {
+    for (path, status) in [
+        ("/ready", 404),
+        ("/kanat.node.v1.PlanService/Sync", 404),
+        ("/v1/nowhere", 404),
+    ] {
         assert_eq!(front.get(path).await.status, status, "{path}");
     }
     assert_eq!(front.get("/health").await.status, 200);
     assert_eq!(front.without_key().get("/api/v1/flows").await.status, 401);
-    let oversized = front.raw("POST", &deployment.webhook, "text/plain", vec![b'x'; 2 << 20]).await;
+    let oversized = front
+        .raw(
+            "POST",
+            &deployment.webhook,
+            "text/plain",
+            vec![b'x'; 2 << 20],
+        )
+        .await;
     assert_eq!(oversized.status, 413);
-    assert_eq!(oversized.json()["code"], "RESOURCE_EXHAUSTED", "the node says why: {}", oversized.text);
+    assert_eq!(
+        oversized.json()["code"],
+        "RESOURCE_EXHAUSTED",
+        "the node says why: {}",
+        oversized.text
+    );
 
     // A control plane and a node that are gone are passed over.
     deployment.controls[0].kill().await;
@@ -127,8 +207,21 @@ async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx() {
     let mut deployment = Deployment::start().await;
-    let Deployment { nginx, authority, path, .. } = &deployment;
-    let load = Load::start(&nginx.base, path, Some(authority), Pace { per_second: RATE, waiting: 1_000 });
+    let Deployment {
+        nginx,
+        authority,
+        path,
+        ..
+    } = &deployment;
+    let load = Load::start(
+        &nginx.base,
+        path,
+        Some(authority),
+        Pace {
+            per_second: RATE,
+            waiting: 1_000,
+        },
+    );
     for node in &mut deployment.nodes {
         more_are_answered(&load).await;
         assert_eq!(node.terminate().await, Some(0), "{}", node.log());
@@ -139,8 +232,8 @@ async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx
     more_are_answered(&load).await;
     let outcome = load.stop().await;
     println!(
-        "{} requests, {:.0} a second of {RATE}, through a rolling restart behind nginx: {} refused; answered after {} ms \
-         (median), {} ms (p99), {} ms (at most)",
+        "{} requests, {:.0} a second of {RATE}, through a rolling restart behind nginx: {} \
+         refused; answered after {} ms (median), {} ms (p99), {} ms (at most)",
         outcome.took.len(),
         outcome.rate(),
         outcome.refused.len(),
@@ -148,39 +241,75 @@ async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx
         outcome.took(99).as_millis(),
         outcome.took(100).as_millis()
     );
-    // What a machine that is busy with other tests cannot answer, it is not offered; but it is no trickle.
+    // What a machine that is busy with other tests cannot answer, it is not offered; but it is no
+    // trickle.
     let least = f64::from(RATE) * if soak::is_on() { 0.95 } else { 0.25 };
-    assert!(outcome.rate() >= least, "{:.0} requests a second were offered", outcome.rate());
-    assert!(outcome.refused.is_empty(), "{:?}", &outcome.refused[..outcome.refused.len().min(5)]);
+    assert!(
+        outcome.rate() >= least,
+        "{:.0} requests a second were offered",
+        outcome.rate()
+    );
+    assert!(
+        outcome.refused.is_empty(),
+        "{:?}",
+        &outcome.refused[..outcome.refused.len().min(5)]
+    );
 
-    // Each 202 stands for a message that is delivered; a node that broke off may have left one more.
-    let Deployment { front, flow, target, .. } = &deployment;
+    // Each 202 stands for a message that is delivered; a node that broke off may have left one
+    // more.
+    let Deployment {
+        front,
+        flow,
+        target,
+        ..
+    } = &deployment;
     let total = until("every message is delivered", || async {
         let count = async |filter: &str| {
             let path = format!("/api/v1/messages?flowId={flow}&limit=1{filter}");
-            front.get(&path).await.expect(200)["pagination"]["total"].as_u64().unwrap()
+            front.get(&path).await.expect(200)["pagination"]["total"]
+                .as_u64()
+                .unwrap()
         };
-        let (all, delivered) = (count("").await, count("&status=delivered").await);
+        let all = count("").await;
+        let delivered = count("&status=delivered").await;
         (all == delivered).then_some(all)
     })
     .await;
     let received = target.received();
-    let received: HashSet<_> = received.iter().map(|received| received.header("idempotency-key")).collect();
-    let id = |accepted: &String| text(&serde_json::from_str::<serde_json::Value>(accepted).unwrap()["messageId"]);
+    let received: HashSet<_> = received
+        .iter()
+        .map(|received| received.header("idempotency-key"))
+        .collect();
+    let id = |accepted: &String| {
+        text(&serde_json::from_str::<serde_json::Value>(accepted).unwrap()["messageId"])
+    };
     let acked: Vec<_> = outcome.accepted.iter().map(id).collect();
-    let lost = acked.iter().filter(|id| !received.contains(id.as_str())).count();
-    println!("{} acked, {lost} lost, {} taken twice", acked.len(), total - acked.len() as u64);
+    let lost = acked
+        .iter()
+        .filter(|id| !received.contains(id.as_str()))
+        .count();
+    println!(
+        "{} acked, {lost} lost, {} taken twice",
+        acked.len(),
+        total - acked.len() as u64
+    );
     assert_eq!(lost, 0);
 }
 
 /// A second's worth.
 async fn more_are_answered(load: &Load) {
     let before = load.answered();
-    until("requests are answered", || async { (load.answered() >= before + RATE as usize).then_some(()) }).await;
+    until("requests are answered", || async {
+        (load.answered() >= before + RATE as usize).then_some(())
+    })
+    .await;
 }
 
 fn authorized<T>(message: T) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
-    request.metadata_mut().insert("authorization", format!("Bearer {}", app::KEY).parse().unwrap());
+    request.metadata_mut().insert(
+        "authorization",
+        format!("Bearer {}", app::KEY).parse().unwrap(),
+    );
     request
 }

@@ -1,5 +1,6 @@
-//! One of very many flows changes: what goes over the wire is that flow, and three nodes run it at once. A debug build
-//! makes a few dozen flows a second, so `cargo xtask test` has a thousand; `cargo xtask soak` has ten thousand.
+//! One of very many flows changes: what goes over the wire is that flow, and three nodes run it at
+//! once. A debug build makes a few dozen flows a second, so `cargo xtask test` has a thousand;
+//! `cargo xtask soak` has ten thousand.
 
 use std::time::{Duration, Instant};
 
@@ -22,18 +23,26 @@ fn how_many() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_change_of_very_many_flows_costs_one_flow_and_is_live_on_three_nodes() {
     let split = Split::new();
-    let (control, target) = (split.control_plane("control").await, FakeTarget::start().await);
+    let control = split.control_plane("control").await;
+    let target = FakeTarget::start().await;
     let api = &control.api;
     api.http_instance("erp", &target.url()).await;
-    let (count, begun) = (how_many(), Instant::now());
+    let count = how_many();
+    let begun = Instant::now();
     let flows = flows::deploy(api, count).await;
-    println!("{count} flows made and deployed in {} ms", begun.elapsed().as_millis());
+    println!(
+        "{count} flows made and deployed in {} ms",
+        begun.elapsed().as_millis()
+    );
 
-    // What one node is sent is counted on its way; a node of our own tells how large the changed plan is.
+    // What one node is sent is counted on its way; a node of our own tells how large the changed
+    // plan is.
     let relay = Relay::start(control.base.strip_prefix("http://").unwrap()).await;
     let begun = Instant::now();
     let nodes = [
-        split.node_with("a", &[], &[("KANAT_CONTROL_PLANE", &relay.url())]).await,
+        split
+            .node_with("a", &[], &[("KANAT_CONTROL_PLANE", &relay.url())])
+            .await,
         split.node("b", &[&control]).await,
         split.node("c", &[&control]).await,
     ];
@@ -50,35 +59,53 @@ async fn one_change_of_very_many_flows_costs_one_flow_and_is_live_on_three_nodes
     );
 
     let mut generation = fleet.reports()[0].generation.unwrap();
-    let (mut took, mut sent, mut plans) = (Vec::new(), Vec::new(), Vec::new());
+    let mut took = Vec::new();
+    let mut sent = Vec::new();
+    let mut plans = Vec::new();
     for n in 1..=CHANGES {
         let flow = &flows[n * 97 % count];
         flow.change(api, n).await;
-        let (before, begun) = (relay.sent(), Instant::now());
+        let before = relay.sent();
+        let begun = Instant::now();
         let answer = flow.deploy(api).await;
         // From before the commit to after the last node's ack: live is earlier.
         took.push(begun.elapsed());
         sent.push(relay.sent() - before);
-        assert_eq!(answer.header("x-config-applied"), "", "every node has it: {}", answer.text);
+        assert_eq!(
+            answer.header("x-config-applied"),
+            "",
+            "every node has it: {}",
+            answer.text
+        );
         generation += 1;
         fleet.runs(generation).await;
         plans.push(fleet.reports()[0].delta_bytes as u64);
         let version = flows::version(&answer.expect(200));
         for node in &nodes {
-            let message = api.webhook(&format!("{}{}", node.base, flow.webhook), &flows::order()).await;
-            assert_eq!(flows::version_of(api, &message).await, version, "the very next request runs it");
+            let message = api
+                .webhook(&format!("{}{}", node.base, flow.webhook), &flows::order())
+                .await;
+            assert_eq!(
+                flows::version_of(api, &message).await,
+                version,
+                "the very next request runs it"
+            );
         }
     }
-    until("all was delivered", || async { (target.received().len() == CHANGES * nodes.len()).then_some(()) }).await;
+    until("all was delivered", || async {
+        (target.received().len() == CHANGES * nodes.len()).then_some(())
+    })
+    .await;
 
     for (sent, plan) in sent.iter().zip(&plans) {
         assert!(*sent < 2 * plan, "{sent} bytes for a plan of {plan}");
     }
     took.sort_unstable();
-    let (median, p99) = (took[CHANGES / 2], took[CHANGES * 99 / 100 - 1]);
+    let median = took[CHANGES / 2];
+    let p99 = took[CHANGES * 99 / 100 - 1];
     println!(
-        "{CHANGES} changes of one flow: live on {} nodes after {} ms (median), {} ms (p99), {} ms (at most); {} bytes to a \
-         node for a plan of {} (means)",
+        "{CHANGES} changes of one flow: live on {} nodes after {} ms (median), {} ms (p99), {} ms \
+         (at most); {} bytes to a node for a plan of {} (means)",
         nodes.len(),
         median.as_millis(),
         p99.as_millis(),

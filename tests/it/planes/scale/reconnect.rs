@@ -34,21 +34,40 @@ async fn two_hundred_nodes_that_come_back_at_once_are_synced_in_bounded_time_and
     let begun = Instant::now();
     flows[0].deploy(&control.api).await.expect(200);
     fleet.runs(generation + 1).await;
-    told("a control plane killed and restarted", begun, control.pid(), idle);
-    assert!(fleet.reports().iter().all(|node| node.snapshots == 1), "a delta was enough: {:?}", fleet.reports());
+    told(
+        "a control plane killed and restarted",
+        begun,
+        control.pid(),
+        idle,
+    );
+    assert!(
+        fleet.reports().iter().all(|node| node.snapshots == 1),
+        "a delta was enough: {:?}",
+        fleet.reports()
+    );
 
     // They hold nothing: each needs all of it.
     let begun = Instant::now();
     fleet.cut_off_and_forget();
     flows[1].deploy(&control.api).await.expect(200);
     fleet.runs(generation + 2).await;
-    told("every connection cut, and nothing kept", begun, control.pid(), idle);
-    assert!(fleet.reports().iter().all(|node| node.snapshots == 2), "{:?}", fleet.reports());
+    told(
+        "every connection cut, and nothing kept",
+        begun,
+        control.pid(),
+        idle,
+    );
+    assert!(
+        fleet.reports().iter().all(|node| node.snapshots == 2),
+        "{:?}",
+        fleet.reports()
+    );
 }
 
 /// The peak is that since the start of the process, which both storms have in common.
 fn told(what: &str, begun: Instant, control_plane: u32, idle: u64) {
-    let (took, peak) = (begun.elapsed(), peak_kib(control_plane));
+    let took = begun.elapsed();
+    let peak = peak_kib(control_plane);
     println!(
         "{what}: all {NODES} synced after {} ms, at most {} MiB, {:.2} times the idle figure",
         took.as_millis(),

@@ -11,8 +11,8 @@ use crate::app::{Change, testing};
 /// Records of the job; each of them is under way at once.
 const RECORDS: u32 = 60;
 
-/// Makes a job of records that are ordered by their `k`, which is one of so many, and begins them; gives its messages in
-/// the order of the log.
+/// Makes a job of records that are ordered by their `k`, which is one of so many, and begins them;
+/// gives its messages in the order of the log.
 async fn begun(app: &App, keys: u32) -> Vec<Message> {
     let flow = testing::flow(app, "ordered").await;
     let plan = FlowPlan {
@@ -22,11 +22,16 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         environment_id: flow.environment_id.to_string(),
         version: 1,
         ordering_key: "source.k".to_owned(),
-        trigger: Some(PlanTrigger { kind: Some(trigger::Kind::Manual(Default::default())) }),
+        trigger: Some(PlanTrigger {
+            kind: Some(trigger::Kind::Manual(Default::default())),
+        }),
         ..FlowPlan::default()
     };
     let mut change = Change::begin(app, &flow.environment_id).await.unwrap();
-    change.put(Kind::Flow, flow.id.as_str(), &plan).await.unwrap();
+    change
+        .put(Kind::Flow, flow.id.as_str(), &plan)
+        .await
+        .unwrap();
     let job = BatchJob {
         id: BatchJobId::generate(),
         account_id: flow.account_id.clone(),
@@ -43,13 +48,27 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
         finished_at: None,
     };
     batch_job::insert(change.db(), &job).await.unwrap();
-    let records: Vec<_> = (0..RECORDS).map(|n| format!("{{\"k\":{},\"n\":{n}}}", n % keys)).collect();
-    record::insert(change.db(), &job.id, 0, &records).await.unwrap();
+    let records: Vec<_> = (0..RECORDS)
+        .map(|n| format!("{{\"k\":{},\"n\":{n}}}", n % keys))
+        .collect();
+    record::insert(change.db(), &job.id, 0, &records)
+        .await
+        .unwrap();
     change.publish().await.unwrap();
     assert!(drive_all(app).await.unwrap());
-    let tenant = Tenant { account_id: flow.account_id, environment_id: flow.environment_id };
+    let tenant = Tenant {
+        account_id: flow.account_id,
+        environment_id: flow.environment_id,
+    };
     let filter = Filter::flow(tenant, flow.id);
-    let page = app.log.list(&filter, Position::Page(Page::new(Some(Page::MAX_LIMIT), None))).await.unwrap();
+    let page = app
+        .log
+        .list(
+            &filter,
+            Position::Page(Page::new(Some(Page::MAX_LIMIT), None)),
+        )
+        .await
+        .unwrap();
     let MessagePage { mut messages, .. } = page;
     messages.sort_by_key(|message| message.seq);
     messages
@@ -57,8 +76,11 @@ async fn begun(app: &App, keys: u32) -> Vec<Message> {
 
 /// The payloads of messages, as the numbers of their records.
 fn numbers<'m>(messages: impl Iterator<Item = &'m Message>) -> Vec<u64> {
-    let record = |message: &Message| serde_json::from_slice::<serde_json::Value>(&message.payload).unwrap();
-    messages.map(|message| record(message)["n"].as_u64().unwrap()).collect()
+    let record =
+        |message: &Message| serde_json::from_slice::<serde_json::Value>(&message.payload).unwrap();
+    messages
+        .map(|message| record(message)["n"].as_u64().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -79,8 +101,12 @@ async fn records_of_one_ordering_key_come_into_the_log_in_their_order() {
         let messages = begun(&app, keys).await;
         assert_eq!(messages.len(), RECORDS as usize);
         for key in 0..u64::from(keys) {
-            let expected: Vec<u64> = (0..u64::from(RECORDS)).filter(|n| n % u64::from(keys) == key).collect();
-            let of_key = numbers(messages.iter()).into_iter().filter(|n| n % u64::from(keys) == key);
+            let expected: Vec<u64> = (0..u64::from(RECORDS))
+                .filter(|n| n % u64::from(keys) == key)
+                .collect();
+            let of_key = numbers(messages.iter())
+                .into_iter()
+                .filter(|n| n % u64::from(keys) == key);
             assert_eq!(of_key.collect::<Vec<_>>(), expected);
         }
     }

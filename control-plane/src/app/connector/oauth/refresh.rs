@@ -1,5 +1,5 @@
-//! Renewing tokens ahead of their end, by one process at a time: whoever holds the lease of an instance asks its provider,
-//! and writes the outcome only while the lease is still its own.
+//! Renewing tokens ahead of their end, by one process at a time: whoever holds the lease of an
+//! instance asks its provider, and writes the outcome only while the lease is still its own.
 
 use std::time::Duration;
 
@@ -31,7 +31,10 @@ pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>,
         let _under_way = app.master_keys.under_way.begin();
         let holder = random_token();
         let mut tx = app.store.begin().await?;
-        let lease = Lease { holder: &holder, until: now.max(Timestamp::now()).after(LEASE) };
+        let lease = Lease {
+            holder: &holder,
+            until: now.max(Timestamp::now()).after(LEASE),
+        };
         let claimed = oauth_token::claim(&mut tx, lease, now).await?;
         tx.commit().await?;
         // Somebody was faster, and has it for now.
@@ -39,7 +42,11 @@ pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>,
         let id = row.instance_id.clone();
         if let Err(error) = refresh(app, &holder, row).await {
             // The lease ends by itself, and somebody tries again.
-            tracing::warn!(instance.id = %id, error = %error, "the tokens of a connector could not be renewed");
+            tracing::warn!(
+                instance.id = %id,
+                error = %error,
+                "the tokens of a connector could not be renewed",
+            );
         }
     }
 }
@@ -48,7 +55,9 @@ async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> 
     let mut tx = app.store.read().await?;
     let instance = connector_instance::get(&mut tx, &row.environment_id, &row.instance_id).await?;
     drop(tx);
-    let Some(instance) = instance else { return settle(app, holder, done(row)).await };
+    let Some(instance) = instance else {
+        return settle(app, holder, done(row)).await;
+    };
     match ask(app, &instance, &row).await {
         Ok(renewed) => grant(app, holder, &instance, &row, renewed).await,
         Err(TokenError::Refused(why)) => refuse(app, holder, &instance, row, why).await,
@@ -57,7 +66,11 @@ async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> 
 }
 
 /// Asks the provider for what follows on `row`.
-async fn ask(app: &App, instance: &ConnectorInstance, row: &OauthToken) -> Result<OauthToken, TokenError> {
+async fn ask(
+    app: &App,
+    instance: &ConnectorInstance,
+    row: &OauthToken,
+) -> Result<OauthToken, TokenError> {
     let ours = |error: Error| TokenError::Failed(error.message);
     let entry = super::super::catalog_entry(&instance.catalog_id).map_err(ours)?;
     let config = super::super::config(app, instance).map_err(ours)?;
@@ -67,7 +80,9 @@ async fn ask(app: &App, instance: &ConnectorInstance, row: &OauthToken) -> Resul
         (Grant::ClientCredentials, _) => client.own(),
         (Grant::AuthorizationCode, Some(former)) => client.refresh(former.expose()),
         (Grant::AuthorizationCode, None) => {
-            return Err(TokenError::Refused("it gave no refresh token: connect again".to_owned()));
+            return Err(TokenError::Refused(
+                "it gave no refresh token: connect again".to_owned(),
+            ));
         }
     };
     let given = tokens::ask(app, request).await?;
@@ -83,15 +98,26 @@ async fn grant(
 ) -> Result<(), Error> {
     let mut change = Change::begin(app, &instance.environment_id).await?;
     if !oauth_token::settle(change.db(), holder, &renewed, Timestamp::now()).await? {
-        tracing::info!(instance.id = %instance.id, "another process has written newer tokens meanwhile");
+        tracing::info!(
+            instance.id = %instance.id,
+            "another process has written newer tokens meanwhile",
+        );
         return Ok(());
     }
-    let Some(instance) = connector_instance::get(change.db(), &instance.environment_id, &instance.id).await? else {
+    let Some(instance) =
+        connector_instance::get(change.db(), &instance.environment_id, &instance.id).await?
+    else {
         return Ok(());
     };
     if before.tokens.is_none() || before.failures > 0 {
         let reason = "the provider gave new tokens";
-        super::super::health::observe(change.db(), &instance.id, Observation::TokensGranted, reason).await?;
+        super::super::health::observe(
+            change.db(),
+            &instance.id,
+            Observation::TokensGranted,
+            reason,
+        )
+        .await?;
     }
     super::super::republish(&mut change, app, &instance).await?;
     change.commit(()).await?;
@@ -106,15 +132,27 @@ async fn refuse(
     why: String,
 ) -> Result<(), Error> {
     let mut change = Change::begin(app, &instance.environment_id).await?;
-    let row = OauthToken { refresh_at: None, refused: why, ..row };
+    let row = OauthToken {
+        refresh_at: None,
+        refused: why,
+        ..row
+    };
     if !oauth_token::settle(change.db(), holder, &row, Timestamp::now()).await? {
         return Ok(());
     }
-    let Some(instance) = connector_instance::get(change.db(), &instance.environment_id, &instance.id).await? else {
+    let Some(instance) =
+        connector_instance::get(change.db(), &instance.environment_id, &instance.id).await?
+    else {
         return Ok(());
     };
     let reason = format!("the provider gives no new tokens: {}", row.refused);
-    super::super::health::observe(change.db(), &instance.id, Observation::TokensRefused, &reason).await?;
+    super::super::health::observe(
+        change.db(),
+        &instance.id,
+        Observation::TokensRefused,
+        &reason,
+    )
+    .await?;
     tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
     // Nodes wait for none any more.
     super::super::republish(&mut change, app, &instance).await?;
@@ -132,18 +170,26 @@ async fn postpone(
     let now = Timestamp::now();
     let ended = row.expires_at.is_none_or(|end| end <= now);
     let failures = row.failures.saturating_add(1);
-    let row = OauthToken { refresh_at: Some(now.after(wait(failures))), failures, ..row };
+    let row = OauthToken {
+        refresh_at: Some(now.after(wait(failures))),
+        failures,
+        ..row
+    };
     let mut tx = app.store.begin().await?;
     if oauth_token::settle(&mut tx, holder, &row, now).await? && ended {
         let reason = format!("new tokens are late: {why}");
-        super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason).await?;
+        super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason)
+            .await?;
     }
     Ok(tx.commit().await?)
 }
 
 /// There is nothing to renew any more.
 fn done(row: OauthToken) -> OauthToken {
-    OauthToken { refresh_at: None, ..row }
+    OauthToken {
+        refresh_at: None,
+        ..row
+    }
 }
 
 async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
@@ -154,7 +200,11 @@ async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
 
 /// The wait after so many failures in a row.
 fn wait(failures: u32) -> Duration {
-    let doubled = FIRST_WAIT.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1).min(16)).unwrap_or(u32::MAX));
+    let doubled = FIRST_WAIT.saturating_mul(
+        1_u32
+            .checked_shl(failures.saturating_sub(1).min(16))
+            .unwrap_or(u32::MAX),
+    );
     doubled.min(LONGEST_WAIT)
 }
 
@@ -164,7 +214,9 @@ mod tests {
 
     #[test]
     fn waits_grow_to_a_bound() {
-        let waits: Vec<u64> = [1, 2, 3, 8, 9, 4_000_000_000].map(|failures| wait(failures).as_secs()).into();
+        let waits: Vec<u64> = [1, 2, 3, 8, 9, 4_000_000_000]
+            .map(|failures| wait(failures).as_secs())
+            .into();
         assert_eq!(waits, [2, 4, 8, 256, 300, 300]);
     }
 }

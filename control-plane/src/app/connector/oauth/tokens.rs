@@ -24,7 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an access token is taken to be good when the provider does not say.
 const LIFE_UNSAID: Duration = Duration::from_secs(3600);
 
-/// New tokens are asked for so long before the old ones end, or a fifth of their life when that is less.
+/// New tokens are asked for so long before the old ones end, or a fifth of their life when that is
+/// less.
 const AHEAD: Duration = Duration::from_secs(300);
 
 /// What an instance holds, as it may be shown.
@@ -39,7 +40,10 @@ pub struct Held {
 /// Sends a request to a token endpoint.
 pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, TokenError> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/x-www-form-urlencoded"),
+    );
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     if let Some(authorization) = request.authorization {
         headers.insert(header::AUTHORIZATION, authorization);
@@ -53,11 +57,16 @@ pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, Toke
     };
     let mask = Mask::new(&request.secrets);
     let answer = app.outbound.send(call).await;
-    let answer = answer.map_err(|error| TokenError::Failed(format!("the token endpoint is out of reach: {error}")))?;
-    Tokens::read(answer.status, &answer.body, &|text| mask.apply(text).into_owned())
+    let answer = answer.map_err(|error| {
+        TokenError::Failed(format!("the token endpoint is out of reach: {error}"))
+    })?;
+    Tokens::read(answer.status, &answer.body, &|text| {
+        mask.apply(text).into_owned()
+    })
 }
 
-/// What is written of tokens that were given now. A refresh token that is not given anew stays the `former` one.
+/// What is written of tokens that were given now. A refresh token that is not given anew stays the
+/// `former` one.
 pub(super) fn row(
     app: &App,
     instance: &ConnectorInstance,
@@ -66,7 +75,9 @@ pub(super) fn row(
 ) -> OauthToken {
     let now = Timestamp::now();
     let refresh = given.refresh.or(former);
-    let life = given.expires_in.or_else(|| refresh.is_some().then_some(LIFE_UNSAID));
+    let life = given
+        .expires_in
+        .or_else(|| refresh.is_some().then_some(LIFE_UNSAID));
     let text = json!({
         "access": given.access.expose(),
         "refresh": refresh.as_ref().map(Secret::expose),
@@ -75,7 +86,10 @@ pub(super) fn row(
     OauthToken {
         instance_id: instance.id.clone(),
         environment_id: instance.environment_id.clone(),
-        tokens: Some(app.sealer.seal(text.as_bytes(), &seal_context(&instance.id))),
+        tokens: Some(
+            app.sealer
+                .seal(text.as_bytes(), &seal_context(&instance.id)),
+        ),
         expires_at: given.expires_in.map(|life| now.after(life)),
         refresh_at: life.map(|life| now.after(life - AHEAD.min(life / 5))),
         failures: 0,
@@ -92,47 +106,83 @@ pub(super) struct Opened {
 
 /// Opens the tokens of a row.
 pub(super) fn open(app: &App, row: &OauthToken) -> Result<Opened, Error> {
-    let Some(sealed) = &row.tokens else { return Ok(Opened::default()) };
+    let Some(sealed) = &row.tokens else {
+        return Ok(Opened::default());
+    };
     let failed = |error: &dyn std::fmt::Display| {
-        tracing::error!(instance.id = %row.instance_id, error = %error, "the tokens of a connector cannot be read");
+        tracing::error!(
+            instance.id = %row.instance_id,
+            error = %error,
+            "the tokens of a connector cannot be read",
+        );
         Error::internal()
     };
-    let plain = app.sealer.open(sealed, &seal_context(&row.instance_id)).map_err(|error| failed(&error))?;
+    let plain = app
+        .sealer
+        .open(sealed, &seal_context(&row.instance_id))
+        .map_err(|error| failed(&error))?;
     let tokens: Value = serde_json::from_slice(&plain).map_err(|_| failed(&"they are no JSON"))?;
-    let token = |name: &str| tokens[name].as_str().map(|token| Secret::new(token.to_owned()));
-    Ok(Opened { access: token("access"), refresh: token("refresh") })
+    let token = |name: &str| {
+        tokens[name]
+            .as_str()
+            .map(|token| Secret::new(token.to_owned()))
+    };
+    Ok(Opened {
+        access: token("access"),
+        refresh: token("refresh"),
+    })
 }
 
-/// The access token that an instance's calls carry; `alone` when its client asks for tokens without a person's consent.
+/// The access token that an instance's calls carry; `alone` when its client asks for tokens without
+/// a person's consent.
 pub(super) async fn access_token(
     app: &App,
     db: &mut Db,
     id: &InstanceId,
     alone: bool,
 ) -> Result<Option<AccessToken>, Error> {
-    let Some(row) = oauth_token::get(db, id).await? else { return Ok(None) };
+    let Some(row) = oauth_token::get(db, id).await? else {
+        return Ok(None);
+    };
     let Opened { access, refresh } = open(app, &row)?;
     let renewable = row.refused.is_empty() && (alone || refresh.is_some());
-    Ok(access.map(|text| AccessToken { text: text.expose().clone(), ends_at: row.expires_at, renewable }))
+    Ok(access.map(|text| AccessToken {
+        text: text.expose().clone(),
+        ends_at: row.expires_at,
+        renewable,
+    }))
 }
 
-/// Has new tokens asked for at once because a call was refused with the access token of this SHA-256. One that is not held
-/// any more was renewed meanwhile.
+/// Has new tokens asked for at once because a call was refused with the access token of this
+/// SHA-256. One that is not held any more was renewed meanwhile.
 pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> Result<(), Error> {
-    let Some(row) = oauth_token::get(db, id).await? else { return Ok(()) };
-    let held = open(app, &row)?.access.is_some_and(|held| Sha256::digest(held.expose().as_bytes())[..] == *sha256);
+    let Some(row) = oauth_token::get(db, id).await? else {
+        return Ok(());
+    };
+    let held = open(app, &row)?
+        .access
+        .is_some_and(|held| Sha256::digest(held.expose().as_bytes())[..] == *sha256);
     if let Some(tokens) = row.tokens.filter(|_| held)
         && oauth_token::expedite(db, id, &tokens, Timestamp::now()).await?
     {
-        tracing::info!(instance.id = %id, "a connector refused its access token: another is asked for");
+        tracing::info!(
+            instance.id = %id,
+            "a connector refused its access token: another is asked for",
+        );
     }
     Ok(())
 }
 
 /// What an instance holds.
 pub async fn held(db: &mut Db, id: &InstanceId) -> Result<Held, Error> {
-    let missing = Held { status: "missing", expires_at: None, error: None };
-    Ok(oauth_token::get(db, id).await?.map_or(missing, |row| held_of(&row)))
+    let missing = Held {
+        status: "missing",
+        expires_at: None,
+        error: None,
+    };
+    Ok(oauth_token::get(db, id)
+        .await?
+        .map_or(missing, |row| held_of(&row)))
 }
 
 pub(super) fn held_of(row: &OauthToken) -> Held {
@@ -141,7 +191,11 @@ pub(super) fn held_of(row: &OauthToken) -> Held {
         (true, Some(_)) => "connected",
         (true, None) => "missing",
     };
-    Held { status, expires_at: row.expires_at, error: (!row.refused.is_empty()).then(|| row.refused.clone()) }
+    Held {
+        status,
+        expires_at: row.expires_at,
+        error: (!row.refused.is_empty()).then(|| row.refused.clone()),
+    }
 }
 
 /// The context under which tokens at rest are sealed.

@@ -1,6 +1,7 @@
-//! Deploys of one environment that come at the same time go into one transaction, and are one change of what its nodes
-//! run. Each is compiled before, by what was there then, and made anew when that has changed by its turn: so the
-//! environment is locked for a few statements a deploy, and those who wait hold no connection to the database.
+//! Deploys of one environment that come at the same time go into one transaction, and are one
+//! change of what its nodes run. Each is compiled before, by what was there then, and made anew
+//! when that has changed by its turn: so the environment is locked for a few statements a deploy,
+//! and those who wait hold no connection to the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,23 +79,37 @@ impl std::fmt::Debug for Ended {
 
 impl Deploys {
     /// Whoever asks may go away: what has begun comes to an end.
-    pub async fn take_turn(&self, app: &App, environment: &EnvironmentId, ready: Ready) -> Result<Ended, Error> {
+    pub async fn take_turn(
+        &self,
+        app: &App,
+        environment: &EnvironmentId,
+        ready: Ready,
+    ) -> Result<Ended, Error> {
         let line = Arc::clone(lock(&self.0).entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
         lock(&line.waiting).push(Waiting { ready, answer });
         // One task for each: the first takes all who wait along, and the others find nothing to do.
-        let (app, environment) = (app.clone(), environment.clone());
+        let app = app.clone();
+        let environment = environment.clone();
         let hub = Arc::clone(&app.hub);
         let under_way = app.master_keys.under_way.begin();
         hub.run_to_its_end(async move {
             let _under_way = under_way;
             let _turn = line.turn.lock().await;
-            // Those whose answer never comes, of the group and of those behind it, learn that it cannot be done now.
-            if tokio::time::timeout(WITHIN, line.serve(&app, &environment)).await.is_err() {
+            // Those whose answer never comes, of the group and of those behind it, learn that it
+            // cannot be done now.
+            if tokio::time::timeout(WITHIN, line.serve(&app, &environment))
+                .await
+                .is_err()
+            {
                 lock(&line.waiting).clear();
             }
         });
-        ended.await.unwrap_or_else(|_| Err(Error::unavailable("the deploy could not be written in time")))
+        ended.await.unwrap_or_else(|_| {
+            Err(Error::unavailable(
+                "the deploy could not be written in time",
+            ))
+        })
     }
 }
 
@@ -108,7 +123,11 @@ impl Line {
         let group = self.group();
         let mut change = match begun {
             Ok(change) => change,
-            Err(error) => return group.into_iter().for_each(|waiting| waiting.end(Err(error.clone()))),
+            Err(error) => {
+                return group
+                    .into_iter()
+                    .for_each(|waiting| waiting.end(Err(error.clone())));
+            }
         };
         match write_all(&mut change, environment, &group).await {
             Ok(written) => end(change, group, written).await,
@@ -133,17 +152,21 @@ impl Waiting {
     }
 }
 
-/// One of them cannot be written, and the transaction is lost with it: who is alone has that error, of the others each
-/// gets its own transaction. That the database is away is an error of all.
+/// One of them cannot be written, and the transaction is lost with it: who is alone has that error,
+/// of the others each gets its own transaction. That the database is away is an error of all.
 async fn each_alone(app: &App, environment: &EnvironmentId, group: Vec<Waiting>, error: Error) {
     if group.len() == 1 || error.code == Code::Unavailable {
-        return group.into_iter().for_each(|waiting| waiting.end(Err(error.clone())));
+        return group
+            .into_iter()
+            .for_each(|waiting| waiting.end(Err(error.clone())));
     }
     for waiting in group {
         let alone = [waiting];
         match written_alone(app, environment, &alone).await {
             Ok((change, written)) => end(change, alone.into(), written).await,
-            Err(error) => alone.into_iter().for_each(|waiting: Waiting| waiting.end(Err(error.clone()))),
+            Err(error) => alone
+                .into_iter()
+                .for_each(|waiting: Waiting| waiting.end(Err(error.clone()))),
         }
     }
 }
@@ -177,15 +200,17 @@ enum Written {
     Not,
 }
 
-/// Writes all that still are what they should be. Errors of one alone are found before anything of it is written, and are
-/// among what is given; any other error means that the transaction cannot be committed.
+/// Writes all that still are what they should be. Errors of one alone are found before anything of
+/// it is written, and are among what is given; any other error means that the transaction cannot be
+/// committed.
 async fn write_all(
     change: &mut Change<'_>,
     environment: &EnvironmentId,
     group: &[Waiting],
 ) -> Result<Vec<Result<Written, Error>>, Error> {
     let names = EnvironmentNames::load(change.db(), environment).await?;
-    let (mut all, mut resources) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut resources = Vec::new();
     for Waiting { ready, .. } in group {
         let written = write(change, &names, ready).await?;
         if let Ok(Written::As(_)) = &written {
@@ -228,7 +253,10 @@ async fn write(
         created_by: ready.deployed_by.name.clone(),
     };
     flow_version::insert(change.db(), &version).await?;
-    ready.deployed_by.note_made(change.db(), flow.id.as_str()).await?;
+    ready
+        .deployed_by
+        .note_made(change.db(), flow.id.as_str())
+        .await?;
     schedule::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
     flow_use::replace(change.db(), &flow.id, &ready.uses).await?;
     Ok(Ok(Written::As(Box::new(flow))))

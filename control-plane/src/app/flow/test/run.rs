@@ -1,5 +1,5 @@
-//! The run of a test: the parts of a node's run in their order, with nothing sent. Where a step has no output, what
-//! reads it is not known.
+//! The run of a test: the parts of a node's run in their order, with nothing sent. Where a step has
+//! no output, what reads it is not known.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -7,7 +7,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{
-    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange, failure_reads, trigger,
+    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange,
+    failure_reads, trigger,
 };
 use kanat_mapping::json;
 use kanat_model::Timestamp;
@@ -54,7 +55,8 @@ fn context(program: &Program, sample: &Checked, now: Timestamp) -> String {
     let id = quoted(&plan.flow_id);
     let name = quoted(&plan.flow_name);
     let flow = format!(r#"{{"id":{id},"name":{name},"version":{}}}"#, plan.version);
-    let message = format!(r#"{{"id":"msg_test","attempt":1,"trigger":"test","receivedAt":"{now}"}}"#);
+    let message =
+        format!(r#"{{"id":"msg_test","attempt":1,"trigger":"test","receivedAt":"{now}"}}"#);
     format!(r#"{{"test":true,"flow":{flow},"message":{message},"trigger":{trigger}}}"#)
 }
 
@@ -67,7 +69,10 @@ pub(super) async fn run(
     now: Timestamp,
 ) -> Tested {
     let mut trace = Trace::new(1, now);
-    trace.push(Record { at: now, ..Record::new("received", "test", "ok", 0) });
+    trace.push(Record {
+        at: now,
+        ..Record::new("received", "test", "ok", 0)
+    });
     let context = context(program, sample, now);
     let mut mask = samples.secrets();
     mask.add(program.literal_secrets());
@@ -88,12 +93,26 @@ pub(super) async fn run(
     };
     let ended = run.all().await;
     let has_no_condition = run.has_no_condition;
-    let output = run.output.map(|output| String::from_utf8_lossy(&output).into_owned());
-    let tested = Tested { matched: true, output, failure: None, trace: run.trace.into_records() };
+    let output = run
+        .output
+        .map(|output| String::from_utf8_lossy(&output).into_owned());
+    let tested = Tested {
+        matched: true,
+        output,
+        failure: None,
+        trace: run.trace.into_records(),
+    };
     match ended {
         Ok(()) | Err(End::NotKnown) => tested,
-        Err(End::Filtered) => Tested { matched: false, ..tested },
-        Err(End::Failed(failure)) => Tested { matched: !has_no_condition, failure: Some(failure), ..tested },
+        Err(End::Filtered) => Tested {
+            matched: false,
+            ..tested
+        },
+        Err(End::Failed(failure)) => Tested {
+            matched: !has_no_condition,
+            failure: Some(failure),
+            ..tested
+        },
     }
 }
 
@@ -110,19 +129,36 @@ impl Run<'_> {
     }
 
     /// Evaluates a part of the program. One that calls adapters waits for them here.
-    async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
+    async fn evaluate<T>(
+        &mut self,
+        part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send,
+    ) -> T {
         let program = self.program;
         let samples = self.samples;
         let steps = self.steps.as_bytes();
-        let input = Input { payload: &self.payload, trigger: &self.sample.trigger, steps, now: self.now };
+        let input = Input {
+            payload: &self.payload,
+            trigger: &self.sample.trigger,
+            steps,
+            now: self.now,
+        };
         if !program.uses_adapters() {
             return part(program, &input, samples);
         }
-        let value =
-            self.calls.evaluate(samples, |adapters| part(program, &input, &Calling::new(samples, adapters))).await;
+        let value = self
+            .calls
+            .evaluate(samples, |adapters| {
+                part(program, &input, &Calling::new(samples, adapters))
+            })
+            .await;
         for report in self.calls.take_reports() {
             let error = report.error.as_deref();
-            let adapted = Adapted { name: &report.name, duration: report.duration, report: report.to_json(), error };
+            let adapted = Adapted {
+                name: &report.name,
+                duration: report.duration,
+                report: report.to_json(),
+                error,
+            };
             self.trace.adapted(&adapted, &self.mask);
         }
         value
@@ -134,7 +170,10 @@ impl Run<'_> {
         }
         let begun = Instant::now();
         let body = self.sample.text();
-        match self.evaluate(|program, input, resources| program.adapt(input, body.as_bytes(), resources)).await {
+        match self
+            .evaluate(|program, input, resources| program.adapt(input, body.as_bytes(), resources))
+            .await
+        {
             Ok(adapted) => {
                 self.payload = adapted.unwrap_or_else(|| self.payload.clone());
                 Ok(())
@@ -165,13 +204,20 @@ impl Run<'_> {
     async fn step(&mut self, step: &Step) -> Result<(), End> {
         let begun = Instant::now();
         let name = step.name();
-        let planned = self.program.plan().steps.iter().find(|planned| planned.name == name);
+        let planned = self
+            .program
+            .plan()
+            .steps
+            .iter()
+            .find(|planned| planned.name == name);
         let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
         let not_known = self.not_known_of(step.reads());
         if is_missing {
             self.not_sent("step", name, None, Some(missing()));
         } else {
-            let made = self.evaluate(|program, input, resources| program.step_request(step, input, resources)).await;
+            let made = self
+                .evaluate(|program, input, resources| program.step_request(step, input, resources))
+                .await;
             match made {
                 Ok(Some(request)) => self.not_sent("step", name, Some(&request), not_known),
                 Ok(None) if not_known.is_none() => {
@@ -220,7 +266,9 @@ impl Run<'_> {
                 Some(note) => self.note("mapped", "mapping", "warning", note),
             }
         }
-        let adapted = self.evaluate(|program, _, resources| program.adapt_output(&mapped, resources)).await;
+        let adapted = self
+            .evaluate(|program, _, resources| program.adapt_output(&mapped, resources))
+            .await;
         match adapted {
             Ok(None) => {
                 self.output = Some(self.mask.apply_to_bytes(&mapped));
@@ -235,17 +283,25 @@ impl Run<'_> {
     }
 
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
-        let Some(target) = &self.program.plan().target else { return Ok(()) };
+        let Some(target) = &self.program.plan().target else {
+            return Ok(());
+        };
         if target.instance.is_empty() {
             self.not_sent("delivery", "target", None, Some(missing()));
             return Ok(());
         }
         let begun = Instant::now();
-        let made = self.evaluate(|program, input, resources| program.request(input, body, resources)).await;
+        let made = self
+            .evaluate(|program, input, resources| program.request(input, body, resources))
+            .await;
         match made {
             Ok(Some(mut request)) => {
-                let declared =
-                    || self.sample.content_type.clone().unwrap_or(HeaderValue::from_static("application/json"));
+                let declared = || {
+                    self.sample
+                        .content_type
+                        .clone()
+                        .unwrap_or(HeaderValue::from_static("application/json"))
+                };
                 self.program.type_content(&mut request, declared);
                 let reads = [self.program.mapping_reads(), self.program.target_reads()].concat();
                 let note = self.not_known_of(reads);
@@ -258,32 +314,65 @@ impl Run<'_> {
     }
 
     /// A call that a run would make.
-    fn not_sent(&mut self, stage: &'static str, name: &str, request: Option<&Request>, error: Option<String>) {
+    fn not_sent(
+        &mut self,
+        stage: &'static str,
+        name: &str,
+        request: Option<&Request>,
+        error: Option<String>,
+    ) {
         let request = request.map(|request| {
-            let Request { method, url, headers, body, secrets, .. } = request;
+            let Request {
+                method,
+                url,
+                headers,
+                body,
+                secrets,
+                ..
+            } = request;
             self.mask.add(secrets);
             exchange::request(method, url, headers, body, &self.mask)
         });
         let record = Record::new(stage, name, "skipped", 0);
-        self.trace.push(Record { at: Timestamp::now(), request, error, ..record });
+        self.trace.push(Record {
+            at: Timestamp::now(),
+            request,
+            error,
+            ..record
+        });
     }
 
     fn note(&mut self, stage: &'static str, name: &str, status: &'static str, note: String) {
         let record = Record::new(stage, name, status, 0);
-        self.trace.push(Record { at: Timestamp::now(), error: Some(note), ..record });
+        self.trace.push(Record {
+            at: Timestamp::now(),
+            error: Some(note),
+            ..record
+        });
     }
 
-    /// What is said of those of these steps whose outputs are not given; nothing when there are none.
+    /// What is said of those of these steps whose outputs are not given; nothing when there are
+    /// none.
     fn not_known_of(&self, reads: Vec<String>) -> Option<String> {
-        let step = reads.into_iter().find(|step| self.not_known.contains(step))?;
-        Some(format!("the output of step {step:?} is not known in a test: give stepOutputs"))
+        let step = reads
+            .into_iter()
+            .find(|step| self.not_known.contains(step))?;
+        Some(format!(
+            "the output of step {step:?} is not known in a test: give stepOutputs"
+        ))
     }
 
     /// A failure of an expression that reads what is not known says nothing of a run.
     fn refused_or_not_known(&mut self, failure: Failure, begun: Instant) -> End {
-        let Some(note) = self.not_known_of(failure_reads(&failure)) else { return self.refused(failure, begun) };
+        let Some(note) = self.not_known_of(failure_reads(&failure)) else {
+            return self.refused(failure, begun);
+        };
         let field = failure.field.unwrap_or_default();
-        let stage = if field.starts_with("target.") { "delivery" } else { "mapped" };
+        let stage = if field.starts_with("target.") {
+            "delivery"
+        } else {
+            "mapped"
+        };
         self.note(stage, &field, "skipped", note);
         End::NotKnown
     }

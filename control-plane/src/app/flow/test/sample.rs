@@ -40,7 +40,11 @@ impl Sample {
     pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<Checked, Error> {
         check_json("sampleData", &self.payload)?;
         let headers = headers(self.headers.as_deref())?;
-        let method = self.method.as_deref().filter(|method| !method.is_empty()).unwrap_or("POST");
+        let method = self
+            .method
+            .as_deref()
+            .filter(|method| !method.is_empty())
+            .unwrap_or("POST");
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| Error::field("method", format!("{method:?} is no HTTP method")))?;
         let path_params = self.path_params.unwrap_or_else(|| "{}".to_owned());
@@ -55,7 +59,8 @@ impl Sample {
             path_params: path_params.as_bytes(),
             members: b"",
         };
-        let trigger = trigger::document_with_credentials(&received).unwrap_or_else(|| trigger::document(&received));
+        let trigger = trigger::document_with_credentials(&received)
+            .unwrap_or_else(|| trigger::document(&received));
         Ok(Checked {
             outputs: outputs(plan, self.step_outputs.as_deref())?,
             content_type: headers.get(header::CONTENT_TYPE).cloned(),
@@ -68,21 +73,39 @@ impl Sample {
 impl Checked {
     /// The body as it would have come in: of a text that is declared to be no JSON, its characters.
     pub fn body(&self) -> String {
-        let declared = self.content_type.as_ref().and_then(|declared| declared.to_str().ok()).unwrap_or_default();
-        if declared.is_empty() || declared.contains("json") { self.payload.clone() } else { self.text() }
+        let declared = self
+            .content_type
+            .as_ref()
+            .and_then(|declared| declared.to_str().ok())
+            .unwrap_or_default();
+        if declared.is_empty() || declared.contains("json") {
+            self.payload.clone()
+        } else {
+            self.text()
+        }
     }
 
     /// A sample that is a string stands for a body of that text where an adapter reads the body.
     pub fn text(&self) -> String {
         let text = self.payload.trim();
-        if text.starts_with('"') { json::decode(text).into_owned() } else { self.payload.clone() }
+        if text.starts_with('"') {
+            json::decode(text).into_owned()
+        } else {
+            self.payload.clone()
+        }
     }
 }
 
 /// Errors name `field`.
 pub fn check_json(field: &str, text: &str) -> Result<(), Error> {
     json::check(text.as_bytes(), json::MAX_DEPTH).map_err(|error| {
-        Error::field(field, format!("line {}, column {}: {}", error.line, error.column, error.message))
+        Error::field(
+            field,
+            format!(
+                "line {}, column {}: {}",
+                error.line, error.column, error.message
+            ),
+        )
     })
 }
 
@@ -105,7 +128,10 @@ fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<(String, String)>
     let given = members("stepOutputs", given.unwrap_or("{}"))?;
     for (name, _) in &given {
         if !plan.steps.iter().any(|step| step.name == *name) {
-            return Err(Error::field(format!("stepOutputs.{name}"), format!("the flow has no step {name:?}")));
+            return Err(Error::field(
+                format!("stepOutputs.{name}"),
+                format!("the flow has no step {name:?}"),
+            ));
         }
     }
     Ok(given)
@@ -125,7 +151,9 @@ fn members(field: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
         "null" => Ok(Vec::new()),
         object if object.starts_with('{') => {
             let members = json::members(object).into_iter();
-            Ok(members.map(|(name, value)| (json::decode(name).into_owned(), value.trim().to_owned())).collect())
+            Ok(members
+                .map(|(name, value)| (json::decode(name).into_owned(), value.trim().to_owned()))
+                .collect())
         }
         _ => Err(Error::field(field, "must be an object")),
     }
@@ -134,11 +162,23 @@ fn members(field: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
 fn texts(field: &str, given: Option<&str>) -> Result<Vec<(String, Vec<String>)>, Error> {
     let mut texts = Vec::new();
     for (name, value) in members(field, given.unwrap_or("{}"))? {
-        let items: Vec<&str> =
-            if value.starts_with('[') { json::items(&value).collect() } else { vec![value.as_str()] };
-        let text = |item: &str| item.trim().starts_with('"').then(|| json::decode(item.trim()).into_owned());
+        let items: Vec<&str> = if value.starts_with('[') {
+            json::items(&value).collect()
+        } else {
+            vec![value.as_str()]
+        };
+        let text = |item: &str| {
+            item.trim()
+                .starts_with('"')
+                .then(|| json::decode(item.trim()).into_owned())
+        };
         let values: Option<Vec<String>> = items.into_iter().map(text).collect();
-        let wrong = || Error::field(format!("{field}.{name}"), "must be a text or a list of texts");
+        let wrong = || {
+            Error::field(
+                format!("{field}.{name}"),
+                "must be a text or a list of texts",
+            )
+        };
         texts.push((name.clone(), values.ok_or_else(wrong)?));
     }
     Ok(texts)

@@ -1,5 +1,6 @@
-//! A schema as a part of a document: references to its own parts say where these stand in the document, because that is where
-//! readers of documents look. All else stays as it came, digits and order kept.
+//! A schema as a part of a document: references to its own parts say where these stand in the
+//! document, because that is where readers of documents look. All else stays as it came, digits and
+//! order kept.
 
 use kanat_mapping::json::{decode, items, occurrences, write_string};
 
@@ -7,14 +8,26 @@ use kanat_mapping::json::{decode, items, occurrences, write_string};
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
 /// Names of schemas stand in these, not keywords.
-const NAMES: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+const NAMES: [&str; 6] = [
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
 
 /// References by these go by names, and change what they mean in another place.
-const NAMED: [&str; 5] = ["$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"];
+const NAMED: [&str; 5] = [
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveAnchor",
+    "$recursiveRef",
+];
 
-/// The schema for the place `at` of a document, as in `#/components/schemas/v1.Request`. `None` for one that refers to its
-/// parts, or to other schemas, by names: it has to stay what it is.
+/// The schema for the place `at` of a document, as in `#/components/schemas/v1.Request`. `None` for
+/// one that refers to its parts, or to other schemas, by names: it has to stay what it is.
 pub fn placed(schema: &str, at: &str) -> Option<String> {
     let mut out = Vec::with_capacity(schema.len() + 64);
     Placing { at, out: &mut out }.whole(schema)?;
@@ -30,7 +43,8 @@ impl Placing<'_> {
     /// Its own name goes: what it was good for is said by the place.
     fn whole(&mut self, schema: &str) -> Option<()> {
         let named = |key: &str| matches!(decode(key).as_ref(), "$id" | "id");
-        let members = occurrences(schema).filter(|(key, value)| !(named(key) && value.starts_with('"')));
+        let members =
+            occurrences(schema).filter(|(key, value)| !(named(key) && value.starts_with('"')));
         self.object(members, Self::keyword)
     }
 
@@ -57,14 +71,18 @@ impl Placing<'_> {
         match name {
             "$ref" if is_text => {
                 let reference = decode(value);
-                let pointer = reference.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+                let pointer = reference
+                    .strip_prefix('#')
+                    .filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
                 write_string(&format!("{}{pointer}", self.at), self.out);
             }
             "$id" | "id" if is_text => return None,
             name if NAMED.contains(&name) => return None,
             name if DATA.contains(&name) => self.out.extend_from_slice(value.as_bytes()),
             name if NAMES.contains(&name) && value.starts_with('{') => {
-                self.object(occurrences(value), |placing, _, value| placing.schemas(value))?;
+                self.object(occurrences(value), |placing, _, value| {
+                    placing.schemas(value)
+                })?;
             }
             _ => self.schemas(value)?,
         }
@@ -99,13 +117,31 @@ mod tests {
     #[test]
     fn references_to_own_parts_lead_to_their_places() {
         for (schema, expected) in [
-            (r##"{"a":1.50,"$ref":"#/$defs/x"}"##, Some(r##"{"a":1.50,"$ref":"#/p/$defs/x"}"##)),
-            (r##"{"items":[{"$ref":"#"}],"not":true}"##, Some(r##"{"items":[{"$ref":"#/p"}],"not":true}"##)),
-            (r##"{"$id":"urn:a","id":"b","$ref":"#/a~1b"}"##, Some(r##"{"$ref":"#/p/a~1b"}"##)),
+            (
+                r##"{"a":1.50,"$ref":"#/$defs/x"}"##,
+                Some(r##"{"a":1.50,"$ref":"#/p/$defs/x"}"##),
+            ),
+            (
+                r##"{"items":[{"$ref":"#"}],"not":true}"##,
+                Some(r##"{"items":[{"$ref":"#/p"}],"not":true}"##),
+            ),
+            (
+                r##"{"$id":"urn:a","id":"b","$ref":"#/a~1b"}"##,
+                Some(r##"{"$ref":"#/p/a~1b"}"##),
+            ),
             // Members may be called as keywords are, and data may look like a schema.
-            (r##"{"properties":{"const":{"$ref":"#/a"}}}"##, Some(r##"{"properties":{"const":{"$ref":"#/p/a"}}}"##)),
-            (r##"{"properties":{"$ref":{},"$id":{}}}"##, Some(r##"{"properties":{"$ref":{},"$id":{}}}"##)),
-            (r##"{"const":{"$ref":"#/a"}}"##, Some(r##"{"const":{"$ref":"#/a"}}"##)),
+            (
+                r##"{"properties":{"const":{"$ref":"#/a"}}}"##,
+                Some(r##"{"properties":{"const":{"$ref":"#/p/a"}}}"##),
+            ),
+            (
+                r##"{"properties":{"$ref":{},"$id":{}}}"##,
+                Some(r##"{"properties":{"$ref":{},"$id":{}}}"##),
+            ),
+            (
+                r##"{"const":{"$ref":"#/a"}}"##,
+                Some(r##"{"const":{"$ref":"#/a"}}"##),
+            ),
             (r##"{"$ref":"#name"}"##, None),
             (r##"{"$ref":"other"}"##, None),
             (r##"{"$ref":"#/a","a":{"$anchor":"x"}}"##, None),

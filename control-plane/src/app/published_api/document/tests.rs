@@ -31,7 +31,12 @@ fn api(method: Method, path: &str, auth: Auth) -> PublishedApi {
     }
 }
 
-fn version(number: u32, status: VersionStatus, request: Option<&str>, response: Option<&str>) -> Version {
+fn version(
+    number: u32,
+    status: VersionStatus,
+    request: Option<&str>,
+    response: Option<&str>,
+) -> Version {
     Version {
         number,
         status,
@@ -50,13 +55,22 @@ fn version(number: u32, status: VersionStatus, request: Option<&str>, response: 
 }
 
 fn document(api: PublishedApi, versions: Vec<Version>) -> (String, Value) {
-    let text = write(&Seen { api, versions, base_url: "https://api.example.com".to_owned() });
+    let text = write(&Seen {
+        api,
+        versions,
+        base_url: "https://api.example.com".to_owned(),
+    });
     let value = serde_json::from_str(&text).unwrap();
     (text, value)
 }
 
 fn statuses(operation: &Value) -> Vec<&str> {
-    operation["responses"].as_object().unwrap().keys().map(String::as_str).collect()
+    operation["responses"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
@@ -70,16 +84,33 @@ fn has_every_version_that_serves_and_schemas_as_they_came() {
             version(1, VersionStatus::Retired, None, None),
         ],
     );
-    assert!(text.contains(&format!(r#""v2.Request":{schema}"#)), "{text}");
+    assert!(
+        text.contains(&format!(r#""v2.Request":{schema}"#)),
+        "{text}"
+    );
     let paths: Vec<_> = document["paths"].as_object().unwrap().keys().collect();
     assert_eq!(paths, ["/v3/orders", "/v2/orders", "/orders"]);
     assert_eq!(document["servers"][0]["url"], "https://api.example.com");
     assert_eq!(document["info"]["version"], "v3");
-    let (old, new) = (&document["paths"]["/v2/orders"]["post"], &document["paths"]["/v3/orders"]["post"]);
+    let old = &document["paths"]["/v2/orders"]["post"];
+    let new = &document["paths"]["/v3/orders"]["post"];
     assert_eq!(old["deprecated"], true);
-    assert_eq!(statuses(old), ["202", "400", "401", "409", "413", "415", "422", "429", "503"]);
-    assert_eq!(statuses(new), ["200", "400", "401", "409", "413", "415", "429", "502", "504", "503"]);
-    assert_eq!(document["paths"]["/orders"]["post"]["responses"], new["responses"]);
+    assert_eq!(
+        statuses(old),
+        [
+            "202", "400", "401", "409", "413", "415", "422", "429", "503"
+        ]
+    );
+    assert_eq!(
+        statuses(new),
+        [
+            "200", "400", "401", "409", "413", "415", "429", "502", "504", "503"
+        ]
+    );
+    assert_eq!(
+        document["paths"]["/orders"]["post"]["responses"],
+        new["responses"]
+    );
     assert_eq!(old["security"], json!([{ "consumerKey": [] }]));
 }
 
@@ -94,7 +125,10 @@ fn input_without_a_body_is_in_path_and_query() {
         audience: "orders".to_owned(),
         scopes: vec!["read".to_owned()],
     });
-    let (_, document) = document(protected, vec![version(1, VersionStatus::Active, Some(schema), Some("{}"))]);
+    let (_, document) = document(
+        protected,
+        vec![version(1, VersionStatus::Active, Some(schema), Some("{}"))],
+    );
     let operation = &document["paths"]["/v1/orders/{id}"]["get"];
     assert_eq!(
         operation["parameters"],
@@ -105,11 +139,17 @@ fn input_without_a_body_is_in_path_and_query() {
         ])
     );
     let schema = &document["components"]["schemas"]["v1.Request"];
-    assert_eq!(schema["properties"]["limit"], json!({ "$ref": "#/components/schemas/v1.Request/$defs/n" }));
+    assert_eq!(
+        schema["properties"]["limit"],
+        json!({ "$ref": "#/components/schemas/v1.Request/$defs/n" })
+    );
     assert_eq!(operation["requestBody"], Value::Null);
     assert_eq!(operation["security"], json!([{ "oauth2": ["read"] }]));
     let scheme = &document["components"]["securitySchemes"]["oauth2"];
-    assert_eq!(scheme["openIdConnectUrl"], "https://id.example/.well-known/openid-configuration");
+    assert_eq!(
+        scheme["openIdConnectUrl"],
+        "https://id.example/.well-known/openid-configuration"
+    );
     assert!(statuses(operation).contains(&"403"));
 }
 
@@ -117,9 +157,15 @@ fn input_without_a_body_is_in_path_and_query() {
 fn parameters_of_a_call_with_a_body_are_no_part_of_its_schema() {
     let schema = r##"{"$dynamicRef": "#x", "$dynamicAnchor": "x", "properties": {"id": {"type": "integer"}}}"##;
     let api = api(Method::Put, "orders/{id}", Auth::None);
-    let (_, document) = document(api, vec![version(1, VersionStatus::Active, Some(schema), None)]);
+    let (_, document) = document(
+        api,
+        vec![version(1, VersionStatus::Active, Some(schema), None)],
+    );
     let parameter = &document["paths"]["/v1/orders/{id}"]["put"]["parameters"][0];
     assert_eq!(parameter["schema"], json!({ "type": "string" }));
     // What refers to itself by names keeps them, under a name of its own.
-    assert_eq!(document["components"]["schemas"]["v1.Request"]["$id"], "urn:kanat:api_1:v1:request");
+    assert_eq!(
+        document["components"]["schemas"]["v1.Request"]["$id"],
+        "urn:kanat:api_1:v1:request"
+    );
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
-    Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Tenant, postgres,
+    Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Tenant,
+    postgres,
 };
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
@@ -39,8 +40,16 @@ impl Planes {
             apps.push(app(&database).await);
         }
         crate::bootstrap::run(&apps[0].store, None).await.unwrap();
-        let environment = environment::all(&mut apps[0].store.read().await.unwrap()).await.unwrap().swap_remove(0);
-        Self { apps, account: environment.account_id, environment: environment.id, database }
+        let environment = environment::all(&mut apps[0].store.read().await.unwrap())
+            .await
+            .unwrap()
+            .swap_remove(0);
+        Self {
+            apps,
+            account: environment.account_id,
+            environment: environment.id,
+            database,
+        }
     }
 
     /// Another process takes the place of a control plane, as after its end.
@@ -78,8 +87,9 @@ impl Planes {
     /// The same flow with a definition that says these times.
     pub async fn deploy_again(&self, flow: &Flow, cron: &str, timezone: &str, now: Timestamp) {
         let definition = kanat_flow::parse(&format!(
-            "flow: {}\nversion: 1\nsource:\n  connector: shop\n  trigger: schedule\n  schedule: {cron:?}\n  \
-             timezone: {timezone}\ntarget:\n  connector: shop\n  endpoint: /in\n  method: POST\n",
+            "flow: {}\nversion: 1\nsource:\n  connector: shop\n  trigger: schedule\n  schedule: \
+             {cron:?}\n  timezone: {timezone}\ntarget:\n  connector: shop\n  endpoint: /in\n  \
+             method: POST\n",
             flow.name
         ));
         let definition = definition.unwrap();
@@ -91,16 +101,34 @@ impl Planes {
             version: flow.version,
             ..FlowPlan::default()
         };
-        let (id, body) = (Kind::Flow.resource_id(flow.id.as_str()), plan.encode_to_vec());
-        let sealed = self.apps[0].sealer.seal(&body, &seal_context(&self.environment, &id));
+        let id = Kind::Flow.resource_id(flow.id.as_str());
+        let body = plan.encode_to_vec();
+        let sealed = self.apps[0]
+            .sealer
+            .seal(&body, &seal_context(&self.environment, &id));
         let mut tx = self.apps[0].store.begin().await.unwrap();
-        published::put(&mut tx, &self.environment, &id, *Hash::of(&body).as_bytes(), sealed).await.unwrap();
+        published::put(
+            &mut tx,
+            &self.environment,
+            &id,
+            *Hash::of(&body).as_bytes(),
+            sealed,
+        )
+        .await
+        .unwrap();
         follow(&mut tx, flow, &definition, now).await.unwrap();
         tx.commit().await.unwrap();
     }
 
     pub async fn flow(&self, id: &FlowId) -> Flow {
-        flow::get(&mut self.apps[0].store.read().await.unwrap(), &self.environment, id).await.unwrap().unwrap()
+        flow::get(
+            &mut self.apps[0].store.read().await.unwrap(),
+            &self.environment,
+            id,
+        )
+        .await
+        .unwrap()
+        .unwrap()
     }
 
     pub async fn set_status(&self, id: &FlowId, status: Status) {
@@ -113,18 +141,28 @@ impl Planes {
 
     /// The flow's schedule, with its last run as it now stands.
     pub async fn schedule(&self, flow: &FlowId) -> Schedule {
-        let found = schedule::of_flow(&mut self.apps[0].store.read().await.unwrap(), flow).await.unwrap();
-        outcome::live_one(&self.apps[0], found.unwrap()).await.unwrap()
+        let found = schedule::of_flow(&mut self.apps[0].store.read().await.unwrap(), flow)
+            .await
+            .unwrap();
+        outcome::live_one(&self.apps[0], found.unwrap())
+            .await
+            .unwrap()
     }
 
     /// The flow's schedule as it is written down.
     pub async fn written(&self, flow: &FlowId) -> Schedule {
-        schedule::of_flow(&mut self.apps[0].store.read().await.unwrap(), flow).await.unwrap().unwrap()
+        schedule::of_flow(&mut self.apps[0].store.read().await.unwrap(), flow)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// All messages of a flow, in the order of their arrival.
     pub async fn messages(&self, flow: &FlowId) -> Vec<Message> {
-        let tenant = Tenant { account_id: self.account.clone(), environment_id: self.environment.clone() };
+        let tenant = Tenant {
+            account_id: self.account.clone(),
+            environment_id: self.environment.clone(),
+        };
         let filter = Filter::flow(tenant, flow.clone());
         let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
         let mut found = Vec::new();
@@ -132,7 +170,10 @@ impl Planes {
             let page = self.apps[0].log.list(&filter, position).await.unwrap();
             found.extend(page.messages);
             let Some(cursor) = page.next else { break };
-            position = Position::After { cursor, limit: Page::MAX_LIMIT };
+            position = Position::After {
+                cursor,
+                limit: Page::MAX_LIMIT,
+            };
         }
         found.sort_by_key(|message| message.seq);
         found
@@ -147,10 +188,25 @@ impl Planes {
 
     /// A node takes the flow's message and settles it.
     pub async fn settle(&self, flow: &FlowId, outcome: Outcome) {
-        let (log, owner) = (&self.apps[0].log, BootId::generate());
-        log.open_lease(&owner, &NodeId::generate(), Duration::from_secs(600)).await.unwrap();
-        let rooms = vec![Room { flow_id: flow.clone(), messages: 1, without_versions: Vec::new() }];
-        let claimed = log.claim(Claim { owner, rooms, awaited: Vec::new() }).await.unwrap().swap_remove(0);
+        let log = &self.apps[0].log;
+        let owner = BootId::generate();
+        log.open_lease(&owner, &NodeId::generate(), Duration::from_secs(600))
+            .await
+            .unwrap();
+        let rooms = vec![Room {
+            flow_id: flow.clone(),
+            messages: 1,
+            without_versions: Vec::new(),
+        }];
+        let claimed = log
+            .claim(Claim {
+                owner,
+                rooms,
+                awaited: Vec::new(),
+            })
+            .await
+            .unwrap()
+            .swap_remove(0);
         let settlement = Settlement {
             lease: claimed.lease,
             at: claimed.received_at,
@@ -172,7 +228,10 @@ pub fn scheduled_at(message: &Message) -> Timestamp {
 
 async fn app(database: &Database) -> App {
     let store = Store::open(database.url()).await.unwrap();
-    let log: Arc<dyn MessageLog> =
-        Arc::new(PostgresLog::open(database.url(), postgres::Options::default()).await.unwrap());
+    let log: Arc<dyn MessageLog> = Arc::new(
+        PostgresLog::open(database.url(), postgres::Options::default())
+            .await
+            .unwrap(),
+    );
     testing::over(store, log)
 }

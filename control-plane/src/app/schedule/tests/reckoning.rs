@@ -1,5 +1,6 @@
-//! Another way to tell when a schedule is due, slow and simple: the clock on the wall, looked at each minute. It shares
-//! no code with the search of `kanat_flow`, and no reading of cron expressions.
+//! Another way to tell when a schedule is due, slow and simple: the clock on the wall, looked at
+//! each minute. It shares no code with the search of `kanat_flow`, and no reading of cron
+//! expressions.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -15,8 +16,15 @@ pub enum Kind {
     Elapsed,
 }
 
-/// All due times after `start` and until `end`, both full minutes, in a zone, of what `matches` says of a reading.
-pub fn due(zone: &str, kind: Kind, matches: fn(DateTime) -> bool, start: Timestamp, end: Timestamp) -> Vec<Timestamp> {
+/// All due times after `start` and until `end`, both full minutes, in a zone, of what `matches`
+/// says of a reading.
+pub fn due(
+    zone: &str,
+    kind: Kind,
+    matches: fn(DateTime) -> bool,
+    start: Timestamp,
+    end: Timestamp,
+) -> Vec<Timestamp> {
     let zone = TimeZone::get(zone).unwrap();
     let minute = SignedDuration::from_mins(1);
     let mut instant = jiff::Timestamp::from_millisecond(start.as_millis()).unwrap();
@@ -29,7 +37,8 @@ pub fn due(zone: &str, kind: Kind, matches: fn(DateTime) -> bool, start: Timesta
         let reading = zone.to_datetime(instant);
         let is_due = match kind {
             Kind::Elapsed => matches(reading),
-            // A clock put forward passes over readings that are due now; one put back shows again what was due before.
+            // A clock put forward passes over readings that are due now; one put back shows again
+            // what was due before.
             Kind::Fixed => {
                 let mut any = false;
                 while shown < reading {
@@ -54,12 +63,25 @@ mod tests {
     #[test]
     fn it_knows_the_days_on_which_berlin_changes_its_clocks() {
         let half_past_two = |reading: DateTime| (reading.hour(), reading.minute()) == (2, 30);
-        let due = |kind, day: &str, until: &str| due("Europe/Berlin", kind, half_past_two, at(day), at(until));
-        let (spring, after) = ("2018-03-24T22:00:00Z", "2018-03-25T22:00:00Z");
-        assert_eq!(due(Kind::Fixed, spring, after), [at("2018-03-25T01:00:00Z")]);
+        let due = |kind, day: &str, until: &str| {
+            due("Europe/Berlin", kind, half_past_two, at(day), at(until))
+        };
+        let spring = "2018-03-24T22:00:00Z";
+        let after = "2018-03-25T22:00:00Z";
+        assert_eq!(
+            due(Kind::Fixed, spring, after),
+            [at("2018-03-25T01:00:00Z")]
+        );
         assert_eq!(due(Kind::Elapsed, spring, after), []);
-        let (autumn, after) = ("2018-10-27T22:00:00Z", "2018-10-28T22:00:00Z");
-        assert_eq!(due(Kind::Fixed, autumn, after), [at("2018-10-28T00:30:00Z")]);
-        assert_eq!(due(Kind::Elapsed, autumn, after), [at("2018-10-28T00:30:00Z"), at("2018-10-28T01:30:00Z")]);
+        let autumn = "2018-10-27T22:00:00Z";
+        let after = "2018-10-28T22:00:00Z";
+        assert_eq!(
+            due(Kind::Fixed, autumn, after),
+            [at("2018-10-28T00:30:00Z")]
+        );
+        assert_eq!(
+            due(Kind::Elapsed, autumn, after),
+            [at("2018-10-28T00:30:00Z"), at("2018-10-28T01:30:00Z")]
+        );
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_auth::Role;
-use kanat_message_log::{Appended, MessageLog, NewMessage, Outcome, Place, Settled, Settlement, TraceRecord};
+use kanat_message_log::{
+    Appended, MessageLog, NewMessage, Outcome, Place, Settled, Settlement, TraceRecord,
+};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::{ErrorKind, Failure, Trigger};
@@ -39,25 +41,56 @@ impl Fixture {
         let app = testing::in_folder(folder.path()).await;
         let caller = testing::caller(&app, Role::Editor).await;
         let boot = BootId::generate();
-        app.log.open_lease(&boot, &NodeId::from("node_1"), Duration::from_secs(600)).await.unwrap();
-        Self { api: Api { app: Arc::new(app) }, caller, boot, _folder: folder }
+        app.log
+            .open_lease(&boot, &NodeId::from("node_1"), Duration::from_secs(600))
+            .await
+            .unwrap();
+        Self {
+            api: Api { app: Arc::new(app) },
+            caller,
+            boot,
+            _folder: folder,
+        }
     }
 
     /// A fixture whose flow is deployed as version 2, with three retries.
     pub async fn deployed() -> Self {
         let fixture = Self::new().await;
-        fixture.deploy(FlowPlan { version: 2, ..FlowPlan::default() }).await;
+        fixture
+            .deploy(FlowPlan {
+                version: 2,
+                ..FlowPlan::default()
+            })
+            .await;
         fixture
     }
 
     pub async fn deploy(&self, plan: FlowPlan) {
-        let retry = Some(Retry { count: 3, ..Retry::default() });
-        let plan = FlowPlan { flow_id: FLOW.to_owned(), flow_name: "orders".to_owned(), retry, ..plan };
-        let (app, environment) = (&self.api.app, &self.caller.environment_id);
-        let (id, body) = (Kind::Flow.resource_id(FLOW), plan.encode_to_vec());
+        let retry = Some(Retry {
+            count: 3,
+            ..Retry::default()
+        });
+        let plan = FlowPlan {
+            flow_id: FLOW.to_owned(),
+            flow_name: "orders".to_owned(),
+            retry,
+            ..plan
+        };
+        let app = &self.api.app;
+        let environment = &self.caller.environment_id;
+        let id = Kind::Flow.resource_id(FLOW);
+        let body = plan.encode_to_vec();
         let sealed = app.sealer.seal(&body, &seal_context(environment, &id));
         let mut tx = app.store.begin().await.unwrap();
-        published::put(&mut tx, environment, &id, *Hash::of(&body).as_bytes(), sealed).await.unwrap();
+        published::put(
+            &mut tx,
+            environment,
+            &id,
+            *Hash::of(&body).as_bytes(),
+            sealed,
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     }
 
@@ -94,7 +127,9 @@ impl Fixture {
             traceparent: None,
             place: Place::Leased(self.boot.clone()),
         };
-        let Appended::Leased(lease) = self.log().append(message).await.unwrap() else { panic!("it is leased") };
+        let Appended::Leased(lease) = self.log().append(message).await.unwrap() else {
+            panic!("it is leased")
+        };
         let failure = Failure {
             kind: ErrorKind::Status,
             message: "the target answered 500".to_owned(),
@@ -130,9 +165,18 @@ impl Fixture {
         &*self.api.app.log
     }
 
-    pub async fn list(&self, request: wire::ListMessagesRequest) -> Result<wire::ListMessagesResponse, Status> {
-        let request = wire::ListMessagesRequest { flow_id: FLOW.to_owned(), ..request };
-        self.api.list_messages(self.request(request)).await.map(Response::into_inner)
+    pub async fn list(
+        &self,
+        request: wire::ListMessagesRequest,
+    ) -> Result<wire::ListMessagesResponse, Status> {
+        let request = wire::ListMessagesRequest {
+            flow_id: FLOW.to_owned(),
+            ..request
+        };
+        self.api
+            .list_messages(self.request(request))
+            .await
+            .map(Response::into_inner)
     }
 
     pub async fn get(&self, id: &str) -> Result<wire::Message, Status> {
@@ -144,11 +188,17 @@ impl Fixture {
 
     pub async fn retry(&self, id: &str) -> Result<wire::RetryMessageResponse, Status> {
         let request = self.request(wire::RetryMessageRequest { id: id.to_owned() });
-        self.api.retry_message(request).await.map(Response::into_inner)
+        self.api
+            .retry_message(request)
+            .await
+            .map(Response::into_inner)
     }
 
     pub async fn replay(&self, id: &str) -> Result<wire::ReplayMessageResponse, Status> {
         let request = self.request(wire::ReplayMessageRequest { id: id.to_owned() });
-        self.api.replay_message(request).await.map(Response::into_inner)
+        self.api
+            .replay_message(request)
+            .await
+            .map(Response::into_inner)
     }
 }

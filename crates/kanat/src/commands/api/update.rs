@@ -51,11 +51,12 @@ pub struct Update {
     /// Status of the answer: a number, or an expression that gives one.
     #[arg(long)]
     response_status: Option<String>,
-    /// A header of the answer as NAME=VALUE, whose value may be a template; those that are given replace all others.
+    /// A header of the answer as NAME=VALUE, whose value may be a template; those that are given
+    /// replace all others.
     #[arg(long = "response-header", value_name = "NAME=VALUE", value_parser = pair)]
     response_headers: Vec<(String, String)>,
-    /// An origin whose pages may call, such as `https://shop.example`, or `*`; those that are given replace all others,
-    /// and an empty text takes all away.
+    /// An origin whose pages may call, such as `https://shop.example`, or `*`; those that are given
+    /// replace all others, and an empty text takes all away.
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     cors_origins: Vec<String>,
     #[command(flatten)]
@@ -72,7 +73,9 @@ impl Update {
             body.insert("cors", self.cors(before.at("cors"))?);
         }
         if body.is_empty() {
-            return Err(usage("nothing is to be changed: `kanat api update --help` lists the fields"));
+            return Err(usage(
+                "nothing is to be changed: `kanat api update --help` lists the fields",
+            ));
         }
         session.print(&client.patch(&path, &body).await?, whole)
     }
@@ -102,12 +105,21 @@ impl Update {
             body.insert("strictResponse", to_raw_value(&strict)?);
         }
         if let Some(status) = &self.response_status {
-            let number = status.parse::<u16>().ok().map(|number| to_raw_value(&number));
-            body.insert("responseStatus", number.unwrap_or_else(|| to_raw_value(status))?);
+            let number = status
+                .parse::<u16>()
+                .ok()
+                .map(|number| to_raw_value(&number));
+            body.insert(
+                "responseStatus",
+                number.unwrap_or_else(|| to_raw_value(status))?,
+            );
         }
         if !self.response_headers.is_empty() {
-            let headers: BTreeMap<&str, &str> =
-                self.response_headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let headers: BTreeMap<&str, &str> = self
+                .response_headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect();
             body.insert("responseHeaders", to_raw_value(&headers)?);
         }
         body.extend(self.content.members("requestSchema")?);
@@ -121,7 +133,11 @@ impl Update {
         if cors.is_null() {
             cors = json!({});
         }
-        let origins: Vec<&String> = self.cors_origins.iter().filter(|origin| !origin.is_empty()).collect();
+        let origins: Vec<&String> = self
+            .cors_origins
+            .iter()
+            .filter(|origin| !origin.is_empty())
+            .collect();
         cors["origins"] = json!(origins);
         Ok(to_raw_value(&cors)?)
     }

@@ -15,8 +15,9 @@ pub struct Flags {
     /// JSON file with the config; `-` is standard input.
     #[arg(long)]
     config: Option<String>,
-    /// One field, such as `base_url=https://erp.example`; `headers.X-Tenant=7` sets a member of a map, and
-    /// `token=@FILE` reads the value from a file, so that a secret is not on the command line. May be repeated.
+    /// One field, such as `base_url=https://erp.example`; `headers.X-Tenant=7` sets a member of a
+    /// map, and `token=@FILE` reads the value from a file, so that a secret is not on the command
+    /// line. May be repeated.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     fields: Vec<String>,
 }
@@ -24,14 +25,15 @@ pub struct Flags {
 /// Which fields an update takes away.
 #[derive(clap::Args)]
 pub struct Removed {
-    /// Take a field away, such as `token`, or a member of a map, such as `headers.X-Tenant`. May be repeated.
+    /// Take a field away, such as `token`, or a member of a map, such as `headers.X-Tenant`. May be
+    /// repeated.
     #[arg(long = "unset", value_name = "FIELD")]
     removed: Vec<String>,
 }
 
 impl Flags {
-    /// The changes of a config for `instance`, as it is now: members of maps that are not named stay, and null takes a field
-    /// away. None where nothing is to change.
+    /// The changes of a config for `instance`, as it is now: members of maps that are not named
+    /// stay, and null takes a field away. None where nothing is to change.
     pub async fn changes(
         &self,
         client: &Client,
@@ -42,7 +44,10 @@ impl Flags {
             return Ok(None);
         }
         let mut changes = self.read(client, &instance.text("catalogId")).await?;
-        let named = self.fields.iter().filter_map(|field| Some(field.split_once('=')?.0));
+        let named = self
+            .fields
+            .iter()
+            .filter_map(|field| Some(field.split_once('=')?.0));
         for map in named.filter_map(|name| Some(name.split_once('.')?.0)) {
             complete(&mut changes, map, instance);
         }
@@ -60,9 +65,16 @@ impl Flags {
         if self.fields.is_empty() {
             return self.object(&[]);
         }
-        let entry = client.get(&format!("/connectors/catalog/{}", segment(entry)), &[]).await?;
-        let is_plain = |field: &&Json| ["integer", "number", "boolean"].contains(&field.text("type").as_str());
-        let plain = entry.list("configFields").iter().filter(is_plain).map(|field| field.text("name"));
+        let entry = client
+            .get(&format!("/connectors/catalog/{}", segment(entry)), &[])
+            .await?;
+        let is_plain =
+            |field: &&Json| ["integer", "number", "boolean"].contains(&field.text("type").as_str());
+        let plain = entry
+            .list("configFields")
+            .iter()
+            .filter(is_plain)
+            .map(|field| field.text("name"));
         self.object(&plain.collect::<Vec<_>>())
     }
 
@@ -81,10 +93,16 @@ impl Flags {
                 Some(file) => input::text(file)?.trim_end_matches(['\r', '\n']).to_owned(),
                 None => value.to_owned(),
             };
-            let plain = plain.iter().any(|known| known == name).then(|| serde_json::from_str(&value).ok()).flatten();
+            let plain = plain
+                .iter()
+                .any(|known| known == name)
+                .then(|| serde_json::from_str(&value).ok())
+                .flatten();
             let plain = plain.filter(|value: &Value| value.is_number() || value.is_boolean());
             if plain.is_none() && value == "null" {
-                return Err(usage(format!("--set {name}=null would send the text null: --unset {name} takes it away")));
+                return Err(usage(format!(
+                    "--set {name}=null would send the text null: --unset {name} takes it away"
+                )));
             }
             // The service says what is wrong with a text in the place of a number.
             set(&mut config, name, plain.unwrap_or(Value::String(value)))?;
@@ -93,10 +111,15 @@ impl Flags {
     }
 }
 
-/// Adds the members that the instance has in a map and that `changes` do not name. Masked values keep what is stored.
+/// Adds the members that the instance has in a map and that `changes` do not name. Masked values
+/// keep what is stored.
 fn complete(changes: &mut Map<String, Value>, map: &str, instance: &Json) {
-    let stored = instance.at(&format!("config.{map}")).map(|stored| serde_json::from_str(&stored.compact()));
-    let Some(Ok(Value::Object(mut stored))) = stored else { return };
+    let stored = instance
+        .at(&format!("config.{map}"))
+        .map(|stored| serde_json::from_str(&stored.compact()));
+    let Some(Ok(Value::Object(mut stored))) = stored else {
+        return;
+    };
     if let Some(Value::Object(named)) = changes.get(map) {
         stored.extend(named.clone());
     }
@@ -108,8 +131,12 @@ fn set(config: &mut Map<String, Value>, name: &str, value: Value) -> Result<()> 
         config.insert(name.to_owned(), value);
         return Ok(());
     };
-    let members = config.entry(map).or_insert_with(|| Value::Object(Map::new()));
-    let Value::Object(members) = members else { return Err(usage(format!("--set {name}: {map} is no map"))) };
+    let members = config
+        .entry(map)
+        .or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(members) = members else {
+        return Err(usage(format!("--set {name}: {map} is no map")));
+    };
     members.insert(member.to_owned(), value);
     Ok(())
 }
@@ -120,22 +147,42 @@ mod tests {
 
     #[test]
     fn fields_fill_maps_and_win_over_the_file() {
-        let fields = ["base_url=http://a=b", "headers.X-A=1", "headers.X-B=2"].map(str::to_owned).to_vec();
-        let config = Flags { config: None, fields }.object(&[]).unwrap();
+        let fields = ["base_url=http://a=b", "headers.X-A=1", "headers.X-B=2"]
+            .map(str::to_owned)
+            .to_vec();
+        let config = Flags {
+            config: None,
+            fields,
+        }
+        .object(&[])
+        .unwrap();
         let expected = r#"{"base_url":"http://a=b","headers":{"X-A":"1","X-B":"2"}}"#;
         assert_eq!(Value::Object(config).to_string(), expected);
     }
 
     #[test]
     fn a_text_of_null_is_refused() {
-        let flags = Flags { config: None, fields: vec!["token=null".to_owned()] };
-        assert!(flags.object(&[]).unwrap_err().to_string().contains("--unset token"));
+        let flags = Flags {
+            config: None,
+            fields: vec!["token=null".to_owned()],
+        };
+        assert!(
+            flags
+                .object(&[])
+                .unwrap_err()
+                .to_string()
+                .contains("--unset token")
+        );
     }
 
     #[test]
     fn members_that_are_not_named_stay() {
-        let instance = Json::parse(r#"{"config":{"headers":{"X-A":"1","X-Key":"********"}}}"#).unwrap();
-        let mut changes = Map::from_iter([("headers".to_owned(), serde_json::json!({"X-A": "2", "X-B": "3"}))]);
+        let instance =
+            Json::parse(r#"{"config":{"headers":{"X-A":"1","X-Key":"********"}}}"#).unwrap();
+        let mut changes = Map::from_iter([(
+            "headers".to_owned(),
+            serde_json::json!({"X-A": "2", "X-B": "3"}),
+        )]);
         complete(&mut changes, "headers", &instance);
         let expected = r#"{"headers":{"X-A":"2","X-Key":"********","X-B":"3"}}"#;
         assert_eq!(Value::Object(changes).to_string(), expected);
@@ -143,14 +190,31 @@ mod tests {
 
     #[test]
     fn refuses_a_field_without_a_value() {
-        assert!(Flags { config: None, fields: vec!["base_url".to_owned()] }.object(&[]).is_err());
+        assert!(
+            Flags {
+                config: None,
+                fields: vec!["base_url".to_owned()]
+            }
+            .object(&[])
+            .is_err()
+        );
     }
 
     #[test]
     fn numbers_are_numbers_where_the_entry_wants_them() {
-        let fields = ["rate=0.5", "concurrency=many", "token=7"].map(str::to_owned).to_vec();
+        let fields = ["rate=0.5", "concurrency=many", "token=7"]
+            .map(str::to_owned)
+            .to_vec();
         let plain = ["rate", "concurrency"].map(str::to_owned);
-        let config = Flags { config: None, fields }.object(&plain).unwrap();
-        assert_eq!(Value::Object(config).to_string(), r#"{"rate":0.5,"concurrency":"many","token":"7"}"#);
+        let config = Flags {
+            config: None,
+            fields,
+        }
+        .object(&plain)
+        .unwrap();
+        assert_eq!(
+            Value::Object(config).to_string(),
+            r#"{"rate":0.5,"concurrency":"many","token":"7"}"#
+        );
     }
 }

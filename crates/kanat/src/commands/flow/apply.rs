@@ -15,7 +15,8 @@ use crate::output::Json;
 /// Arguments of `kanat flow apply`.
 #[derive(clap::Args)]
 pub struct Apply {
-    /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied; `-` is standard input.
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied; `-` is standard
+    /// input.
     path: String,
     /// What changed, for the list of versions.
     #[arg(long)]
@@ -30,8 +31,8 @@ struct Source {
 }
 
 impl Apply {
-    /// Applies nothing when a definition is wrong or names what the environment lacks, and the others when the service
-    /// refuses one for another reason.
+    /// Applies nothing when a definition is wrong or names what the environment lacks, and the
+    /// others when the service refuses one for another reason.
     pub async fn run(self, session: &Session) -> Result<()> {
         let sources = read(&folder::files(&self.path)?)?;
         let mut flows = Vec::with_capacity(sources.len());
@@ -48,13 +49,19 @@ impl Apply {
                     return Err(error);
                 }
                 let told = format!("{error:#}");
-                let place = if told.starts_with(&source.file) { "" } else { &format!("{}: ", source.file) };
+                let place = if told.starts_with(&source.file) {
+                    ""
+                } else {
+                    &format!("{}: ", source.file)
+                };
                 session.complain(&format!("{place}{told}"));
             }
         }
         match refused {
             0 => Ok(()),
-            _ => Err(failure(format!("{refused} of {count} definitions were not applied"))),
+            _ => Err(failure(format!(
+                "{refused} of {count} definitions were not applied"
+            ))),
         }
     }
 
@@ -73,13 +80,17 @@ impl Apply {
         if let Some(summary) = &self.summary {
             deploy["changeSummary"] = summary.as_str().into();
         }
-        let deployed = client.post(&format!("{}/deploy", path(&flow)), &deploy).await;
+        let deployed = client
+            .post(&format!("{}/deploy", path(&flow)), &deploy)
+            .await;
         let answer = deployed.map_err(|error| match error.is::<Refusal>() {
             true => kept(&flow, &explain(error)),
             false => error,
         })?;
         session.print(&answer, |flow| {
-            let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
+            let name = flow.text("name");
+            let status = flow.text("status");
+            let version = flow.text("version");
             let done = match &before {
                 None => "is created",
                 Some(_) if version == running => "is unchanged",
@@ -96,13 +107,23 @@ impl Apply {
 
 /// The flow of a definition's name, if there is one.
 async fn existing(session: &Session, source: &Source) -> Result<Option<Json>> {
-    let Some(id) = session.client.find(&FLOW, &source.name).await? else { return Ok(None) };
-    Ok(Some(session.client.get(&format!("{}/{}", FLOW.path, segment(&id)), &[]).await?))
+    let Some(id) = session.client.find(&FLOW, &source.name).await? else {
+        return Ok(None);
+    };
+    Ok(Some(
+        session
+            .client
+            .get(&format!("{}/{}", FLOW.path, segment(&id)), &[])
+            .await?,
+    ))
 }
 
-/// Asks the service about every definition before it gets one to keep. What runs already is not refused: it goes on whatever
-/// has changed around it, and is told of.
-async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Source, &Option<Json>)>) -> Result<()> {
+/// Asks the service about every definition before it gets one to keep. What runs already is not
+/// refused: it goes on whatever has changed around it, and is told of.
+async fn check(
+    session: &Session,
+    sources: impl ExactSizeIterator<Item = (&Source, &Option<Json>)>,
+) -> Result<()> {
     let mut refused = 0;
     let count = sources.len();
     for (source, flow) in sources {
@@ -114,10 +135,15 @@ async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Sourc
         }
         match flow.as_ref().filter(|flow| runs(flow, &source.text)) {
             Some(flow) => {
-                let warnings = faults.into_iter().map(diagnostics::warning).collect::<Vec<_>>();
+                let warnings = faults
+                    .into_iter()
+                    .map(diagnostics::warning)
+                    .collect::<Vec<_>>();
                 diagnostics::complain(&source.file, &source.text, &warnings);
                 let name = flow.text("name");
-                session.hint(&format!("flow {name} runs this definition and goes on; it could not be deployed anew"));
+                session.hint(&format!(
+                    "flow {name} runs this definition and goes on; it could not be deployed anew"
+                ));
             }
             None => {
                 diagnostics::complain(&source.file, &source.text, &faults);
@@ -130,15 +156,20 @@ async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Sourc
 
 /// Returns whether a deployed flow has this definition and no draft beside it.
 fn runs(flow: &Json, text: &str) -> bool {
-    !flow.text("deployedVersion").is_empty() && flow.text("draft") != "true" && flow.text("yamlConfig") == text
+    !flow.text("deployedVersion").is_empty()
+        && flow.text("draft") != "true"
+        && flow.text("yamlConfig") == text
 }
 
 /// The error of a deploy that the service refused, and what became of the definition.
 fn kept(flow: &Json, error: &anyhow::Error) -> anyhow::Error {
-    let (name, running) = (flow.text("name"), flow.text("deployedVersion"));
+    let name = flow.text("name");
+    let running = flow.text("deployedVersion");
     let kept = match (flow.text("draft") == "true", running.is_empty()) {
         (true, true) => format!("\nthe definition is kept as a draft: flow {name} does not run"),
-        (true, false) => format!("\nthe definition is kept as a draft: flow {name} goes on as version {running}"),
+        (true, false) => {
+            format!("\nthe definition is kept as a draft: flow {name} goes on as version {running}")
+        }
         (false, _) => String::new(),
     };
     failure(format!("{error:#}{kept}"))
@@ -148,7 +179,9 @@ fn kept(flow: &Json, error: &anyhow::Error) -> anyhow::Error {
 fn nothing_if(wrong: usize, count: usize) -> Result<()> {
     match wrong {
         0 => Ok(()),
-        _ => Err(failure(format!("nothing was applied: {wrong} of {count} definitions are wrong"))),
+        _ => Err(failure(format!(
+            "nothing was applied: {wrong} of {count} definitions are wrong"
+        ))),
     }
 }
 
@@ -158,11 +191,17 @@ fn path(flow: &Json) -> String {
 
 /// The definitions in `files`. Errors when one is wrong, or two are of one name.
 fn read(files: &[String]) -> Result<Vec<Source>> {
-    let (mut sources, mut wrong) = (Vec::new(), 0);
+    let mut sources = Vec::new();
+    let mut wrong = 0;
     for file in files {
-        let (text, file) = (input::text(file)?, input::name(file).to_owned());
+        let text = input::text(file)?;
+        let file = input::name(file).to_owned();
         match diagnostics::parse(&text) {
-            Ok(definition) => sources.push(Source { name: definition.name, file, text }),
+            Ok(definition) => sources.push(Source {
+                name: definition.name,
+                file,
+                text,
+            }),
             Err(faults) => {
                 diagnostics::complain(&file, &text, &faults);
                 wrong += 1;
@@ -173,7 +212,10 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for source in &sources {
         if let Some(other) = names.insert(&source.name, &source.file) {
-            return Err(usage(format!("{other} and {} both define the flow {:?}", source.file, source.name)));
+            return Err(usage(format!(
+                "{other} and {} both define the flow {:?}",
+                source.file, source.name
+            )));
         }
     }
     Ok(sources)
@@ -186,7 +228,8 @@ mod tests {
     #[test]
     fn two_definitions_of_one_flow_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let text = "flow: x\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /\n  method: POST\n";
+        let text = "flow: x\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: \
+                    /\n  method: POST\n";
         let files = ["a.yaml", "b.yaml"].map(|name| {
             std::fs::write(folder.path().join(name), text).unwrap();
             folder.path().join(name).display().to_string()

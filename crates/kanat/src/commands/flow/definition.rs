@@ -38,10 +38,12 @@ pub struct Update {
     rename: bool,
 }
 
-/// Arguments of `kanat flow validate`. Names are checked where a service and an API key are at hand.
+/// Arguments of `kanat flow validate`. Names are checked where a service and an API key are at
+/// hand.
 #[derive(clap::Args)]
 pub struct Validate {
-    /// YAML file, or a folder of which every `.yaml` and `.yml` file is checked; `-` is standard input.
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is checked; `-` is standard
+    /// input.
     path: String,
     /// Fail for warnings too, such as a table that does not exist.
     #[arg(long)]
@@ -63,13 +65,23 @@ struct Definition {
 impl Create {
     pub async fn run(self, session: &Session) -> Result<()> {
         let yaml_config = input::text(&self.file)?;
-        let Self { name, description, file } = self;
+        let Self {
+            name,
+            description,
+            file,
+        } = self;
         let file = input::name(&file);
-        let body = Definition { name, description, yaml_config, change_summary: None };
+        let body = Definition {
+            name,
+            description,
+            yaml_config,
+            change_summary: None,
+        };
         let created = session.client.post(FLOW.path, &body).await;
         let flow = created.map_err(|error| match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.code == "ALREADY_EXISTS" => failure(format!(
-                "{error:#}\nchange it with `kanat flow update`, or create and change alike with `kanat flow apply`"
+                "{error:#}\nchange it with `kanat flow update`, or create and change alike with \
+                 `kanat flow apply`"
             )),
             Some(_) | None => diagnostics::explain(file, &body.yaml_config, error),
         })?;
@@ -82,17 +94,25 @@ impl Update {
         let yaml_config = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
         let name = self.name(session, &path, &yaml_config).await?;
-        let body = Definition { name, yaml_config, change_summary: self.summary, ..Definition::default() };
+        let body = Definition {
+            name,
+            yaml_config,
+            change_summary: self.summary,
+            ..Definition::default()
+        };
         let file = input::name(&self.file);
         let updated = session.client.patch(&path, &body).await;
         let flow = updated.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
         drafted(session, file, &flow)
     }
 
-    /// The name that the flow is given; none when it keeps its own. A file of another flow is taken for a mistake.
+    /// The name that the flow is given; none when it keeps its own. A file of another flow is taken
+    /// for a mistake.
     async fn name(&self, session: &Session, path: &str, yaml: &str) -> Result<Option<String>> {
         // What is wrong with the definition is the service's to tell.
-        let Ok(definition) = kanat_flow::parse(yaml) else { return Ok(None) };
+        let Ok(definition) = kanat_flow::parse(yaml) else {
+            return Ok(None);
+        };
         if self.rename {
             return Ok(Some(definition.name));
         }
@@ -116,7 +136,10 @@ fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
     if !warnings.is_empty() {
         diagnostics::complain(file, &flow.text("yamlConfig"), &warnings);
     }
-    session.hint(&format!("make it live with `kanat flow deploy {}`", quoted(&flow.text("name"))));
+    session.hint(&format!(
+        "make it live with `kanat flow deploy {}`",
+        quoted(&flow.text("name"))
+    ));
     Ok(())
 }
 
@@ -124,30 +147,47 @@ impl Validate {
     /// Fails when a definition has errors; warnings alone are no failure, unless they are to be.
     pub async fn run(self, session: &Session) -> Result<()> {
         let files = folder::files(&self.path)?;
-        let (mut failures, mut reason) = (Vec::new(), None);
+        let mut failures = Vec::new();
+        let mut reason = None;
         for file in &files {
             let (failed, unchecked) = self.check(session, file).await?;
             failures.extend(failed);
             reason = unchecked.or(reason);
         }
         if let Some(reason) = reason {
-            session.hint(&format!("names of tables, connectors and adapters are not checked: {reason}"));
+            session.hint(&format!(
+                "names of tables, connectors and adapters are not checked: {reason}"
+            ));
         }
         match (failures.len(), failures.pop()) {
             (0, _) | (_, None) => Ok(()),
             (1, Some(failed)) => Err(failure(failed)),
-            (wrong, Some(_)) => Err(failure(format!("{wrong} of {} definitions are wrong", files.len()))),
+            (wrong, Some(_)) => Err(failure(format!(
+                "{wrong} of {} definitions are wrong",
+                files.len()
+            ))),
         }
     }
 
-    /// Prints what is wrong with a file. Returns the failure, if it is one, and why names were not checked, if they were not.
-    async fn check(&self, session: &Session, file: &str) -> Result<(Option<String>, Option<String>)> {
-        let body = Definition { yaml_config: input::text(file)?, ..Definition::default() };
+    /// Prints what is wrong with a file. Returns the failure, if it is one, and why names were not
+    /// checked, if they were not.
+    async fn check(
+        &self,
+        session: &Session,
+        file: &str,
+    ) -> Result<(Option<String>, Option<String>)> {
+        let body = Definition {
+            yaml_config: input::text(file)?,
+            ..Definition::default()
+        };
         let (answer, unchecked) = validate(session, &body).await?;
-        let (errors, warnings) = (diagnostics::faults(&answer, "errors"), diagnostics::faults(&answer, "warnings"));
+        let errors = diagnostics::faults(&answer, "errors");
+        let warnings = diagnostics::faults(&answer, "warnings");
         let file = input::name(file);
         let all = [errors.as_slice(), warnings.as_slice()].concat();
-        session.print(&answer, |_| diagnostics::report(file, &body.yaml_config, &all))?;
+        session.print(&answer, |_| {
+            diagnostics::report(file, &body.yaml_config, &all)
+        })?;
         let failed = match (errors.len(), warnings.len()) {
             (0, 0) => None,
             (0, _) if !self.strict => None,
@@ -162,8 +202,8 @@ impl Validate {
     }
 }
 
-/// Asks the service, which knows the names of the environment. Without one the definition is checked by itself, and the
-/// reason is given.
+/// Asks the service, which knows the names of the environment. Without one the definition is
+/// checked by itself, and the reason is given.
 async fn validate(session: &Session, body: &Definition) -> Result<(Json, Option<String>)> {
     let alone = || diagnostics::check(&body.yaml_config);
     if !session.client.has_key() {
@@ -171,7 +211,16 @@ async fn validate(session: &Session, body: &Definition) -> Result<(Json, Option<
     }
     match session.client.post("/flows/validate", body).await {
         Ok(answer) => Ok((answer, None)),
-        Err(error) if error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.status == 400) => Err(error),
-        Err(error) => Ok((alone()?, error.to_string().lines().next().map(str::to_owned))),
+        Err(error)
+            if error
+                .downcast_ref::<Refusal>()
+                .is_some_and(|refusal| refusal.status == 400) =>
+        {
+            Err(error)
+        }
+        Err(error) => Ok((
+            alone()?,
+            error.to_string().lines().next().map(str::to_owned),
+        )),
     }
 }

@@ -13,8 +13,13 @@ use crate::output::{self, Json};
 
 /// Shows the lines of `source` that a refusal is about; other errors stay as they are.
 pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error {
-    let Some(refusal) = error.downcast_ref::<Refusal>() else { return error };
-    let faults = refusal.details.iter().map(|(field, message)| Fault::of_detail(field, message));
+    let Some(refusal) = error.downcast_ref::<Refusal>() else {
+        return error;
+    };
+    let faults = refusal
+        .details
+        .iter()
+        .map(|(field, message)| Fault::of_detail(field, message));
     match faults.collect::<Option<Vec<Fault>>>() {
         Some(faults) if !faults.is_empty() => {
             complain(file, source, &faults);
@@ -24,17 +29,27 @@ pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error 
     }
 }
 
-/// Shows the lines of a flow's stored definition that a refusal is about. `path` is that of the flow.
+/// Shows the lines of a flow's stored definition that a refusal is about. `path` is that of the
+/// flow.
 pub async fn explain_stored(session: &Session, path: &str, error: anyhow::Error) -> anyhow::Error {
     match session.client.get(path, &[]).await {
-        Ok(flow) => explain(&format!("flow {}", flow.text("name")), &flow.text("yamlConfig"), error),
+        Ok(flow) => explain(
+            &format!("flow {}", flow.text("name")),
+            &flow.text("yamlConfig"),
+            error,
+        ),
         Err(_) => error,
     }
 }
 
 /// Prints faults on standard error.
 pub fn complain(file: &str, source: &str, faults: &[Fault]) {
-    output::hint(&excerpt::render(file, source, faults, colour(&std::io::stderr())));
+    output::hint(&excerpt::render(
+        file,
+        source,
+        faults,
+        colour(&std::io::stderr()),
+    ));
 }
 
 /// Faults for standard output.
@@ -44,15 +59,24 @@ pub fn report(file: &str, source: &str, faults: &[Fault]) -> String {
 
 /// A number of errors in words.
 pub fn counted(errors: usize) -> String {
-    if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") }
+    if errors == 1 {
+        "1 error".to_owned()
+    } else {
+        format!("{errors} errors")
+    }
 }
 
 fn colour(stream: &impl IsTerminal) -> Colour {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if stream.is_terminal() && wanted { Colour::Styled } else { Colour::Plain }
+    if stream.is_terminal() && wanted {
+        Colour::Styled
+    } else {
+        Colour::Plain
+    }
 }
 
-/// Checks a definition without a service: all but whether what it names exists. The answer is that of the API.
+/// Checks a definition without a service: all but whether what it names exists. The answer is that
+/// of the API.
 ///
 /// # Errors
 ///
@@ -102,7 +126,10 @@ struct AnyNames;
 
 impl Names for AnyNames {
     fn instance(&self, _: &str) -> Option<InstanceRef> {
-        Some(InstanceRef { id: String::new(), entry: String::new() })
+        Some(InstanceRef {
+            id: String::new(),
+            entry: String::new(),
+        })
     }
 
     fn instances_of(&self, _: &str) -> Vec<InstanceRef> {
@@ -137,20 +164,32 @@ pub fn faults(answer: &Json, path: &str) -> Vec<Fault> {
 
 /// The faults in an answer to a check for which a deploy is refused, each as an error.
 pub fn refusals(answer: &Json) -> Vec<Fault> {
-    let warnings = faults(answer, "warnings").into_iter().filter(|fault| !is_deployed(fault));
+    let warnings = faults(answer, "warnings")
+        .into_iter()
+        .filter(|fault| !is_deployed(fault));
     let found = faults(answer, "errors").into_iter().chain(warnings);
-    found.map(|fault| Fault { severity: excerpt::Severity::Error, ..fault }).collect()
+    found
+        .map(|fault| Fault {
+            severity: excerpt::Severity::Error,
+            ..fault
+        })
+        .collect()
 }
 
 /// The fault as a warning.
 pub fn warning(fault: Fault) -> Fault {
-    Fault { severity: excerpt::Severity::Warning, ..fault }
+    Fault {
+        severity: excerpt::Severity::Warning,
+        ..fault
+    }
 }
 
-/// Returns whether a definition with this warning is deployed nevertheless: a field of an instance may get its value later, unless
-/// it is what callers are verified by.
+/// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
+/// may get its value later, unless it is what callers are verified by.
 fn is_deployed(warning: &Fault) -> bool {
-    warning.message.ends_with("which the connector instance does not have set")
+    warning
+        .message
+        .ends_with("which the connector instance does not have set")
         && !warning.path.starts_with("source.verify")
 }
 
@@ -163,7 +202,10 @@ mod tests {
 
     impl Names for OneInstance {
         fn instance(&self, name: &str) -> Option<InstanceRef> {
-            (name == "erp").then(|| InstanceRef { id: "ci_1".to_owned(), entry: "http".to_owned() })
+            (name == "erp").then(|| InstanceRef {
+                id: "ci_1".to_owned(),
+                entry: "http".to_owned(),
+            })
         }
 
         fn instances_of(&self, _: &str) -> Vec<InstanceRef> {
@@ -193,13 +235,19 @@ mod tests {
 
     #[test]
     fn a_field_without_a_value_is_deployed_and_a_missing_name_is_not() {
-        let text = "flow: x\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /{{ instance.base_url }}\n  method: POST\nmapping:\n  a: source.a | lookup(missing)\n";
+        let text = "flow: x\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
+                    endpoint: /{{ instance.base_url }}\n  method: POST\nmapping:\n  a: source.a | \
+                    lookup(missing)\n";
         let definition = parse(text).unwrap();
         let unset = kanat_flow::fields::unset_fields(&definition, &OneInstance, &|_, _| false);
         let missing = kanat_flow::check_names(&definition, &OneInstance);
         let is_deployed = |found: Vec<kanat_flow::Diagnostic>| {
-            found.into_iter().map(|found| is_deployed(&fault(found))).collect::<Vec<_>>()
+            found
+                .into_iter()
+                .map(|found| is_deployed(&fault(found)))
+                .collect::<Vec<_>>()
         };
-        assert_eq!((is_deployed(unset), is_deployed(missing)), (vec![true], vec![false]));
+        assert_eq!(is_deployed(unset), vec![true]);
+        assert_eq!(is_deployed(missing), vec![false]);
     }
 }

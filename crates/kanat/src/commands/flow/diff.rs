@@ -29,7 +29,10 @@ impl Diff {
         };
         let number = |text: &str| text.strip_prefix('v').unwrap_or(text).to_owned();
         let query = [("to", number(&self.to))];
-        let answer = session.client.get(&format!("{path}/versions/{}/diff", number(&from)), &query).await?;
+        let answer = session
+            .client
+            .get(&format!("{path}/versions/{}/diff", number(&from)), &query)
+            .await?;
         session.print(&answer, show)
     }
 }
@@ -37,7 +40,9 @@ impl Diff {
 async fn deployed(session: &Session, path: &str, name: &str) -> Result<String> {
     let flow = session.client.get(path, &[]).await?;
     match flow.text("deployedVersion") {
-        none if none.is_empty() => Err(usage(format!("flow {name} was never deployed: there is nothing to compare"))),
+        none if none.is_empty() => Err(usage(format!(
+            "flow {name} was never deployed: there is nothing to compare"
+        ))),
         version => Ok(version),
     }
 }
@@ -48,13 +53,24 @@ fn show(answer: &Json) -> String {
     for change in answer.list("changes") {
         let value = |path: &str| change.at(path).map(Json::compact);
         let _ = match (value("before"), value("after")) {
-            (None, after) => writeln!(out, "+ {}: {}", change.text("path"), after.unwrap_or_default()),
+            (None, after) => writeln!(
+                out,
+                "+ {}: {}",
+                change.text("path"),
+                after.unwrap_or_default()
+            ),
             (Some(before), None) => writeln!(out, "- {}: {before}", change.text("path")),
-            (Some(before), Some(after)) => writeln!(out, "~ {}: {before} -> {after}", change.text("path")),
+            (Some(before), Some(after)) => {
+                writeln!(out, "~ {}: {before} -> {after}", change.text("path"))
+            }
         };
     }
     if out.is_empty() {
-        return format!("{} and {} are the same definition", edition(answer, "from"), edition(answer, "to"));
+        return format!(
+            "{} and {} are the same definition",
+            edition(answer, "from"),
+            edition(answer, "to")
+        );
     }
     out
 }
@@ -75,7 +91,10 @@ mod tests {
         let answer = r#"{"from":"1","to":"draft","changes":[{"path":"mapping.a","before":"source.x","after":"source.y"},
             {"path":"when","after":"source.a"},{"path":"b","before":1}]}"#;
         let shown = show(&Json::parse(answer).unwrap());
-        assert_eq!(shown, "~ mapping.a: \"source.x\" -> \"source.y\"\n+ when: \"source.a\"\n- b: 1\n");
+        assert_eq!(
+            shown,
+            "~ mapping.a: \"source.x\" -> \"source.y\"\n+ when: \"source.a\"\n- b: 1\n"
+        );
         let same = show(&Json::parse(r#"{"from":"1","to":"draft","changes":[]}"#).unwrap());
         assert_eq!(same, "version 1 and the draft are the same definition");
     }

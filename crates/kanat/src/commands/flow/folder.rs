@@ -15,7 +15,11 @@ pub fn files(path: &str) -> Result<Vec<String>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();
-        if file.is_file() && file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+        if file.is_file()
+            && file
+                .extension()
+                .is_some_and(|end| end == "yaml" || end == "yml")
+        {
             files.push(file.display().to_string());
         }
     }
@@ -39,6 +43,10 @@ mod tests {
             std::fs::write(at(name), "").unwrap();
         }
         assert_eq!(files(&at("")).unwrap(), [at("a.yml"), at("b.yaml")]);
-        assert_eq!(files("missing.yaml").unwrap(), ["missing.yaml"], "reading it says that it is missing");
+        assert_eq!(
+            files("missing.yaml").unwrap(),
+            ["missing.yaml"],
+            "reading it says that it is missing"
+        );
     }
 }

@@ -15,8 +15,12 @@ pub const COLUMNS: [Column; 7] = [
     ("UPDATED", "updatedAt"),
     ("POLL ERROR", "lastError.message"),
 ];
-pub const VERSION_COLUMNS: [Column; 4] =
-    [("VERSION", "version"), ("DEPLOYED", "createdAt"), ("BY", "createdBy"), ("SUMMARY", "changeSummary")];
+pub const VERSION_COLUMNS: [Column; 4] = [
+    ("VERSION", "version"),
+    ("DEPLOYED", "createdAt"),
+    ("BY", "createdBy"),
+    ("SUMMARY", "changeSummary"),
+];
 const FIELDS: [Column; 12] = [
     ("Name", "name"),
     ("Status", "status"),
@@ -34,13 +38,22 @@ const FIELDS: [Column; 12] = [
 
 /// Everything about one flow.
 pub fn whole(flow: &Json) -> String {
-    let title = if is_changed(flow) { "Definition (the draft, which does not run)" } else { "Definition" };
+    let title = if is_changed(flow) {
+        "Definition (the draft, which does not run)"
+    } else {
+        "Definition"
+    };
     let definition = table::section(title, &flow.text("yamlConfig"));
     let not_yet = match flow.has("webhookUrl") && !flow.has("deployedVersion") {
         true => "the webhook address takes nothing before the flow is deployed\n",
         false => "",
     };
-    table::fields(flow, &FIELDS) + not_yet + &pending(flow) + &warnings(flow) + &refusals(flow) + &definition
+    table::fields(flow, &FIELDS)
+        + not_yet
+        + &pending(flow)
+        + &warnings(flow)
+        + &refusals(flow)
+        + &definition
 }
 
 /// Whether a deployed flow has a draft that differs from what runs.
@@ -53,12 +66,20 @@ fn pending(flow: &Json) -> String {
     if !is_changed(flow) {
         return String::new();
     }
-    format!("the draft differs from version {}, which runs\n", flow.text("deployedVersion"))
+    format!(
+        "the draft differs from version {}, which runs\n",
+        flow.text("deployedVersion")
+    )
 }
 
 /// How to see what a draft changes, if it does.
 pub fn difference(flow: &Json) -> Option<String> {
-    is_changed(flow).then(|| format!("see what differs with `kanat flow diff {}`", flow.text("name")))
+    is_changed(flow).then(|| {
+        format!(
+            "see what differs with `kanat flow diff {}`",
+            flow.text("name")
+        )
+    })
 }
 
 /// A draft that was created or changed.
@@ -66,7 +87,10 @@ pub fn draft(flow: &Json) -> String {
     let name = flow.text("name");
     match flow.text("status").as_str() {
         "draft" => format!("flow {name} is a draft ({})", flow.text("id")),
-        status => format!("flow {name} is changed and still {status} as version {}", flow.text("version")),
+        status => format!(
+            "flow {name} is changed and still {status} as version {}",
+            flow.text("version")
+        ),
     }
 }
 
@@ -86,7 +110,9 @@ pub fn deployed(flow: &Json) -> String {
 }
 
 fn live(flow: &Json, is_same: bool) -> String {
-    let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
+    let name = flow.text("name");
+    let status = flow.text("status");
+    let version = flow.text("version");
     let mut out = if is_same {
         format!("flow {name} is unchanged ({status}, version {version})\n")
     } else {
@@ -96,7 +122,10 @@ fn live(flow: &Json, is_same: bool) -> String {
         let held = flow.text("heldMessages");
         let _ = match status.as_str() {
             "paused" => writeln!(out, "it stays paused, with {held} messages held"),
-            _ => writeln!(out, "it was paused, and runs again: held messages that go on: {held}"),
+            _ => writeln!(
+                out,
+                "it was paused, and runs again: held messages that go on: {held}"
+            ),
         };
     }
     if flow.has("webhookUrl") {
@@ -106,12 +135,22 @@ fn live(flow: &Json, is_same: bool) -> String {
 }
 
 fn refusals(flow: &Json) -> String {
-    let line = |item: &Json| format!("refused by node {}: {}\n", item.text("nodeId"), item.text("message"));
+    let line = |item: &Json| {
+        format!(
+            "refused by node {}: {}\n",
+            item.text("nodeId"),
+            item.text("message")
+        )
+    };
     flow.list("rejected").iter().map(line).collect()
 }
 
 /// What a definition names that does not exist, or has no usable value.
 pub fn warnings(flow: &Json) -> String {
     let file = format!("flow {}", flow.text("name"));
-    diagnostics::report(&file, &flow.text("yamlConfig"), &diagnostics::faults(flow, "warnings"))
+    diagnostics::report(
+        &file,
+        &flow.text("yamlConfig"),
+        &diagnostics::faults(flow, "warnings"),
+    )
 }

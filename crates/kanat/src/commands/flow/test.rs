@@ -66,7 +66,13 @@ impl Test {
         session.print(&answer, output)?;
         session.hint(calls(&answer).trim_end());
         let has_headers = self.headers.is_some() || !self.header.is_empty();
-        if has_headers && session.client.get(&path, &[]).await?.has("config.source.verify") {
+        if has_headers
+            && session
+                .client
+                .get(&path, &[])
+                .await?
+                .has("config.source.verify")
+        {
             session.hint("a test does not check who sends: source.verify is left out");
         }
         match answer.list("errors").len() {
@@ -79,8 +85,12 @@ impl Test {
     fn sample(&self) -> Result<Sample> {
         let mut headers: BTreeMap<String, Box<RawValue>> = match &self.headers {
             None => BTreeMap::new(),
-            Some(file) => serde_json::from_str(input::json(file)?.get())
-                .map_err(|error| usage(format!("{} is no object of headers: {error}", input::name(file))))?,
+            Some(file) => serde_json::from_str(input::json(file)?.get()).map_err(|error| {
+                usage(format!(
+                    "{} is no object of headers: {error}",
+                    input::name(file)
+                ))
+            })?,
         };
         let mut given: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in pairs("--header", &self.header, ':')? {
@@ -99,7 +109,9 @@ impl Test {
             headers,
             query,
             method: self.method.clone(),
-            path_params: pairs("--path-param", &self.path_param, '=')?.into_iter().collect(),
+            path_params: pairs("--path-param", &self.path_param, '=')?
+                .into_iter()
+                .collect(),
             step_outputs: self.steps.as_deref().map(input::json).transpose()?,
         })
     }
@@ -108,8 +120,9 @@ impl Test {
 /// Errors name the flag.
 fn pairs(flag: &str, texts: &[String], between: char) -> Result<Vec<(String, String)>> {
     let pair = |text: &String| {
-        let (name, value) =
-            text.split_once(between).ok_or_else(|| usage(format!("{flag} {text:?} lacks a {between:?}")))?;
+        let (name, value) = text
+            .split_once(between)
+            .ok_or_else(|| usage(format!("{flag} {text:?} lacks a {between:?}")))?;
         Ok((name.trim().to_owned(), value.to_owned()))
     };
     texts.iter().map(pair).collect()
@@ -117,7 +130,10 @@ fn pairs(flag: &str, texts: &[String], between: char) -> Result<Vec<(String, Str
 
 /// The output, which is all that a file or another program is given.
 fn output(answer: &Json) -> String {
-    answer.at("output").map(|output| output.pretty() + "\n").unwrap_or_default()
+    answer
+        .at("output")
+        .map(|output| output.pretty() + "\n")
+        .unwrap_or_default()
 }
 
 /// Findings beside the output: the errors, and the calls that a run would make.
@@ -133,7 +149,13 @@ fn calls(answer: &Json) -> String {
         if matches!(entry.text("stage").as_str(), "step" | "delivery") && entry.has("request") {
             let _ = writeln!(out, "{}", call(entry));
         } else if entry.text("status") != "failed" && entry.has("error") {
-            let _ = writeln!(out, "{} {}: {}", entry.text("stage"), entry.text("name"), entry.text("error"));
+            let _ = writeln!(
+                out,
+                "{} {}: {}",
+                entry.text("stage"),
+                entry.text("name"),
+                entry.text("error")
+            );
         }
     }
     if let Some(flag) = flag::hint(&out) {
@@ -142,20 +164,32 @@ fn calls(answer: &Json) -> String {
     out
 }
 
-/// A call in the words of a request: its line, its headers, its body when it is not the output above.
+/// A call in the words of a request: its line, its headers, its body when it is not the output
+/// above.
 fn call(entry: &Json) -> String {
     let of = match entry.text("stage").as_str() {
         "step" => format!("step {}", entry.text("name")),
         _ => "target".to_owned(),
     };
-    let mut out = format!("\n{of}: {} {}", entry.text("request.method"), entry.text("request.url"));
+    let mut out = format!(
+        "\n{of}: {} {}",
+        entry.text("request.method"),
+        entry.text("request.url")
+    );
     if let Some(Json::Object(headers)) = entry.at("request.headers") {
         for (name, value) in headers {
             let _ = write!(out, "\n  {name}: {}", value.as_text().unwrap_or_default());
         }
     }
     if of != "target" && entry.has("request.body") {
-        let _ = write!(out, "\n  {}", entry.at("request.body").map(Json::compact).unwrap_or_default());
+        let _ = write!(
+            out,
+            "\n  {}",
+            entry
+                .at("request.body")
+                .map(Json::compact)
+                .unwrap_or_default()
+        );
     }
     if entry.has("error") {
         let _ = write!(out, "\n  note: {}", entry.text("error"));
@@ -176,13 +210,22 @@ mod tests {
         let answer = Json::parse(answer).unwrap();
         assert_eq!(output(&answer), "{\n  \"id\": 1\n}\n");
         let shown = calls(&answer);
-        assert!(shown.contains("step open: PUT http://desk/t\n  x: 1\n  {\"a\":1.10}"), "{shown}");
-        assert!(shown.contains("target: POST http://erp/in\n  note: the output of step \"open\""), "{shown}");
+        assert!(
+            shown.contains("step open: PUT http://desk/t\n  x: 1\n  {\"a\":1.10}"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("target: POST http://erp/in\n  note: the output of step \"open\""),
+            "{shown}"
+        );
     }
 
     #[test]
     fn a_header_without_a_colon_is_a_usage_error() {
-        assert_eq!(pairs("--header", &["A: b:c".to_owned()], ':').unwrap(), [("A".to_owned(), " b:c".to_owned())]);
+        assert_eq!(
+            pairs("--header", &["A: b:c".to_owned()], ':').unwrap(),
+            [("A".to_owned(), " b:c".to_owned())]
+        );
         assert!(pairs("--header", &["A".to_owned()], ':').is_err());
     }
 }

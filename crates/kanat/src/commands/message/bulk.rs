@@ -1,4 +1,5 @@
-//! `kanat message retry` and `replay`: single messages by their ids, and those of a flow that a filter finds.
+//! `kanat message retry` and `replay`: single messages by their ids, and those of a flow that a
+//! filter finds.
 
 use anyhow::Result;
 use kanat_model::Timestamp;
@@ -85,7 +86,10 @@ impl Selection {
             true => self.find(session, verb, &flow_id, &filter).await?,
             false => told(self.messages.len(), &self.messages),
         };
-        match verb.consent(self.consent, &format!("{found} of {flow} {}", verb.announced()))? {
+        match verb.consent(
+            self.consent,
+            &format!("{found} of {flow} {}", verb.announced()),
+        )? {
             Decision::Stop => return Ok(()),
             Decision::Act => {}
         }
@@ -96,7 +100,10 @@ impl Selection {
         if !self.messages.is_empty() {
             body["ids"] = self.messages.into();
         }
-        let answer = session.client.post(&format!("/messages/{}", verb.as_str()), &body).await?;
+        let answer = session
+            .client
+            .post(&format!("/messages/{}", verb.as_str()), &body)
+            .await?;
         session.print(&answer, |answer| {
             let count = answer.text("count");
             let messages = if count == "1" { "message" } else { "messages" };
@@ -106,7 +113,8 @@ impl Selection {
         Ok(())
     }
 
-    /// The number of messages that the filter finds, with the first of their ids. Only dead letters can be tried again.
+    /// The number of messages that the filter finds, with the first of their ids. Only dead letters
+    /// can be tried again.
     async fn find(
         &self,
         session: &Session,
@@ -114,22 +122,38 @@ impl Selection {
         flow_id: &str,
         filter: &[(&'static str, String)],
     ) -> Result<String> {
-        let mut query = vec![("flowId", flow_id.to_owned()), ("limit", TOLD_IDS.to_string())];
+        let mut query = vec![
+            ("flowId", flow_id.to_owned()),
+            ("limit", TOLD_IDS.to_string()),
+        ];
         query.extend_from_slice(filter);
         if verb == Verb::Retry && self.filter.status.is_none() {
             query.push(("status", "dead_letter".to_owned()));
         }
         let answer = session.client.get("/messages", &query).await?;
-        let ids: Vec<String> = answer.list("data").iter().map(|message| message.text("id")).collect();
-        Ok(told(answer.text("pagination.total").parse().unwrap_or(ids.len()), &ids))
+        let ids: Vec<String> = answer
+            .list("data")
+            .iter()
+            .map(|message| message.text("id"))
+            .collect();
+        Ok(told(
+            answer.text("pagination.total").parse().unwrap_or(ids.len()),
+            &ids,
+        ))
     }
 
     async fn send_each(self, session: &Session, verb: Verb) -> Result<()> {
         if self.messages.is_empty() {
             let verb = verb.as_str();
-            return Err(usage(format!("{verb} what? name messages by their ids, or a flow with --flow and a filter")));
+            return Err(usage(format!(
+                "{verb} what? name messages by their ids, or a flow with --flow and a filter"
+            )));
         }
-        let what = format!("{} {}", told(self.messages.len(), &self.messages), verb.announced());
+        let what = format!(
+            "{} {}",
+            told(self.messages.len(), &self.messages),
+            verb.announced()
+        );
         let decision = match self.messages.len() {
             1 => self.consent.tell(&what)?,
             _ => verb.consent(self.consent, &what)?,
@@ -153,22 +177,36 @@ impl Selection {
         }
         match refused {
             0 => Ok(()),
-            _ => Err(failure(format!("{} of {refused} of {count} messages was refused", verb.as_str()))),
+            _ => Err(failure(format!(
+                "{} of {refused} of {count} messages was refused",
+                verb.as_str()
+            ))),
         }
     }
 }
 
 fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
-    let (verb, new) = (verb.as_str(), answer.text("messageId"));
-    session
-        .print(answer, |_| if new == id { format!("{verb} of {id}") } else { format!("{verb} of {id} as {new}") })?;
+    let verb = verb.as_str();
+    let new = answer.text("messageId");
+    session.print(answer, |_| {
+        if new == id {
+            format!("{verb} of {id}")
+        } else {
+            format!("{verb} of {id} as {new}")
+        }
+    })?;
     session.hint(&format!("look at it with `kanat message show {new}`"));
     Ok(())
 }
 
 /// A number of messages, with the first of their ids.
 pub fn told(total: usize, ids: &[String]) -> String {
-    let first = ids.iter().take(TOLD_IDS).cloned().collect::<Vec<_>>().join(", ");
+    let first = ids
+        .iter()
+        .take(TOLD_IDS)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     match total {
         0 => "no message".to_owned(),
         1 => format!("1 message ({first})"),
@@ -177,7 +215,8 @@ pub fn told(total: usize, ids: &[String]) -> String {
     }
 }
 
-/// The earlier of the caller's bound and `now`. A bound that cannot be read goes to the service, which says why.
+/// The earlier of the caller's bound and `now`. A bound that cannot be read goes to the service,
+/// which says why.
 fn cutoff(until: Option<&str>, now: Timestamp) -> String {
     match until {
         None => now.to_string(),
@@ -206,7 +245,10 @@ mod tests {
     fn nothing_that_arrives_later_is_hit() {
         let now = Timestamp::parse("2026-05-01T00:00:00Z").unwrap();
         assert_eq!(cutoff(None, now), "2026-05-01T00:00:00.000Z");
-        assert_eq!(cutoff(Some("2027-01-01T00:00:00Z"), now), "2026-05-01T00:00:00.000Z");
+        assert_eq!(
+            cutoff(Some("2027-01-01T00:00:00Z"), now),
+            "2026-05-01T00:00:00.000Z"
+        );
         assert_eq!(cutoff(Some("2026-01-01"), now), "2026-01-01");
         assert_eq!(cutoff(Some("soon"), now), "soon");
     }

@@ -34,7 +34,11 @@ const BODY_CHARS: usize = 300;
 
 /// A page of messages, with their flows where it is of several.
 pub fn list(answer: &Json, of_several: bool) -> String {
-    let columns = if of_several { &COLUMNS[..] } else { &COLUMNS[1..] };
+    let columns = if of_several {
+        &COLUMNS[..]
+    } else {
+        &COLUMNS[1..]
+    };
     let items = answer.list("data");
     if items.is_empty() {
         return "none".to_owned();
@@ -44,10 +48,19 @@ pub fn list(answer: &Json, of_several: bool) -> String {
 
 /// How to see what a page of messages left out, if it did.
 pub fn more(answer: &Json) -> Option<String> {
-    let cursor = answer.has("pagination.nextCursor").then(|| answer.text("pagination.nextCursor"))?;
-    let more = if answer.text("pagination.totalIsLeast") == "true" { "more than " } else { "" };
-    let (shown, total) = (answer.list("data").len(), answer.text("pagination.total"));
-    Some(format!("{shown} of {more}{total}; --cursor {cursor} goes on"))
+    let cursor = answer
+        .has("pagination.nextCursor")
+        .then(|| answer.text("pagination.nextCursor"))?;
+    let more = if answer.text("pagination.totalIsLeast") == "true" {
+        "more than "
+    } else {
+        ""
+    };
+    let shown = answer.list("data").len();
+    let total = answer.text("pagination.total");
+    Some(format!(
+        "{shown} of {more}{total}; --cursor {cursor} goes on"
+    ))
 }
 
 /// Everything about one message.
@@ -67,7 +80,11 @@ pub fn whole(message: &Json) -> String {
 
 /// The error of a message in one line.
 pub fn error(message: &Json) -> String {
-    format!("{}: {}", message.text("error.kind"), message.text("error.message"))
+    format!(
+        "{}: {}",
+        message.text("error.kind"),
+        message.text("error.message")
+    )
 }
 
 /// What was called, and what came back. A failure that tells it is not repeated.
@@ -76,16 +93,31 @@ fn exchange(entry: &Json) -> String {
     if entry.has("response.status") {
         let _ = write!(out, " -> {}", entry.text("response.status"));
     }
-    let call = format!("{} {}", entry.text("request.method"), entry.text("request.url"));
+    let call = format!(
+        "{} {}",
+        entry.text("request.method"),
+        entry.text("request.url")
+    );
     if !entry.has("request.url") || entry.text("error").starts_with(&call) {
         return out;
     }
     let _ = write!(out, "\n    {call}");
-    if let Some(body) = entry.at("response.body").filter(|_| entry.has("response.body")) {
+    if let Some(body) = entry
+        .at("response.body")
+        .filter(|_| entry.has("response.body"))
+    {
         let text = body.as_text().map_or_else(|| body.compact(), str::to_owned);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let cut = if line.chars().count() > BODY_CHARS { "…" } else { "" };
-        let _ = write!(out, "\n    {}{cut}", line.chars().take(BODY_CHARS).collect::<String>());
+        let cut = if line.chars().count() > BODY_CHARS {
+            "…"
+        } else {
+            ""
+        };
+        let _ = write!(
+            out,
+            "\n    {}{cut}",
+            line.chars().take(BODY_CHARS).collect::<String>()
+        );
     }
     out
 }
@@ -102,7 +134,12 @@ pub fn trace(entries: &[Json]) -> String {
         let at = entry.text("at");
         let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
         let what = format!("{}{attempt}", entry.text("stage"));
-        let _ = write!(out, "{time}  {what:<18} {:<7} {}", entry.text("status"), entry.text("name"));
+        let _ = write!(
+            out,
+            "{time}  {what:<18} {:<7} {}",
+            entry.text("status"),
+            entry.text("name")
+        );
         if entry.text("durationMs") != "0" {
             let _ = write!(out, " ({} ms)", entry.text("durationMs"));
         }
@@ -133,16 +170,24 @@ mod tests {
                 "attempt":1,"error":"{error}","request":{{"method":"POST","url":"http://erp/in"}},
                 "response":{{"status":500,"headers":{{}},"body":{{"error": "E42"}}}}}}]"#
             );
-            let Json::List(entries) = Json::parse(&entry).unwrap() else { panic!("a list") };
+            let Json::List(entries) = Json::parse(&entry).unwrap() else {
+                panic!("a list")
+            };
             trace(&entries)
         };
         let short = told("the target refused it");
         assert!(
-            short.ends_with(" -> 500\n    POST http://erp/in\n    {\"error\":\"E42\"}\n    the target refused it\n"),
+            short.ends_with(
+                " -> 500\n    POST http://erp/in\n    {\"error\":\"E42\"}\n    the \
+                             target refused it\n"
+            ),
             "{short}"
         );
         let whole = told("POST http://erp/in answered 500: E42");
-        assert!(whole.ends_with(" -> 500\n    POST http://erp/in answered 500: E42\n"), "{whole}");
+        assert!(
+            whole.ends_with(" -> 500\n    POST http://erp/in answered 500: E42\n"),
+            "{whole}"
+        );
     }
 
     #[test]
@@ -153,11 +198,17 @@ mod tests {
                 "attempt":{attempt},"error":"the target refused it"}}"#
             )
         };
-        let entries = [(1, "delivery"), (1, "retry_scheduled"), (2, "delivery"), (2, "dead_lettered")];
+        let entries = [
+            (1, "delivery"),
+            (1, "retry_scheduled"),
+            (2, "delivery"),
+            (2, "dead_lettered"),
+        ];
         let entries = entries.map(|(attempt, stage)| Json::parse(&entry(attempt, stage)).unwrap());
         let told = trace(&entries);
         let lines: Vec<&str> = told.lines().map(str::trim).collect();
-        assert_eq!((lines[1], lines[4]), ("the target refused it", "the target refused it"), "{told}");
+        assert_eq!(lines[1], "the target refused it", "{told}");
+        assert_eq!(lines[4], "the target refused it", "{told}");
         assert_eq!(lines.len(), 6, "{told}");
     }
 
@@ -168,7 +219,10 @@ mod tests {
         let answer = Json::parse(answer).unwrap();
         let told = list(&answer, true);
         assert!(told.contains("orders"), "{told}");
-        assert_eq!(more(&answer).as_deref(), Some("1 of more than 10000; --cursor 0-7 goes on"));
+        assert_eq!(
+            more(&answer).as_deref(),
+            Some("1 of more than 10000; --cursor 0-7 goes on")
+        );
         assert!(!list(&answer, false).contains("orders"));
     }
 }

@@ -98,7 +98,15 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 impl Format {
     /// Letters that are no token stand for themselves, as does what is in brackets.
@@ -106,11 +114,15 @@ impl Format {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {
-            let bracketed = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+            let bracketed = rest
+                .strip_prefix('[')
+                .and_then(|inner| inner.split_once(']'));
             if let Some((literal, after)) = bracketed.filter(|(literal, _)| !literal.is_empty()) {
                 push_literal(&mut pieces, literal);
                 rest = after;
-            } else if let Some((name, token)) = TOKENS.iter().find(|(name, _)| rest.starts_with(name)) {
+            } else if let Some((name, token)) =
+                TOKENS.iter().find(|(name, _)| rest.starts_with(name))
+            {
                 pieces.push(Piece::Token(*token));
                 rest = &rest[name.len()..];
             } else if letter == 'Y' {
@@ -186,7 +198,12 @@ fn write_token(token: Token, instant: Instant, time: &Zoned, out: &mut String) -
 fn write_offset(time: &Zoned, separator: &str, out: &mut String) -> std::fmt::Result {
     let minutes = time.offset().seconds() / 60;
     let sign = if minutes < 0 { '-' } else { '+' };
-    write!(out, "{sign}{:02}{separator}{:02}", minutes.abs() / 60, minutes.abs() % 60)
+    write!(
+        out,
+        "{sign}{:02}{separator}{:02}",
+        minutes.abs() / 60,
+        minutes.abs() % 60
+    )
 }
 
 #[cfg(test)]
@@ -205,9 +222,15 @@ mod tests {
     #[test]
     fn writes_every_token_as_day_js_does() {
         let check = |format, expected| check("2026-02-01T05:06:07.008Z", format, "UTC", expected);
-        check("YYYY YY MMMM MMM MM M DD D", "2026 26 February Feb 02 2 01 1");
+        check(
+            "YYYY YY MMMM MMM MM M DD D",
+            "2026 26 February Feb 02 2 01 1",
+        );
         check("dddd ddd dd d", "Sunday Sun Su 0");
-        check("HH H hh h mm m ss s SSS A a", "05 5 05 5 06 6 07 7 008 AM am");
+        check(
+            "HH H hh h mm m ss s SSS A a",
+            "05 5 05 5 06 6 07 7 008 AM am",
+        );
         check("Z ZZ X x", "+00:00 +0000 1769922367 1769922367008");
         check("YYYY-MM-DDTHH:mm:ss.SSS[Z]", "2026-02-01T05:06:07.008Z");
         check("[Year] YYYY[, at] H [[]", "Year 2026, at 5 [");
@@ -224,15 +247,40 @@ mod tests {
 
     #[test]
     fn writes_the_last_day_of_the_year_9999() {
-        check("9999-12-31", "YYYY-MM-DD YY dddd x", "UTC", "9999-12-31 99 Friday 253402214400000");
-        check("9999-12-31T22:30:00Z", "YYYY-MM-DD HH:mm", "Europe/Berlin", "9999-12-31 23:30");
+        check(
+            "9999-12-31",
+            "YYYY-MM-DD YY dddd x",
+            "UTC",
+            "9999-12-31 99 Friday 253402214400000",
+        );
+        check(
+            "9999-12-31T22:30:00Z",
+            "YYYY-MM-DD HH:mm",
+            "Europe/Berlin",
+            "9999-12-31 23:30",
+        );
     }
 
     #[test]
     fn writes_in_a_zone() {
-        check("2026-01-31T23:30:00Z", "YYYY-MM-DD HH:mm Z", "Europe/Berlin", "2026-02-01 00:30 +01:00");
-        check("2026-07-31T23:30:00Z", "YYYY-MM-DD HH:mm ZZ", "Europe/Berlin", "2026-08-01 01:30 +0200");
-        check("2026-07-31T01:00:00Z", "DD HH:mm Z", "America/St_Johns", "30 22:30 -02:30");
+        check(
+            "2026-01-31T23:30:00Z",
+            "YYYY-MM-DD HH:mm Z",
+            "Europe/Berlin",
+            "2026-02-01 00:30 +01:00",
+        );
+        check(
+            "2026-07-31T23:30:00Z",
+            "YYYY-MM-DD HH:mm ZZ",
+            "Europe/Berlin",
+            "2026-08-01 01:30 +0200",
+        );
+        check(
+            "2026-07-31T01:00:00Z",
+            "DD HH:mm Z",
+            "America/St_Johns",
+            "30 22:30 -02:30",
+        );
         check("2026-07-31T01:00:00Z", "HH:mm Z", "+05:45", "06:45 +05:45");
         check("1969-12-31T23:59:59.500Z", "X x", "UTC", "-1 -500");
     }

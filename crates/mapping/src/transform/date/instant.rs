@@ -9,7 +9,8 @@ use crate::decimal::Decimal;
 use crate::transform::refused;
 use crate::value::Value;
 
-/// Numbers below this are seconds (until the year 5138), from it on milliseconds (since March 1973).
+/// Numbers below this are seconds (until the year 5138), from it on milliseconds (since March
+/// 1973).
 const FIRST_MILLISECONDS: &str = "100000000000";
 const EXPECTED: &str = "a date in ISO 8601, or seconds or milliseconds since 1970";
 
@@ -21,8 +22,8 @@ const CYCLE_END: i64 = 253_402_300_800 - CYCLE_SECONDS;
 
 /// An instant from the year -9999 to the end of 9999.
 ///
-/// `jiff` has room for every offset at the end of its range, so that its timestamps end on 9999-12-30. The day and a half
-/// after that is kept one cycle of the calendar early.
+/// `jiff` has room for every offset at the end of its range, so that its timestamps end on
+/// 9999-12-30. The day and a half after that is kept one cycle of the calendar early.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instant {
     timestamp: Timestamp,
@@ -46,11 +47,17 @@ impl Instant {
     }
 
     fn early(timestamp: Timestamp) -> Self {
-        Self { timestamp, late: false }
+        Self {
+            timestamp,
+            late: false,
+        }
     }
 
     fn late(timestamp: Timestamp) -> Option<Self> {
-        (timestamp.as_second() < CYCLE_END).then_some(Self { timestamp, late: true })
+        (timestamp.as_second() < CYCLE_END).then_some(Self {
+            timestamp,
+            late: true,
+        })
     }
 }
 
@@ -61,13 +68,19 @@ pub(super) fn read(value: &Value) -> Result<Instant, EvaluationError> {
         Value::String(text) => {
             let text = text.decode();
             let text = text.trim();
-            if is_digits(text) && !is_basic_date(text) { epoch(text) } else { of_text(text) }
+            if is_digits(text) && !is_basic_date(text) {
+                epoch(text)
+            } else {
+                of_text(text)
+            }
         }
         Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
             return Err(refused(value, EXPECTED));
         }
     };
-    found.ok_or_else(|| EvaluationError::mapping(format!("expected {EXPECTED}, from the year -9999 to 9999")))
+    found.ok_or_else(|| {
+        EvaluationError::mapping(format!("expected {EXPECTED}, from the year -9999 to 9999"))
+    })
 }
 
 fn of_text(text: &str) -> Option<Instant> {
@@ -77,23 +90,40 @@ fn of_text(text: &str) -> Option<Instant> {
 
 fn iso(text: &str) -> Option<Timestamp> {
     let civil = || text.parse::<DateTime>().ok().or_else(|| day(text));
-    text.parse::<Timestamp>().ok().or_else(|| TimeZone::UTC.to_timestamp(civil()?).ok())
+    text.parse::<Timestamp>()
+        .ok()
+        .or_else(|| TimeZone::UTC.to_timestamp(civil()?).ok())
 }
 
 /// The first day of a month, `2026-01`, or a day of a week, `2026-W05-6`.
 fn day(text: &str) -> Option<DateTime> {
     let of_week = || text.parse::<ISOWeekDate>().map(ISOWeekDate::date);
-    let date = if text.len() == "2026-01".len() { format!("{text}-01").parse::<Date>() } else { of_week() };
+    let date = if text.len() == "2026-01".len() {
+        format!("{text}-01").parse::<Date>()
+    } else {
+        of_week()
+    };
     date.ok().map(DateTime::from)
 }
 
 fn epoch(digits: &str) -> Option<Instant> {
     let number = Decimal::parse_bounded(digits).ok()?;
     let seconds = number.clone().abs() < Decimal::parse(FIRST_MILLISECONDS)?;
-    let milliseconds = if seconds { number.times_power_of_ten(3) } else { number };
+    let milliseconds = if seconds {
+        number.times_power_of_ten(3)
+    } else {
+        number
+    };
     let milliseconds: i64 = milliseconds.plain().split('.').next()?.parse().ok()?;
-    let late = || Instant::late(Timestamp::from_millisecond(milliseconds.checked_sub(CYCLE_SECONDS * 1_000)?).ok()?);
-    Timestamp::from_millisecond(milliseconds).ok().map(Instant::early).or_else(late)
+    let late = || {
+        Instant::late(
+            Timestamp::from_millisecond(milliseconds.checked_sub(CYCLE_SECONDS * 1_000)?).ok()?,
+        )
+    };
+    Timestamp::from_millisecond(milliseconds)
+        .ok()
+        .map(Instant::early)
+        .or_else(late)
 }
 
 /// Digits, with a sign and decimals if need be.
@@ -156,19 +186,33 @@ mod tests {
         reads(r#""9999-12-30""#, Some("9999-12-30T00:00:00.000Z"));
         reads(r#""9999-12-31""#, Some("9999-12-31T00:00:00.000Z"));
         reads(r#""99991231""#, Some("9999-12-31T00:00:00.000Z"));
-        reads(r#""9999-12-31T23:59:59.999Z""#, Some("9999-12-31T23:59:59.999Z"));
-        reads(r#""9999-12-31T23:59:59+02:00""#, Some("9999-12-31T21:59:59.000Z"));
+        reads(
+            r#""9999-12-31T23:59:59.999Z""#,
+            Some("9999-12-31T23:59:59.999Z"),
+        );
+        reads(
+            r#""9999-12-31T23:59:59+02:00""#,
+            Some("9999-12-31T21:59:59.000Z"),
+        );
         reads("253402300799999", Some("9999-12-31T23:59:59.999Z"));
-        for wrong in [r#""9999-12-31T23:59:59-02:00""#, "253402300800000", r#""10000-01-01""#] {
+        for wrong in [
+            r#""9999-12-31T23:59:59-02:00""#,
+            "253402300800000",
+            r#""10000-01-01""#,
+        ] {
             reads(wrong, None);
         }
     }
 
     #[test]
     fn reads_seconds_and_milliseconds() {
-        for json in
-            ["1769847300123", "1769847300.123", r#""1769847300123""#, r#""1769847300.1239""#, "1.769847300123e12"]
-        {
+        for json in [
+            "1769847300123",
+            "1769847300.123",
+            r#""1769847300123""#,
+            r#""1769847300.1239""#,
+            "1.769847300123e12",
+        ] {
             reads(json, Some("2026-01-31T08:15:00.123Z"));
         }
         reads("0", Some("1970-01-01T00:00:00.000Z"));

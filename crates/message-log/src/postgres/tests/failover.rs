@@ -1,4 +1,5 @@
-//! A database that goes on at another server: its primary is killed, and a synchronous standby is promoted.
+//! A database that goes on at another server: its primary is killed, and a synchronous standby is
+//! promoted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::contract::{Harness, Subject, leased, message, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::{Error, MessageLog, Outcome, Renewed, Settled};
 
-/// Longest time from the promotion to the first message that is taken, on a machine that does nothing else.
+/// Longest time from the promotion to the first message that is taken, on a machine that does
+/// nothing else.
 const FOUND_WITHIN: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -36,14 +38,22 @@ impl Pair {
 
     /// The standby first, which is to be refused.
     fn urls(&self) -> String {
-        format!("{},{}", self.standby.url("messages"), self.primary.url("messages"))
+        format!(
+            "{},{}",
+            self.standby.url("messages"),
+            self.primary.url("messages")
+        )
     }
 }
 
 #[async_trait::async_trait]
 impl Harness for Pair {
     async fn open(&self) -> Arc<dyn MessageLog> {
-        Arc::new(PostgresLog::open(&self.urls(), Options::default()).await.unwrap())
+        Arc::new(
+            PostgresLog::open(&self.urls(), Options::default())
+                .await
+                .unwrap(),
+        )
     }
 }
 
@@ -71,18 +81,29 @@ async fn a_promoted_standby_is_found_and_has_everything_that_was_acknowledged() 
             node.log.changed().changed().await.unwrap();
         }
         block(|| pair.primary.kill().unwrap());
-        assert!(matches!(node.log.append(node.message()).await, Err(Error::Unavailable(_))));
+        assert!(matches!(
+            node.log.append(node.message()).await,
+            Err(Error::Unavailable(_))
+        ));
         let begun = Instant::now();
         block(|| pair.standby.promote().unwrap());
         node.send().await;
-        println!("messages are taken {} ms after the promotion", begun.elapsed().as_millis());
+        println!(
+            "messages are taken {} ms after the promotion",
+            begun.elapsed().as_millis()
+        );
         assert!(begun.elapsed() < FOUND_WITHIN);
         promoted.store(true, Ordering::SeqCst);
     };
     let (acknowledged, ()) = futures::future::join(join_all(senders), outage).await;
     let acknowledged: HashSet<MessageId> = acknowledged.into_iter().flatten().collect();
     let delivered = node.ids(Some(Status::Delivered)).await;
-    assert!(acknowledged.is_subset(&delivered), "{} of {}", delivered.len(), acknowledged.len());
+    assert!(
+        acknowledged.is_subset(&delivered),
+        "{} of {}",
+        delivered.len(),
+        acknowledged.len()
+    );
     node.log.close().await;
 }
 
@@ -93,13 +114,17 @@ async fn a_former_primary_that_comes_back_is_not_written_to() {
     let node = Node::start(&pair.urls(), Options::default()).await;
     node.send().await;
     block(|| {
-        pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''").unwrap();
+        pair.primary
+            .execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            .unwrap();
         pair.primary.stop(Stop::Immediate).unwrap();
         pair.standby.promote().unwrap();
         pair.primary.start_again().unwrap();
     });
     let sent = node.send().await.message_id;
-    let at_standby = PostgresLog::open(&pair.standby.url("messages"), Options::default()).await.unwrap();
+    let at_standby = PostgresLog::open(&pair.standby.url("messages"), Options::default())
+        .await
+        .unwrap();
     let found = at_standby.get(&tenant(), &sent).await.unwrap();
     at_standby.close().await;
     assert!(found.is_some(), "it was written to the former primary");
@@ -123,8 +148,12 @@ async fn a_server_that_became_read_only_is_left_for_one_that_takes_writes() {
     node.send().await;
     // It runs on, and its connections do not end by themselves.
     block(|| {
-        pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''").unwrap();
-        pair.primary.execute("ALTER SYSTEM SET default_transaction_read_only = on").unwrap();
+        pair.primary
+            .execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            .unwrap();
+        pair.primary
+            .execute("ALTER SYSTEM SET default_transaction_read_only = on")
+            .unwrap();
         pair.primary.execute("SELECT pg_reload_conf()").unwrap();
     });
     let refused = refusal(&node).await;
@@ -132,8 +161,11 @@ async fn a_server_that_became_read_only_is_left_for_one_that_takes_writes() {
     block(|| pair.standby.promote().unwrap());
     let sent = node.send().await;
     assert_eq!(node.deliver(&sent).await, Settled::Done);
-    becomes(&pair.primary, "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'kanat message log'")
-        .await;
+    becomes(
+        &pair.primary,
+        "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'kanat message log'",
+    )
+    .await;
     node.log.close().await;
 }
 
@@ -155,7 +187,10 @@ async fn what_a_node_held_is_claimed_anew_after_a_promotion() {
     let again = Subject::open_as(&pair, subject.node.clone()).await;
     let claimed = again.claim_one(&flow).await.lease;
     assert_eq!(claimed.message_id, held.message_id);
-    assert_eq!(subject.settle(&held, 1, Outcome::Delivered).await, Settled::Fenced);
+    assert_eq!(
+        subject.settle(&held, 1, Outcome::Delivered).await,
+        Settled::Fenced
+    );
     again.deliver(&claimed).await;
     for node in [subject, again] {
         node.close().await;
@@ -167,7 +202,14 @@ async fn what_a_node_held_is_claimed_anew_after_a_promotion() {
 async fn a_primary_that_falls_silent_is_left_for_the_promoted_standby() {
     let pair = block(Pair::start);
     // One writer, whose connection stands.
-    let node = Node::start(&pair.urls(), Options { writers: 1, ..Options::default() }).await;
+    let node = Node::start(
+        &pair.urls(),
+        Options {
+            writers: 1,
+            ..Options::default()
+        },
+    )
+    .await;
     node.send().await;
     block(|| pair.primary.pause().unwrap());
     let waits = node.log.append(node.message());
@@ -180,7 +222,10 @@ async fn a_primary_that_falls_silent_is_left_for_the_promoted_standby() {
     let (waited, (taken, sent)) = futures::future::join(waits, promoted).await;
     // The former primary goes on where it stood, and knows nothing of the promotion.
     block(|| pair.primary.resume().unwrap());
-    println!("messages are taken {} ms after the promotion", taken.as_millis());
+    println!(
+        "messages are taken {} ms after the promotion",
+        taken.as_millis()
+    );
     assert!(taken < 2 * FOUND_WITHIN);
     for lease in [leased(waited.unwrap()), sent] {
         assert_eq!(node.deliver(&lease).await, Settled::Done);
@@ -190,7 +235,8 @@ async fn a_primary_that_falls_silent_is_left_for_the_promoted_standby() {
     node.log.close().await;
 }
 
-/// A session that ends while its commit waits for a standby leaves the commit on the disk of the primary alone.
+/// A session that ends while its commit waits for a standby leaves the commit on the disk of the
+/// primary alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_no_standby_has_is_not_acknowledged() {
     let pair = block(Pair::start);
@@ -207,16 +253,23 @@ async fn a_commit_that_no_standby_has_is_not_acknowledged() {
     };
     let outage = async {
         let waits = |query: &str| {
-            format!("SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '{query}'")
+            format!(
+                "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query \
+                 LIKE '{query}'"
+            )
         };
         becomes(&pair.primary, &waits("COMMIT")).await;
-        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event \
+                   = 'SyncRep'";
         block(|| pair.primary.execute(end).unwrap());
         // Everybody sees it from now on. What became of it is answered once the standby has it.
-        let is_stored = format!("SELECT EXISTS (SELECT 1 FROM kanat_log.messages WHERE id = '{id}')");
+        let is_stored =
+            format!("SELECT EXISTS (SELECT 1 FROM kanat_log.messages WHERE id = '{id}')");
         becomes_in(&pair.primary, "messages", &is_stored).await;
         let asked = waits("SELECT pg_logical_emit_message%");
-        while !answered.load(Ordering::SeqCst) && block(|| pair.primary.execute(&asked).unwrap()) != "t" {
+        while !answered.load(Ordering::SeqCst)
+            && block(|| pair.primary.execute(&asked).unwrap()) != "t"
+        {
             tokio::time::sleep(PAUSE).await;
         }
         block(|| {
@@ -226,7 +279,10 @@ async fn a_commit_that_no_standby_has_is_not_acknowledged() {
         });
     };
     let (appended, ()) = futures::future::join(append, outage).await;
-    assert!(matches!(appended, Err(Error::Unavailable(_))), "{appended:?}");
+    assert!(
+        matches!(appended, Err(Error::Unavailable(_))),
+        "{appended:?}"
+    );
     node.send().await;
     assert!(node.log.get(&tenant(), &id).await.unwrap().is_none());
     node.log.close().await;

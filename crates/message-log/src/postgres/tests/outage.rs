@@ -16,8 +16,8 @@ use super::proxy::{Break, Proxy};
 use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::{
-    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, NodeLease, Outcome, Place as Where, Position,
-    Renewed, Room, Settled,
+    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, NodeLease, Outcome,
+    Place as Where, Position, Renewed, Room, Settled,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -33,12 +33,24 @@ impl Node {
     pub async fn start(url: &str, options: Options) -> Self {
         let log = Arc::new(PostgresLog::open(url, options).await.unwrap());
         let boot = BootId::generate();
-        let lease = Mutex::new(log.open_lease(&boot, &NodeId::generate(), HOUR).await.unwrap());
-        Self { log, boot, lease, flow: FlowId::generate() }
+        let lease = Mutex::new(
+            log.open_lease(&boot, &NodeId::generate(), HOUR)
+                .await
+                .unwrap(),
+        );
+        Self {
+            log,
+            boot,
+            lease,
+            flow: FlowId::generate(),
+        }
     }
 
     pub fn message(&self) -> NewMessage {
-        NewMessage { place: Where::Leased(self.boot.clone()), ..message(&self.flow) }
+        NewMessage {
+            place: Where::Leased(self.boot.clone()),
+            ..message(&self.flow)
+        }
     }
 
     /// Sends until it is taken, as a sender that is told to come back does.
@@ -46,7 +58,9 @@ impl Node {
         loop {
             match self.log.append(self.message()).await {
                 Ok(appended) => return leased(appended),
-                Err(Error::Unavailable(_) | Error::Full) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(Error::Unavailable(_) | Error::Full) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await
+                }
                 Err(error) => panic!("{error}"),
             }
         }
@@ -54,7 +68,11 @@ impl Node {
 
     pub async fn deliver(&self, lease: &Lease) -> Settled {
         loop {
-            match self.log.settle(&settlement(lease, 1, Outcome::Delivered)).await {
+            match self
+                .log
+                .settle(&settlement(lease, 1, Outcome::Delivered))
+                .await
+            {
                 Ok(settled) => return settled,
                 Err(Error::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => panic!("{error}"),
@@ -64,14 +82,37 @@ impl Node {
 
     pub async fn ids(&self, status: Option<Status>) -> HashSet<MessageId> {
         let statuses = status.into_iter().collect();
-        let filter = Filter { statuses, ..Filter::flow(tenant(), self.flow.clone()) };
-        let page = Position::Page(kanat_model::page::Page { limit: 100_000, offset: 0 });
-        self.log.list(&filter, page).await.unwrap().messages.into_iter().map(|message| message.id).collect()
+        let filter = Filter {
+            statuses,
+            ..Filter::flow(tenant(), self.flow.clone())
+        };
+        let page = Position::Page(kanat_model::page::Page {
+            limit: 100_000,
+            offset: 0,
+        });
+        self.log
+            .list(&filter, page)
+            .await
+            .unwrap()
+            .messages
+            .into_iter()
+            .map(|message| message.id)
+            .collect()
     }
 
     async fn claim(&self) -> Result<Vec<crate::Claimed>, Error> {
-        let rooms = vec![Room { flow_id: self.flow.clone(), messages: 10, without_versions: Vec::new() }];
-        self.log.claim(Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() }).await
+        let rooms = vec![Room {
+            flow_id: self.flow.clone(),
+            messages: 10,
+            without_versions: Vec::new(),
+        }];
+        self.log
+            .claim(Claim {
+                owner: self.boot.clone(),
+                rooms,
+                awaited: Vec::new(),
+            })
+            .await
     }
 }
 
@@ -85,11 +126,23 @@ async fn acknowledges_what_was_written_although_the_answer_was_lost() {
     assert!(proxy.is_intact(), "it broke");
     assert_eq!(node.ids(None).await.len(), 1);
     proxy.break_line(Break::AfterTheCommit);
-    assert_eq!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.unwrap(), Settled::Done);
+    assert_eq!(
+        node.log
+            .settle(&settlement(&lease, 1, Outcome::Delivered))
+            .await
+            .unwrap(),
+        Settled::Done
+    );
     assert!(proxy.is_intact());
     assert_eq!(node.ids(Some(Status::Delivered)).await.len(), 1);
 
-    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    node.log
+        .append(NewMessage {
+            place: Where::Queued,
+            ..node.message()
+        })
+        .await
+        .unwrap();
     proxy.break_line(Break::AfterTheCommit);
     let claimed = node.claim().await.unwrap();
     assert!(proxy.is_intact());
@@ -103,34 +156,58 @@ async fn writes_nothing_of_what_it_refused() {
     let proxy = Proxy::start(place.database.url()).await;
     let node = Node::start(&proxy.url, Options::default()).await;
     proxy.break_line(Break::BeforeTheCommit);
-    assert!(matches!(node.log.append(node.message()).await, Err(Error::Unavailable(_))));
+    assert!(matches!(
+        node.log.append(node.message()).await,
+        Err(Error::Unavailable(_))
+    ));
     assert!(proxy.is_intact(), "it broke");
     assert_eq!(node.ids(None).await.len(), 0);
     let lease = node.send().await;
     proxy.break_line(Break::BeforeTheCommit);
-    assert!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.is_err());
+    assert!(
+        node.log
+            .settle(&settlement(&lease, 1, Outcome::Delivered))
+            .await
+            .is_err()
+    );
     assert_eq!(node.deliver(&lease).await, Settled::Done);
 
-    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    node.log
+        .append(NewMessage {
+            place: Where::Queued,
+            ..node.message()
+        })
+        .await
+        .unwrap();
     proxy.break_line(Break::BeforeTheCommit);
     assert!(matches!(node.claim().await, Err(Error::Unavailable(_))));
     assert_eq!(node.claim().await.unwrap().len(), 1);
     node.log.close().await;
 }
 
-/// Neither end hears of it, as when a database moves to another machine. One connection for all claims, so that whoever keeps
-/// it for nothing is seen.
+/// Neither end hears of it, as when a database moves to another machine. One connection for all
+/// claims, so that whoever keeps it for nothing is seen.
 #[tokio::test]
 async fn claims_go_on_after_connections_fell_silent() {
     let place = Place::new();
     for asked in ["WITH RECURSIVE\nowners", "FOR UPDATE SKIP LOCKED"] {
         let line = Line::to(place.database.url());
-        let options = Options { workers: 1, patience: Duration::from_secs(1), ..Options::default() };
+        let options = Options {
+            workers: 1,
+            patience: Duration::from_secs(1),
+            ..Options::default()
+        };
         let node = Node::start(line.url(), options).await;
         line.fall_silent_at(asked);
         let mut taken = 0;
         while line.waits() || taken == 0 {
-            let appended = node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await;
+            let appended = node
+                .log
+                .append(NewMessage {
+                    place: Where::Queued,
+                    ..node.message()
+                })
+                .await;
             let waiting = node.log.waiting().await;
             let claimed = node.claim().await;
             for error in [appended.err(), waiting.err()].into_iter().flatten() {
@@ -147,9 +224,19 @@ async fn claims_go_on_after_connections_fell_silent() {
 async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back() {
     let place = Place::new();
     let line = Line::to(place.database.url());
-    let options = Options { workers: 1, patience: Duration::from_secs(1), ..Options::default() };
+    let options = Options {
+        workers: 1,
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
     let node = Node::start(line.url(), options).await;
-    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    node.log
+        .append(NewMessage {
+            place: Where::Queued,
+            ..node.message()
+        })
+        .await
+        .unwrap();
     line.fall_silent_on_the_way_back();
     assert_eq!(node.claim().await.unwrap().len(), 1);
     let again = async {
@@ -163,9 +250,13 @@ async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back(
             }
         }
     };
-    let renewed = tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is lost for good");
+    let renewed = tokio::time::timeout(Duration::from_secs(60), again)
+        .await
+        .expect("its place is lost for good");
     assert_eq!(renewed, Renewed::Done);
-    tokio::time::timeout(Duration::from_secs(60), node.log.close()).await.expect("nothing holds it up");
+    tokio::time::timeout(Duration::from_secs(60), node.log.close())
+        .await
+        .expect("nothing holds it up");
 }
 
 /// Messages from several senders, while the database stops and starts again.
@@ -192,7 +283,10 @@ async fn survives(stop: Stop) {
         tokio::task::block_in_place(|| {
             cluster.stop(stop).unwrap();
         });
-        assert!(matches!(node.log.append(node.message()).await, Err(Error::Unavailable(_))));
+        assert!(matches!(
+            node.log.append(node.message()).await,
+            Err(Error::Unavailable(_))
+        ));
         assert!(matches!(node.log.ping().await, Err(Error::Unavailable(_))));
         tokio::task::block_in_place(|| cluster.start_again().unwrap());
         stopped.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -200,7 +294,12 @@ async fn survives(stop: Stop) {
     let (acknowledged, ()) = futures::future::join(join_all(senders), outage).await;
     let acknowledged: HashSet<MessageId> = acknowledged.into_iter().flatten().collect();
     let delivered = node.ids(Some(Status::Delivered)).await;
-    assert!(acknowledged.is_subset(&delivered), "{} of {}", delivered.len(), acknowledged.len());
+    assert!(
+        acknowledged.is_subset(&delivered),
+        "{} of {}",
+        delivered.len(),
+        acknowledged.len()
+    );
     node.log.close().await;
 }
 
@@ -218,7 +317,14 @@ async fn survives_a_crash_of_the_database() {
 async fn refuses_at_once_what_a_database_that_stands_still_cannot_take() {
     let cluster = Cluster::start(Programs::find().unwrap(), Durability::OnDisk).unwrap();
     cluster.create_database("messages").unwrap();
-    let node = Node::start(&cluster.url("messages"), Options { queue: 10, ..Options::default() }).await;
+    let node = Node::start(
+        &cluster.url("messages"),
+        Options {
+            queue: 10,
+            ..Options::default()
+        },
+    )
+    .await;
     node.send().await;
     cluster.pause().unwrap();
     let mut taken = Vec::new();
@@ -244,9 +350,14 @@ async fn a_transaction_that_stands_still_is_ended_by_the_database() {
     let node = Node::start(place.database.url(), Options::default()).await;
     let mut conn = place.connect().await;
     // As in a process that was stopped in the middle of a group, but with less patience.
-    sqlx::raw_sql("SET idle_in_transaction_session_timeout = '50ms'").execute(&mut conn).await.unwrap();
+    sqlx::raw_sql("SET idle_in_transaction_session_timeout = '50ms'")
+        .execute(&mut conn)
+        .await
+        .unwrap();
     let space = place.connecting().space;
-    crate::postgres::sequence::begin(&mut conn, space, 1).await.unwrap();
+    crate::postgres::sequence::begin(&mut conn, space, 1)
+        .await
+        .unwrap();
     let begin = node.log.last_event().await.unwrap();
     node.send().await;
     let mut changed = node.log.changed();
@@ -266,7 +377,13 @@ async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
     for _ in 0..3 {
         let lease = leased(node.log.append(node.message()).await.unwrap());
         sqlx::raw_sql(end_others).execute(&mut conn).await.unwrap();
-        assert_eq!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.unwrap(), Settled::Done);
+        assert_eq!(
+            node.log
+                .settle(&settlement(&lease, 1, Outcome::Delivered))
+                .await
+                .unwrap(),
+            Settled::Done
+        );
     }
     node.log.close().await;
 }
@@ -289,7 +406,11 @@ async fn sessions_have_their_own_bounds_whatever_the_database_sets_for_everybody
     let mut session = place.connect().await;
     for (name, _, expected) in settings {
         let show = || sqlx::query_scalar::<_, String>("SELECT current_setting($1)").bind(name);
-        assert_eq!(show().fetch_one(&mut session).await.unwrap(), expected, "{name}");
+        assert_eq!(
+            show().fetch_one(&mut session).await.unwrap(),
+            expected,
+            "{name}"
+        );
         assert_eq!(show().fetch_one(&pool).await.unwrap(), expected, "{name}");
     }
     pool.close().await;
@@ -303,18 +424,35 @@ async fn a_server_without_a_free_connection_says_what_to_do() {
     // The limit is not for those who may do everything.
     let role = format!("tenant_{}", MessageId::generate().as_str());
     let execute = async |conn: &mut PgConnection, statement: String| {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(conn).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement))
+            .execute(conn)
+            .await
+            .unwrap();
     };
     execute(&mut conn, format!("CREATE ROLE {role} LOGIN")).await;
-    let url = place.database.url().replace("postgres@", &format!("{role}@"));
-    let refused = PostgresLog::open(&url, Options::default()).await.err().unwrap();
+    let url = place
+        .database
+        .url()
+        .replace("postgres@", &format!("{role}@"));
+    let refused = PostgresLog::open(&url, Options::default())
+        .await
+        .err()
+        .unwrap();
     execute(&mut conn, format!("DROP ROLE {role}")).await;
     assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
-    assert!(refused.to_string().contains("lower --store-connections"), "{refused}");
+    assert!(
+        refused.to_string().contains("lower --store-connections"),
+        "{refused}"
+    );
 }
 
 /// Changes the database that a connection is to.
 async fn alter(conn: &mut PgConnection, change: &str) {
-    let statement = format!("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {change}', current_database()); END $$");
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(conn).await.unwrap();
+    let statement = format!(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {change}', current_database()); END $$"
+    );
+    sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(conn)
+        .await
+        .unwrap();
 }

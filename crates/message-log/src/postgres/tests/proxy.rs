@@ -1,4 +1,5 @@
-//! A line to the database that breaks at a commit: before the database has heard of it, or before we hear of it.
+//! A line to the database that breaks at a commit: before the database has heard of it, or before
+//! we hear of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -35,15 +36,29 @@ pub(super) struct Proxy {
 impl Proxy {
     pub async fn start(url: &str) -> Self {
         let mut url = Url::parse(url).unwrap();
-        let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5_432));
+        let server = format!(
+            "{}:{}",
+            url.host_str().unwrap(),
+            url.port().unwrap_or(5_432)
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         url.set_host(Some("127.0.0.1")).unwrap();
-        url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+        url.set_port(Some(listener.local_addr().unwrap().port()))
+            .unwrap();
         let state = Arc::new(AtomicU8::new(INTACT));
         let end = CancellationToken::new();
         let tasks = TaskTracker::new();
-        tasks.spawn(end.clone().run_until_cancelled_owned(accept(listener, server, Arc::clone(&state), tasks.clone())));
-        Self { url: url.into(), state, _end: end.drop_guard() }
+        tasks.spawn(end.clone().run_until_cancelled_owned(accept(
+            listener,
+            server,
+            Arc::clone(&state),
+            tasks.clone(),
+        )));
+        Self {
+            url: url.into(),
+            state,
+            _end: end.drop_guard(),
+        }
     }
 
     /// The next commit breaks its connection.
@@ -62,7 +77,8 @@ impl Proxy {
 
 async fn accept(listener: TcpListener, server: String, state: Arc<AtomicU8>, tasks: TaskTracker) {
     while let Ok((client, _)) = listener.accept().await {
-        let (server, state) = (server.clone(), Arc::clone(&state));
+        let server = server.clone();
+        let state = Arc::clone(&state);
         tasks.spawn(async move {
             // A connection that ends is what this is for.
             let _ = relay(client, &server, &state).await;
@@ -72,7 +88,8 @@ async fn accept(listener: TcpListener, server: String, state: Arc<AtomicU8>, tas
 
 async fn relay(mut client: TcpStream, server: &str, state: &AtomicU8) -> std::io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
-    let (mut asked, mut answered) = ([0; 16 * 1024], [0; 16 * 1024]);
+    let mut asked = [0; 16 * 1024];
+    let mut answered = [0; 16 * 1024];
     loop {
         tokio::select! {
             read = client.read(&mut asked) => {

@@ -1,5 +1,5 @@
-//! Every statement that grows with the log finds its rows by an index, and those that give rows in an order read them
-//! in it.
+//! Every statement that grows with the log finds its rows by an index, and those that give rows in
+//! an order read them in it.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
@@ -11,19 +11,27 @@ use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, backlog, change, claim, events, keys, lease, list, list_environment, person, plan, poll, quota, read,
-    retain, step, tried, witness,
+    append, backlog, change, claim, events, keys, lease, list, list_environment, person, plan,
+    poll, quota, read, retain, step, tried, witness,
 };
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
 /// The plan that is kept for all values, as every connection of ours uses it.
 async fn explain(conn: &mut PgConnection, statement: &str) -> Vec<String> {
-    let parameters = (1..=30).rev().find(|number| statement.contains(&format!("${number}"))).unwrap_or(0);
+    let parameters = (1..=30)
+        .rev()
+        .find(|number| statement.contains(&format!("${number}")))
+        .unwrap_or(0);
     let values = vec!["NULL"; parameters].join(", ");
-    let execute = if parameters == 0 { "looked_at".to_owned() } else { format!("looked_at({values})") };
+    let execute = if parameters == 0 {
+        "looked_at".to_owned()
+    } else {
+        format!("looked_at({values})")
+    };
     // Without values nothing is left out, and every day's plan is seen.
     let text = format!(
-        "SET enable_partition_pruning = off; PREPARE looked_at AS {statement}; EXPLAIN (COSTS OFF) EXECUTE {execute}; DEALLOCATE looked_at"
+        "SET enable_partition_pruning = off; PREPARE looked_at AS {statement}; EXPLAIN (COSTS \
+         OFF) EXECUTE {execute}; DEALLOCATE looked_at"
     );
     let rows = sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await;
     let rows = rows.unwrap_or_else(|error| panic!("{error} in {statement}"));
@@ -31,34 +39,79 @@ async fn explain(conn: &mut PgConnection, statement: &str) -> Vec<String> {
 }
 
 fn lists() -> Vec<String> {
-    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let tenant = Tenant {
+        account_id: "a".into(),
+        environment_id: "e".into(),
+    };
     let all = Filter::flow(tenant, FlowId::new("f"));
     let now = Timestamp::now();
     let filters = [
         all.clone(),
-        Filter { statuses: vec![Status::DeadLetter], ..all.clone() },
-        Filter { since: Some(now), until: Some(now), ..all.clone() },
-        Filter { search: Some("x".to_owned()), ..all },
+        Filter {
+            statuses: vec![Status::DeadLetter],
+            ..all.clone()
+        },
+        Filter {
+            since: Some(now),
+            until: Some(now),
+            ..all.clone()
+        },
+        Filter {
+            search: Some("x".to_owned()),
+            ..all
+        },
     ];
-    let after = Position::After { cursor: Cursor { received_at: now, seq: 1 }, limit: 50 };
-    let positions = [Position::Page(Page { limit: 50, offset: 100 }), after];
-    let pages = filters.iter().flat_map(|filter| positions.iter().map(move |position| (filter, *position)));
-    let page = |columns, (filter, position)| list::page(columns, filter, position, 50).sql().as_str().to_owned();
-    pages.flat_map(|asked| [list::SIZES, list::PAGE].map(|columns| page(columns, asked))).collect()
+    let after = Position::After {
+        cursor: Cursor {
+            received_at: now,
+            seq: 1,
+        },
+        limit: 50,
+    };
+    let positions = [
+        Position::Page(Page {
+            limit: 50,
+            offset: 100,
+        }),
+        after,
+    ];
+    let pages = filters
+        .iter()
+        .flat_map(|filter| positions.iter().map(move |position| (filter, *position)));
+    let page = |columns, (filter, position)| {
+        list::page(columns, filter, position, 50)
+            .sql()
+            .as_str()
+            .to_owned()
+    };
+    pages
+        .flat_map(|asked| [list::SIZES, list::PAGE].map(|columns| page(columns, asked)))
+        .collect()
 }
 
 fn streams() -> Vec<String> {
-    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let tenant = Tenant {
+        account_id: "a".into(),
+        environment_id: "e".into(),
+    };
     let all = EventQuery::after(tenant, 7);
-    let one = EventQuery { flow_id: Some(FlowId::new("f")), status: Some(Status::Received), ..all.clone() };
+    let one = EventQuery {
+        flow_id: Some(FlowId::new("f")),
+        status: Some(Status::Received),
+        ..all.clone()
+    };
     let arrivals = |columns, asked| events::statement(columns, "m.seq", "m.accepted_as", asked, 9);
     let transitions = |columns, asked| events::statement(columns, "t.seq", "t.status", asked, 9);
     let streams = [&all, &one].into_iter().flat_map(|asked| {
-        let arrivals = [events::ARRIVALS, events::ARRIVAL_SIZES].map(|columns| arrivals(columns, asked));
-        let transitions = [events::TRANSITIONS, events::TRANSITION_SIZES].map(|columns| transitions(columns, asked));
+        let arrivals =
+            [events::ARRIVALS, events::ARRIVAL_SIZES].map(|columns| arrivals(columns, asked));
+        let transitions = [events::TRANSITIONS, events::TRANSITION_SIZES]
+            .map(|columns| transitions(columns, asked));
         arrivals.into_iter().chain(transitions)
     });
-    streams.map(|stream| stream.sql().as_str().to_owned()).collect()
+    streams
+        .map(|stream| stream.sql().as_str().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -67,10 +120,29 @@ async fn no_statement_reads_a_whole_table() {
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
-    let ids = Filter { ids: vec![MessageId::new("1")], ..Filter::flow(tenant(), FlowId::new("f")) };
-    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..Filter::flow(tenant(), FlowId::new("f")) };
-    let page = |filter| list::page(list::PAGE, filter, Position::Page(Page { limit: 50, offset: 0 }), 50);
-    let mut statements = vec![page(&ids).sql().as_str().to_owned(), page(&waiting).sql().as_str().to_owned()];
+    let ids = Filter {
+        ids: vec![MessageId::new("1")],
+        ..Filter::flow(tenant(), FlowId::new("f"))
+    };
+    let waiting = Filter {
+        statuses: Status::WAITING.to_vec(),
+        ..Filter::flow(tenant(), FlowId::new("f"))
+    };
+    let page = |filter| {
+        list::page(
+            list::PAGE,
+            filter,
+            Position::Page(Page {
+                limit: 50,
+                offset: 0,
+            }),
+            50,
+        )
+    };
+    let mut statements = vec![
+        page(&ids).sql().as_str().to_owned(),
+        page(&waiting).sql().as_str().to_owned(),
+    ];
     let fixed = [
         append::FIND_BUSY_KEYS,
         append::FIND_DUPLICATES,
@@ -127,7 +199,11 @@ async fn no_statement_reads_a_whole_table() {
     statements.extend(streams());
     for statement in statements {
         let plan = explain(&mut conn, &statement).await;
-        assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{statement}\n{}", plan.join("\n"));
+        assert!(
+            !plan.iter().any(|line| line.contains("Seq Scan")),
+            "{statement}\n{}",
+            plan.join("\n")
+        );
     }
     log.close().await;
 }
@@ -139,9 +215,18 @@ async fn what_is_written_or_looked_for_is_found_one_by_one() {
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
     let cases = [
-        (append::FIND_BUSY_KEYS, "(flow_id = v.flow_id) AND (ordering_key = v.ordering_key)"),
-        (append::FIND_DUPLICATES, "(flow_id = v.flow_id) AND (key = v.key)"),
-        (change::ADVANCE, "(flow_id = k.flow_id) AND (ordering_key = k.ordering_key)"),
+        (
+            append::FIND_BUSY_KEYS,
+            "(flow_id = v.flow_id) AND (ordering_key = v.ordering_key)",
+        ),
+        (
+            append::FIND_DUPLICATES,
+            "(flow_id = v.flow_id) AND (key = v.key)",
+        ),
+        (
+            change::ADVANCE,
+            "(flow_id = k.flow_id) AND (ordering_key = k.ordering_key)",
+        ),
         (change::ADVANCE, "(seq = next.seq)"),
         (change::CHANGE, "(seq = v.seq)"),
         (claim::BODIES, "(seq = ANY ($1))"),
@@ -152,7 +237,11 @@ async fn what_is_written_or_looked_for_is_found_one_by_one() {
         (step::HELD, "(seq = v.seq)"),
     ];
     for (statement, wanted) in cases {
-        let plan = explain(&mut conn, statement).await.join("\n").replace("::text", "").replace("((", "(");
+        let plan = explain(&mut conn, statement)
+            .await
+            .join("\n")
+            .replace("::text", "")
+            .replace("((", "(");
         assert!(plan.contains(wanted), "{wanted} in {statement}\n{plan}");
         assert!(!plan.contains("Materialize"), "{statement}\n{plan}");
     }
@@ -170,7 +259,9 @@ async fn lists_claims_and_streams_read_in_their_order() {
     statements.push(claim::CANDIDATES.to_owned());
     for statement in statements {
         let plan = explain(&mut conn, &statement).await;
-        let sorts = plan.iter().any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
+        let sorts = plan
+            .iter()
+            .any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
         assert!(!sorts, "{statement}\n{}", plan.join("\n"));
     }
     log.close().await;
@@ -183,14 +274,28 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
     let all = Filter::flow(tenant(), FlowId::new("f"));
-    let since = Filter { since: Some(Timestamp::now()), ..all.clone() };
-    let delivered = Filter { statuses: vec![Status::Delivered], ..all.clone() };
-    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..all.clone() };
+    let since = Filter {
+        since: Some(Timestamp::now()),
+        ..all.clone()
+    };
+    let delivered = Filter {
+        statuses: vec![Status::Delivered],
+        ..all.clone()
+    };
+    let waiting = Filter {
+        statuses: Status::WAITING.to_vec(),
+        ..all.clone()
+    };
     for filter in [all, since, delivered, waiting] {
         let count = list::query(list::COUNT, &filter);
         let plan = explain(&mut conn, count.sql().as_str()).await;
-        let of_messages: Vec<_> = plan.iter().filter(|line| line.ends_with(" m") || line.contains(" m_")).collect();
-        let alone = of_messages.iter().all(|line| line.contains("Index Only Scan"));
+        let of_messages: Vec<_> = plan
+            .iter()
+            .filter(|line| line.ends_with(" m") || line.contains(" m_"))
+            .collect();
+        let alone = of_messages
+            .iter()
+            .all(|line| line.contains("Index Only Scan"));
         assert!(alone && !of_messages.is_empty(), "{}", plan.join("\n"));
     }
     log.close().await;
@@ -203,16 +308,30 @@ async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_th
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
     let all = EnvironmentFilter::all(tenant());
-    let since = EnvironmentFilter { since: Some(Timestamp::now()), flow_id: Some(FlowId::new("f")), ..all.clone() };
-    let failing = EnvironmentFilter { statuses: vec![Status::DeadLetter, Status::Retrying], ..all.clone() };
-    for (filter, found_by) in [(&all, "_pkey"), (&since, "_pkey"), (&failing, "_environment_id_seq_idx")] {
+    let since = EnvironmentFilter {
+        since: Some(Timestamp::now()),
+        flow_id: Some(FlowId::new("f")),
+        ..all.clone()
+    };
+    let failing = EnvironmentFilter {
+        statuses: vec![Status::DeadLetter, Status::Retrying],
+        ..all.clone()
+    };
+    for (filter, found_by) in [
+        (&all, "_pkey"),
+        (&since, "_pkey"),
+        (&failing, "_environment_id_seq_idx"),
+    ] {
         let floor = list_environment::floor(filter, 9, 9);
         let matches = list_environment::matches(filter, 1, 9, 9);
         for statement in [floor.sql().as_str(), matches.sql().as_str()] {
             let plan = explain(&mut conn, statement).await;
             let of_messages = || plan.iter().filter(|line| line.contains(" on messages_"));
-            let found = of_messages().count() > 0 && of_messages().all(|line| line.contains(found_by));
-            let sorts = plan.iter().any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
+            let found =
+                of_messages().count() > 0 && of_messages().all(|line| line.contains(found_by));
+            let sorts = plan
+                .iter()
+                .any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
             assert!(found && !sorts, "{statement}\n{}", plan.join("\n"));
         }
     }
@@ -228,5 +347,8 @@ async fn make_days(conn: &mut PgConnection) {
 }
 
 fn tenant() -> Tenant {
-    Tenant { account_id: "a".into(), environment_id: "e".into() }
+    Tenant {
+        account_id: "a".into(),
+        environment_id: "e".into(),
+    }
 }

@@ -1,5 +1,6 @@
-//! A database that goes back to an earlier copy while nodes hold messages of it: its sequences go back as well, so that a
-//! later message gets the place, the token and the owner of one that was lost.
+//! A database that goes back to an earlier copy while nodes hold messages of it: its sequences go
+//! back as well, so that a later message gets the place, the token and the owner of one that was
+//! lost.
 
 use std::sync::Arc;
 
@@ -22,13 +23,26 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
     copy.restore(&place).await;
     let later = subject.lease(message(&flow)).await;
     // Nothing but the id tells them apart.
-    assert_eq!((later.seq, later.token, &later.owner), (lost.seq, lost.token, &lost.owner));
+    assert_eq!(later.seq, lost.seq);
+    assert_eq!(later.token, lost.token);
+    assert_eq!(&later.owner, &lost.owner);
 
-    assert_eq!(subject.settle(&lost, 1, Outcome::Delivered).await, Settled::Fenced);
+    assert_eq!(
+        subject.settle(&lost, 1, Outcome::Delivered).await,
+        Settled::Fenced
+    );
     let output = Bytes::from_static(b"1");
-    let step = StepCheckpoint { lease: lost, name: "step".to_owned(), status: 200, output };
+    let step = StepCheckpoint {
+        lease: lost,
+        name: "step".to_owned(),
+        status: 200,
+        output,
+    };
     assert_eq!(subject.log.checkpoint(step).await.unwrap(), Settled::Fenced);
-    assert_eq!(subject.get(&later.message_id).await.status, Status::Processing);
+    assert_eq!(
+        subject.get(&later.message_id).await.status,
+        Status::Processing
+    );
     subject.deliver(&later).await;
     subject.close().await;
 }
@@ -43,8 +57,14 @@ async fn a_message_that_was_given_back_before_a_restore_gives_back_no_other() {
     copy.restore(&place).await;
     let later = subject.lease(message(&flow)).await;
     let due = kanat_model::Timestamp::now();
-    assert_eq!(subject.settle(&lost, 0, Outcome::Release { due }).await, Settled::Fenced);
-    assert_eq!(subject.get(&later.message_id).await.status, Status::Processing);
+    assert_eq!(
+        subject.settle(&lost, 0, Outcome::Release { due }).await,
+        Settled::Fenced
+    );
+    assert_eq!(
+        subject.get(&later.message_id).await.status,
+        Status::Processing
+    );
     subject.close().await;
 }
 
@@ -79,9 +99,13 @@ async fn a_copy_of_the_moment_is_another_past_all_the_same() {
     let subject = Subject::open(&place).await;
     assert_eq!(subject.renew().await, Renewed::Done);
     // As pg_restore makes it, from a dump of after the last renewal.
-    let again = "ALTER TABLE leases RENAME TO former; CREATE TABLE leases (LIKE former INCLUDING ALL);
+    let again =
+        "ALTER TABLE leases RENAME TO former; CREATE TABLE leases (LIKE former INCLUDING ALL);
         INSERT INTO leases SELECT * FROM former; DROP TABLE former";
-    sqlx::raw_sql(again).execute(&mut place.connect().await).await.unwrap();
+    sqlx::raw_sql(again)
+        .execute(&mut place.connect().await)
+        .await
+        .unwrap();
     let (former, present) = past(subject.renew().await);
     assert!(present > former);
     subject.reopen().await;
@@ -98,7 +122,11 @@ async fn a_lease_that_was_opened_after_the_copy_finds_that_the_past_has_changed(
     let restarted = Subject::open_as(&place, early.node.clone()).await;
     copy.restore(&place).await;
     let (_, present) = past(late.renew().await);
-    assert_eq!(past(restarted.renew().await).1, present, "the lease of its former boot is not its own");
+    assert_eq!(
+        past(restarted.renew().await).1,
+        present,
+        "the lease of its former boot is not its own"
+    );
     for subject in [early, restarted] {
         subject.close().await;
     }
@@ -118,7 +146,10 @@ async fn a_second_restore_of_one_copy_is_another_past_than_the_first() {
         epochs.push(present);
         subject.reopen().await;
     }
-    assert!(epochs.is_sorted_by(|former, next| former < next), "{epochs:?}");
+    assert!(
+        epochs.is_sorted_by(|former, next| former < next),
+        "{epochs:?}"
+    );
     subject.close().await;
 }
 
@@ -133,7 +164,10 @@ async fn an_epoch_that_a_person_made_ends_every_lease_of_before() {
     assert_eq!(place.epoch().await, present);
     subject.reopen().await;
     // As the documentation has it.
-    sqlx::query("UPDATE epoch SET epoch = epoch || '0'").execute(&mut place.connect().await).await.unwrap();
+    sqlx::query("UPDATE epoch SET epoch = epoch || '0'")
+        .execute(&mut place.connect().await)
+        .await
+        .unwrap();
     let present = place.epoch().await;
     assert_eq!(past(subject.renew().await).1, present);
     assert_eq!(place.epoch().await, present);
@@ -161,7 +195,13 @@ async fn a_live_stream_goes_on_with_what_comes_after_a_restore() {
 }
 
 async fn page_after(subject: &Subject, after: i64) -> EventPage {
-    let query = EventQuery { tenant: tenant(), flow_id: None, status: None, after, limit: 10 };
+    let query = EventQuery {
+        tenant: tenant(),
+        flow_id: None,
+        status: None,
+        after,
+        limit: 10,
+    };
     subject.log.events(&query).await.unwrap()
 }
 
@@ -184,20 +224,38 @@ impl Copy {
         let mut conn = place.connect().await;
         let next = sqlx::query_scalar("SELECT nextval('events')");
         let next_event = next.fetch_one(&mut conn).await.unwrap();
-        let leases = sqlx::query_scalar("SELECT l::text FROM leases AS l").fetch_all(&mut conn).await.unwrap();
-        Self { next_event, epoch: place.epoch().await, leases }
+        let leases = sqlx::query_scalar("SELECT l::text FROM leases AS l")
+            .fetch_all(&mut conn)
+            .await
+            .unwrap();
+        Self {
+            next_event,
+            epoch: place.epoch().await,
+            leases,
+        }
     }
 
     async fn restore(&self, place: &Place) {
         let mut conn = place.connect().await;
         for table in ["transitions", "steps", "bodies", "messages", "leases"] {
-            sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(&mut conn).await.unwrap();
+            sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}")))
+                .execute(&mut conn)
+                .await
+                .unwrap();
         }
         for lease in &self.leases {
             let insert = sqlx::query("INSERT INTO leases SELECT ($1::text::leases).*");
             insert.bind(lease).execute(&mut conn).await.unwrap();
         }
-        sqlx::query("SELECT setval('events', $1)").bind(self.next_event).execute(&mut conn).await.unwrap();
-        sqlx::query("UPDATE epoch SET epoch = $1").bind(self.epoch.as_str()).execute(&mut conn).await.unwrap();
+        sqlx::query("SELECT setval('events', $1)")
+            .bind(self.next_event)
+            .execute(&mut conn)
+            .await
+            .unwrap();
+        sqlx::query("UPDATE epoch SET epoch = $1")
+            .bind(self.epoch.as_str())
+            .execute(&mut conn)
+            .await
+            .unwrap();
     }
 }

@@ -18,22 +18,44 @@ impl Key {
     fn new(per_second: u32) -> Self {
         let now = MIDNIGHT + 1_000;
         let begun = Timestamp::from_millis(now);
-        Self { ledger: Ledger::new(Rate::per_second(per_second), begun), now, begun, nodes: 3 }
+        Self {
+            ledger: Ledger::new(Rate::per_second(per_second), begun),
+            now,
+            begun,
+            nodes: 3,
+        }
     }
 
     fn asks(&mut self, name: &str, change: impl FnOnce(&mut Ask)) -> Gain {
-        let mut ask =
-            Ask::new(ConsumerKeyId::new("ck_1"), Rate { calls: self.ledger.limit, period: self.ledger.period }, 0);
+        let mut ask = Ask::new(
+            ConsumerKeyId::new("ck_1"),
+            Rate {
+                calls: self.ledger.limit,
+                period: self.ledger.period,
+            },
+            0,
+        );
         ask.wanted = Some(0);
         change(&mut ask);
         let (node, owner) = name.split_once('/').unwrap_or((name, "boot_1"));
-        let (node, owner) = (NodeId::new(node), BootId::new(format!("{name} {owner}")));
+        let node = NodeId::new(node);
+        let owner = BootId::new(format!("{name} {owner}"));
         let now = Timestamp::from_millis(self.now);
         // As a store keeps it between one exchange and the next.
         self.ledger = Ledger::read(&self.ledger.write(), Rate::NONE, now);
-        let asker = Asker { node: &node, owner: &owner, now, begun: self.begun, nodes: self.nodes };
+        let asker = Asker {
+            node: &node,
+            owner: &owner,
+            now,
+            begun: self.begun,
+            nodes: self.nodes,
+        };
         let gain = self.ledger.exchange(&ask, asker);
-        assert!(self.ledger.tokens <= full(self.ledger.pool()), "{:?}", self.ledger);
+        assert!(
+            self.ledger.tokens <= full(self.ledger.pool()),
+            "{:?}",
+            self.ledger
+        );
         gain
     }
 
@@ -49,7 +71,8 @@ fn nodes_without_a_share_use_one_bucket_together() {
         assert_eq!(key.admits(node, 1), admitted);
     }
     let refused = key.asks("a", |ask| ask.calls = 9);
-    assert_eq!((refused.admitted, refused.next_token), (0, Some(Duration::from_millis(200))));
+    assert_eq!(refused.admitted, 0);
+    assert_eq!(refused.next_token, Some(Duration::from_millis(200)));
     key.now += 200;
     assert_eq!(key.admits("b", 9), 1);
     key.now += 60_000;
@@ -61,15 +84,24 @@ fn a_node_alone_is_given_the_whole_bucket() {
     let mut key = Key::new(10);
     key.nodes = 1;
     let gain = key.asks("a", |ask| ask.calls = 1);
-    assert_eq!((gain.admitted, gain.share, gain.tokens, gain.target), (1, 10, 9 * TOKEN, 10));
+    assert_eq!(gain.admitted, 1);
+    assert_eq!(gain.share, 10);
+    assert_eq!(gain.tokens, 9 * TOKEN);
+    assert_eq!(gain.target, 10);
     // Another one comes: the first is to give up what it does not need.
     key.nodes = 2;
     let refused = key.asks("b", |ask| ask.calls = 1);
-    assert_eq!((refused.admitted, refused.next_token), (0, None));
+    assert_eq!(refused.admitted, 0);
+    assert_eq!(refused.next_token, None);
     let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (10, Some(2)));
-    assert_eq!((gain.share, gain.target), (10, 2));
-    let gain = key.asks("a", |ask| (ask.held, ask.tokens_back, ask.wanted) = (2, 7 * TOKEN, Some(2)));
-    assert_eq!((gain.share, gain.target, gain.pool), (2, 2, 7 * TOKEN));
+    assert_eq!(gain.share, 10);
+    assert_eq!(gain.target, 2);
+    let gain = key.asks("a", |ask| {
+        (ask.held, ask.tokens_back, ask.wanted) = (2, 7 * TOKEN, Some(2))
+    });
+    assert_eq!(gain.share, 2);
+    assert_eq!(gain.target, 2);
+    assert_eq!(gain.pool, 7 * TOKEN);
     assert_eq!(key.admits("b", 9), 7);
 }
 
@@ -81,10 +113,16 @@ fn shares_follow_what_nodes_want_and_never_add_up_to_more_than_the_limit() {
     for _ in 0..4 {
         for (node, name) in ["a", "b", "c"].into_iter().enumerate() {
             key.now += 10;
-            let gain = key.asks(name, |ask| (ask.held, ask.wanted) = (held[node], Some(wanted[node])));
+            let gain = key.asks(name, |ask| {
+                (ask.held, ask.wanted) = (held[node], Some(wanted[node]))
+            });
             held[node] = gain.share.min(gain.target);
             if gain.target < gain.share {
-                held[node] = key.asks(name, |ask| (ask.held, ask.wanted) = (gain.target, Some(wanted[node]))).share;
+                held[node] = key
+                    .asks(name, |ask| {
+                        (ask.held, ask.wanted) = (gain.target, Some(wanted[node]))
+                    })
+                    .share;
             }
             assert!(held.iter().sum::<u32>() <= 100, "{held:?}");
         }
@@ -96,9 +134,12 @@ fn shares_follow_what_nodes_want_and_never_add_up_to_more_than_the_limit() {
 fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
     let mut key = Key::new(100);
     let gain = key.asks("a", |ask| ask.wanted = Some(60));
-    assert_eq!((gain.share, gain.tokens, gain.pool), (33, 33 * TOKEN, 67 * TOKEN));
+    assert_eq!(gain.share, 33);
+    assert_eq!(gain.tokens, 33 * TOKEN);
+    assert_eq!(gain.pool, 67 * TOKEN);
     let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (0, None));
-    assert_eq!((gain.share, gain.pool), (0, 67 * TOKEN));
+    assert_eq!(gain.share, 0);
+    assert_eq!(gain.pool, 67 * TOKEN);
     key.now += 100;
     assert_eq!(key.asks("b", |_| {}).pool, 77 * TOKEN);
 }
@@ -116,7 +157,8 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
     assert_eq!(key.admits("b", 1_000), 45);
     // What the silent one says of its share now is late.
     let late = key.asks("a", |ask| (ask.held, ask.tokens_back) = (30, 30 * TOKEN));
-    assert_eq!((late.share, late.pool), (0, 60_000), "a millisecond's gain");
+    assert_eq!(late.share, 0, "a millisecond's gain");
+    assert_eq!(late.pool, 60_000, "a millisecond's gain");
 }
 
 #[test]
@@ -128,7 +170,9 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
     key.begun = Timestamp::from_millis(key.now - 200);
     let gain = key.asks("a/2", |ask| ask.calls = 1);
     // Nobody knows what the former one had left.
-    assert_eq!((gain.admitted, gain.share, gain.tokens), (1, 10, TOKEN), "what came since it began");
+    assert_eq!(gain.admitted, 1, "what came since it began");
+    assert_eq!(gain.share, 10, "what came since it began");
+    assert_eq!(gain.tokens, TOKEN, "what came since it began");
 }
 
 #[test]
@@ -139,7 +183,8 @@ fn a_share_that_ran_out_gains_for_all_only_since_then() {
     key.now += 3_100;
     key.nodes = 2;
     let gain = key.asks("a", |ask| ask.held = 10);
-    assert_eq!((gain.share, gain.pool), (0, TOKEN), "a tenth of a second");
+    assert_eq!(gain.share, 0, "a tenth of a second");
+    assert_eq!(gain.pool, TOKEN, "a tenth of a second");
 }
 
 #[test]
@@ -147,8 +192,11 @@ fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
     let mut key = Key::new(100);
     assert_eq!(key.asks("a", |ask| ask.wanted = Some(100)).share, 33);
     let gain = key.asks("b", |ask| (ask.rate.calls, ask.calls) = (40, 100));
-    assert_eq!((gain.admitted, gain.pool), (7, 0));
-    let gain = key.asks("a", |ask| (ask.held, ask.wanted, ask.rate.calls) = (33, Some(10), 40));
+    assert_eq!(gain.admitted, 7);
+    assert_eq!(gain.pool, 0);
+    let gain = key.asks("a", |ask| {
+        (ask.held, ask.wanted, ask.rate.calls) = (33, Some(10), 40)
+    });
     assert_eq!(gain.target, 10);
     let gain = key.asks("b", |ask| ask.rate.calls = 200);
     assert_eq!(gain.pool, 0, "a higher limit makes no tokens");
@@ -162,7 +210,8 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     key.ledger = Ledger::new(Rate::of(2.5), Timestamp::from_millis(key.now));
     assert_eq!(key.admits("a", 9), 2);
     let refused = key.asks("b", |ask| ask.calls = 1);
-    assert_eq!((refused.admitted, refused.next_token), (0, Some(Duration::from_millis(400))));
+    assert_eq!(refused.admitted, 0);
+    assert_eq!(refused.next_token, Some(Duration::from_millis(400)));
     let mut admitted = 0;
     for _ in 0..10_000 {
         key.now += 7;
@@ -170,7 +219,8 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     }
     assert_eq!(admitted, 175, "in 70 s");
 
-    // One an hour, asked for again and again: what comes in between two asks is less than a millionth.
+    // One an hour, asked for again and again: what comes in between two asks is less than a
+    // millionth.
     let mut key = Key::new(1);
     key.ledger = Ledger::new(Rate::of(1.0 / 3_600.0), Timestamp::from_millis(key.now));
     assert_eq!(key.admits("a", 1), 1);
@@ -178,23 +228,33 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     while key.admits("b", 1) == 0 {
         key.now += 1_001;
     }
-    assert_eq!(key.now - begun, 3_597 * 1_001, "the first ask after an hour");
+    assert_eq!(
+        key.now - begun,
+        3_597 * 1_001,
+        "the first ask after an hour"
+    );
 }
 
 #[test]
 fn a_ledger_of_before_is_read() {
     let text = r#"{"limit":5,"tokens":3000000,"at":1000,"leases":[],"day":0,"spent":0}"#;
     let ledger = Ledger::read(text, Rate::NONE, Timestamp::from_millis(2_000));
-    assert_eq!((ledger.limit, ledger.period, ledger.rest), (5, Rate::NONE.period, 0));
+    assert_eq!(ledger.limit, 5);
+    assert_eq!(ledger.period, Rate::NONE.period);
+    assert_eq!(ledger.rest, 0);
 }
 
 #[test]
 fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
     let mut key = Key::new(0);
     key.nodes = 1;
-    let day = |ask: &mut Ask, calls, wanted| (ask.per_day, ask.calls, ask.day_wanted) = (1_000, calls, wanted);
+    let day = |ask: &mut Ask, calls, wanted| {
+        (ask.per_day, ask.calls, ask.day_wanted) = (1_000, calls, wanted)
+    };
     let gain = key.asks("a", |ask| day(ask, 10, 100));
-    assert_eq!((gain.admitted, gain.allowance, gain.day_left), (10, 3, 987));
+    assert_eq!(gain.admitted, 10);
+    assert_eq!(gain.allowance, 3);
+    assert_eq!(gain.day_left, 987);
     let gain = key.asks("a", |ask| {
         day(ask, 0, 0);
         (ask.day, ask.day_back) = (gain.day, 2);
@@ -211,17 +271,22 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
         // What is left of yesterday is worth nothing today.
         (ask.day, ask.day_back) = (yesterday, 500);
     });
-    assert_eq!((gain.admitted, gain.day, gain.day_left), (1, yesterday + 1, 999));
+    assert_eq!(gain.admitted, 1);
+    assert_eq!(gain.day, yesterday + 1);
+    assert_eq!(gain.day_left, 999);
 }
 
 #[test]
 fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     let mut key = Key::new(2);
     let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (5, 10));
-    assert_eq!((gain.admitted, gain.day_left), (2, 8));
+    assert_eq!(gain.admitted, 2);
+    assert_eq!(gain.day_left, 8);
     key.now += 60_000;
     let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (2, 2));
-    assert_eq!((gain.admitted, gain.day_left, gain.pool), (0, 0, 2 * TOKEN));
+    assert_eq!(gain.admitted, 0);
+    assert_eq!(gain.day_left, 0);
+    assert_eq!(gain.pool, 2 * TOKEN);
 }
 
 #[test]
@@ -229,8 +294,12 @@ fn calls_that_bring_a_token_need_none_of_the_others() {
     let mut key = Key::new(3);
     key.nodes = 1;
     assert_eq!(key.asks("a", |ask| ask.calls = 1).tokens, 2 * TOKEN);
-    let gain = key.asks("a", |ask| (ask.held, ask.calls, ask.own, ask.per_day) = (3, 2, 2, 10));
-    assert_eq!((gain.admitted, gain.pool, gain.day_left), (2, 0, 8));
+    let gain = key.asks("a", |ask| {
+        (ask.held, ask.calls, ask.own, ask.per_day) = (3, 2, 2, 10)
+    });
+    assert_eq!(gain.admitted, 2);
+    assert_eq!(gain.pool, 0);
+    assert_eq!(gain.day_left, 8);
 }
 
 #[test]
@@ -255,5 +324,8 @@ fn a_clock_that_goes_back_gives_nothing_twice() {
 fn what_cannot_be_read_begins_with_nothing() {
     let now = Timestamp::from_millis(MIDNIGHT);
     assert_eq!(Ledger::read("", Rate::per_second(5), now).tokens, 5 * TOKEN);
-    assert_eq!(Ledger::read("not a ledger", Rate::per_second(5), now).tokens, 0);
+    assert_eq!(
+        Ledger::read("not a ledger", Rate::per_second(5), now).tokens,
+        0
+    );
 }

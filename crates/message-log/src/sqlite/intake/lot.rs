@@ -1,7 +1,9 @@
-//! What a record of the journal says: the messages that came in together, and the ends that were written with them.
+//! What a record of the journal says: the messages that came in together, and the ends that were
+//! written with them.
 //!
-//! Fields stand one after another without names; whoever changes them changes the file's magic too. A text or body has its
-//! length before it, and what may be missing has a byte that says whether it is there.
+//! Fields stand one after another without names; whoever changes them changes the file's magic too.
+//! A text or body has its length before it, and what may be missing has a byte that says whether it
+//! is there.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
@@ -15,7 +17,8 @@ use crate::{Error, NewMessage, Place};
 const ARRIVAL: u8 = 1;
 const END: u8 = 2;
 
-/// What is kept of its room from one lot to the next: one large one is no reason to hold as much for good.
+/// What is kept of its room from one lot to the next: one large one is no reason to hold as much
+/// for good.
 const KEPT_BYTES: usize = 256 * 1024;
 
 /// A lot as it is written, with room for the journal's frame before it.
@@ -45,7 +48,11 @@ impl Lot {
     pub fn arrival(&mut self, seq: i64, message: &NewMessage) {
         self.0.push(ARRIVAL);
         self.number(seq);
-        for id in [message.id.as_str(), message.account_id.as_str(), message.environment_id.as_str()] {
+        for id in [
+            message.id.as_str(),
+            message.account_id.as_str(),
+            message.environment_id.as_str(),
+        ] {
             self.bytes(id);
         }
         self.bytes(message.flow_id.as_str());
@@ -104,7 +111,8 @@ impl Lot {
 
     fn bytes(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
-        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.0
+            .extend_from_slice(&(bytes.len() as u64).to_le_bytes());
         self.0.extend_from_slice(bytes);
     }
 
@@ -118,7 +126,8 @@ impl Lot {
 
 /// Reads what a record says.
 pub(super) fn read(text: Vec<u8>) -> Result<Said, Error> {
-    let (mut rest, mut said) = (Rest(Bytes::from(text)), Said::default());
+    let mut rest = Rest(Bytes::from(text));
+    let mut said = Said::default();
     while !rest.0.is_empty() {
         match rest.byte() {
             Some(ARRIVAL) => said.arrivals.push(rest.arrival().ok_or_else(unreadable)?),
@@ -134,8 +143,12 @@ pub(super) fn read(text: Vec<u8>) -> Result<Said, Error> {
 pub(in crate::sqlite) fn rewritten(text: Vec<u8>) -> Option<Vec<u8>> {
     let said = read(text).ok()?;
     let mut lot = Lot::new();
-    said.arrivals.iter().for_each(|(seq, message)| lot.arrival(*seq, message));
-    said.ends.iter().for_each(|(event, change)| lot.end(*event, change));
+    said.arrivals
+        .iter()
+        .for_each(|(seq, message)| lot.arrival(*seq, message));
+    said.ends
+        .iter()
+        .for_each(|(event, change)| lot.end(*event, change));
     Some(lot.record()[FRAME_BYTES..].to_vec())
 }
 
@@ -208,7 +221,11 @@ impl Rest {
     }
 
     fn number(&mut self) -> Option<i64> {
-        self.take(8)?.as_ref().try_into().ok().map(i64::from_le_bytes)
+        self.take(8)?
+            .as_ref()
+            .try_into()
+            .ok()
+            .map(i64::from_le_bytes)
     }
 
     fn small(&mut self) -> Option<u32> {
@@ -289,8 +306,12 @@ mod tests {
     fn says_what_it_was_told() {
         let (message, change, text) = written();
         let said = read(text).unwrap();
-        let [(7, arrival)] = said.arrivals.as_slice() else { panic!("one message") };
-        let [(8, end)] = said.ends.as_slice() else { panic!("one end") };
+        let [(7, arrival)] = said.arrivals.as_slice() else {
+            panic!("one message")
+        };
+        let [(8, end)] = said.ends.as_slice() else {
+            panic!("one end")
+        };
         assert_eq!(format!("{arrival:?}"), format!("{message:?}"));
         assert_eq!(format!("{end:?}"), format!("{change:?}"));
         assert!(read(Vec::new()).unwrap().arrivals.is_empty());

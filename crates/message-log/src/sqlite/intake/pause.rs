@@ -1,4 +1,5 @@
-//! When the tables are tried again after they did not take what was answered, and whether a try waits for another program.
+//! When the tables are tried again after they did not take what was answered, and whether a try
+//! waits for another program.
 
 use std::time::{Duration, Instant};
 
@@ -21,17 +22,25 @@ struct Failed {
 }
 
 impl Pause {
-    /// A try failed; says whether its time had come. One that is made before puts off only what somebody waits for.
+    /// A try failed; says whether its time had come. One that is made before puts off only what
+    /// somebody waits for.
     pub fn failed(&mut self, now: Instant) -> bool {
         let pause = match self.0 {
             Some(failed) if failed.until > now => {
-                self.0 = Some(Failed { last: now, ..failed });
+                self.0 = Some(Failed {
+                    last: now,
+                    ..failed
+                });
                 return false;
             }
             Some(failed) => LONGEST.min(failed.pause * 2),
             None => FIRST,
         };
-        self.0 = Some(Failed { last: now, pause, until: now + pause });
+        self.0 = Some(Failed {
+            last: now,
+            pause,
+            until: now + pause,
+        });
         true
     }
 
@@ -42,19 +51,27 @@ impl Pause {
 
     /// Until the next try.
     pub fn left(&self, now: Instant) -> Duration {
-        self.0.map_or(Duration::ZERO, |failed| failed.until.saturating_duration_since(now))
+        self.0.map_or(Duration::ZERO, |failed| {
+            failed.until.saturating_duration_since(now)
+        })
     }
 
     /// Until the next try, if somebody waits for it.
     pub fn left_for_one_who_waits(&self, now: Instant) -> Duration {
-        let left = self.0.map_or(Duration::ZERO, |failed| (failed.last + WAITED_FOR).saturating_duration_since(now));
+        let left = self.0.map_or(Duration::ZERO, |failed| {
+            (failed.last + WAITED_FOR).saturating_duration_since(now)
+        });
         left.min(self.left(now))
     }
 
-    /// How long a try waits for another program that holds the file, where it waits `patience` when all is well: each would hold
-    /// up whoever writes, so that only the first one does.
+    /// How long a try waits for another program that holds the file, where it waits `patience` when
+    /// all is well: each would hold up whoever writes, so that only the first one does.
     pub fn waits(&self, patience: Duration) -> Duration {
-        if self.0.is_some() { Duration::ZERO } else { patience }
+        if self.0.is_some() {
+            Duration::ZERO
+        } else {
+            patience
+        }
     }
 }
 
@@ -64,7 +81,8 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew() {
-        let (mut pause, mut now) = (Pause::default(), Instant::now());
+        let mut pause = Pause::default();
+        let mut now = Instant::now();
         let mut failed = |pause: &mut Pause| {
             assert!(pause.failed(now));
             // One in between, such as of an operation that does not wait.
@@ -74,14 +92,18 @@ mod tests {
             assert_eq!(pause.left(now), Duration::ZERO);
             left.as_millis()
         };
-        assert_eq!([0; 7].map(|_| failed(&mut pause)), [200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+        assert_eq!(
+            [0; 7].map(|_| failed(&mut pause)),
+            [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
+        );
         pause.end();
         assert_eq!(failed(&mut pause), 200);
     }
 
     #[test]
     fn who_waits_has_a_try_soon_however_long_the_pause_is() {
-        let (mut pause, mut now) = (Pause::default(), Instant::now());
+        let mut pause = Pause::default();
+        let mut now = Instant::now();
         assert_eq!(pause.left_for_one_who_waits(now), Duration::ZERO);
         for _ in 0..7 {
             now += pause.left(now);
@@ -96,12 +118,18 @@ mod tests {
         }
         now += WAITED_FOR / 2;
         pause.failed(now);
-        assert_eq!(now + pause.left_for_one_who_waits(now), until, "that try is for all");
+        assert_eq!(
+            now + pause.left_for_one_who_waits(now),
+            until,
+            "that try is for all"
+        );
     }
 
     #[test]
     fn nobody_waits_for_a_lock_after_one_who_waited_in_vain() {
-        let (mut pause, now, patience) = (Pause::default(), Instant::now(), Duration::from_secs(7));
+        let mut pause = Pause::default();
+        let now = Instant::now();
+        let patience = Duration::from_secs(7);
         assert_eq!(pause.waits(patience), patience);
         pause.failed(now);
         assert_eq!(pause.waits(patience), Duration::ZERO);

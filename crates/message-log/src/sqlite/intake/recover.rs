@@ -30,37 +30,57 @@ pub(in crate::sqlite) fn beside(file: &Path) -> PathBuf {
     with(file, "-intake")
 }
 
-/// Puts what the tables do not have yet into them, on disk. Gives what they do not take for now, because the disk is full or
-/// another program holds the file: then it is in the journal alone as before.
+/// Puts what the tables do not have yet into them, on disk. Gives what they do not take for now,
+/// because the disk is full or another program holds the file: then it is in the journal alone as
+/// before.
 pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<Unfolded, Error> {
-    let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (salt, folded): (i64, i64) =
+        conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let nothing = Unfolded::after(folded);
-    let mut own = match journal::read(file, salt, folded).map_err(|error| unreadable(file, &error))? {
-        Left::Nothing | Left::Other { is_empty: true } => return Ok(nothing),
-        Left::Other { is_empty: false } => {
-            let file = set_aside(file)?;
-            tracing::warn!(file = %file.display(), "a journal that does not belong to this message log was set aside");
-            return Ok(nothing);
-        }
-        Left::Damaged => {
-            let file = set_aside(file)?;
-            tracing::error!(file = %file.display(), "the journal of the message log is damaged, and nothing of it can be read");
-            return Ok(nothing);
-        }
-        Left::UnknownVersion => return Err(Error::UnknownJournal(file.display().to_string())),
-        Left::Own(own) => own,
-    };
+    let mut own =
+        match journal::read(file, salt, folded).map_err(|error| unreadable(file, &error))? {
+            Left::Nothing | Left::Other { is_empty: true } => return Ok(nothing),
+            Left::Other { is_empty: false } => {
+                let file = set_aside(file)?;
+                tracing::warn!(
+                    file = %file.display(),
+                    "a journal that does not belong to this message log was set aside",
+                );
+                return Ok(nothing);
+            }
+            Left::Damaged => {
+                let file = set_aside(file)?;
+                tracing::error!(
+                    file = %file.display(),
+                    "the journal of the message log is damaged, and nothing of it can be read",
+                );
+                return Ok(nothing);
+            }
+            Left::UnknownVersion => return Err(Error::UnknownJournal(file.display().to_string())),
+            Left::Own(own) => own,
+        };
     own.records.retain(|(number, _)| *number > folded);
-    // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
-    if own.records.first().is_some_and(|(first, _)| *first != folded + 1) {
+    // The tables of another time, as from a backup: nothing of it fits between what they have and
+    // what comes.
+    if own
+        .records
+        .first()
+        .is_some_and(|(first, _)| *first != folded + 1)
+    {
         let file = set_aside(file)?;
-        tracing::warn!(file = %file.display(), "a journal that does not belong to this message log was set aside");
+        tracing::warn!(
+            file = %file.display(),
+            "a journal that does not belong to this message log was set aside",
+        );
         return Ok(nothing);
     }
     let is_damaged = !own.is_header_whole || !own.behind.is_empty();
     own.records.append(&mut own.behind);
-    let Some((last, _)) = own.records.last() else { return Ok(nothing) };
-    let (records, lost) = (own.records.len(), last - folded - i64::try_from(own.records.len()).unwrap_or(i64::MAX));
+    let Some((last, _)) = own.records.last() else {
+        return Ok(nothing);
+    };
+    let records = own.records.len();
+    let lost = last - folded - i64::try_from(records).unwrap_or(i64::MAX);
     let mut unfolded = unfolded(nothing, own.records)?;
     let statements = Statements::new(conn);
     let last_seq = schema::last_seq(conn)?;
@@ -68,24 +88,36 @@ pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<U
     if unfolded.make_way(taken, last_seq) {
         tracing::error!(
             messages = unfolded.len(),
-            "another process wrote into this message log: what the last one had acknowledged gets other places in it"
+            "another process wrote into this message log: what the last one had acknowledged gets \
+             other places in it",
         );
     }
     match transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0 {
         Ok(_) => {
-            tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");
+            tracing::info!(
+                lots = records,
+                messages = unfolded.len(),
+                "took up what the last process had acknowledged"
+            );
             unfolded.clear();
             if is_damaged {
                 let file = set_aside(file)?;
                 tracing::error!(
-                    file = %file.display(), records.lost = lost, records.taken = records,
-                    "the journal of the message log is damaged: it was set aside, and what is whole of it was taken up"
+                    file = %file.display(),
+                    records.lost = lost,
+                    records.taken = records,
+                    "the journal of the message log is damaged: it was set aside, and what is \
+                     whole of it was taken up",
                 );
             }
         }
         Err(error) if Kind::of(&error) != Kind::Operation => {
             syncs.note(&error);
-            tracing::error!(%error, "what the last process had acknowledged stays in its journal until the tables take it");
+            tracing::error!(
+                %error,
+                "what the last process had acknowledged stays in its journal until the tables \
+                 take it",
+            );
         }
         Err(error) => return Err(error.into()),
     }
@@ -94,7 +126,10 @@ pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<U
 
 /// Gives a journal another name, under which nobody reads it. Returns that.
 fn set_aside(file: &Path) -> Result<PathBuf, Error> {
-    let aside = with(file, &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()));
+    let aside = with(
+        file,
+        &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()),
+    );
     std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
     Ok(aside)
 }
@@ -114,11 +149,19 @@ fn unfolded(mut unfolded: Unfolded, records: Vec<(i64, Vec<u8>)>) -> Result<Unfo
 }
 
 /// Begins a journal that the tables know for theirs. They have all that the one before it has.
-pub(super) fn begin(conn: &Connection, file: &Path, lots: i64, syncs: &Syncs) -> Result<Journal, Error> {
+pub(super) fn begin(
+    conn: &Connection,
+    file: &Path,
+    lots: i64,
+    syncs: &Syncs,
+) -> Result<Journal, Error> {
     let note = |error: &rusqlite::Error| syncs.note(error);
-    // A process that ended well leaves none. One that was killed may have put something into the tables, relying on its journal
-    // for the sync; or a sync of its tables failed.
-    if file.try_exists().map_err(|error| unreadable(file, &error))? {
+    // A process that ended well leaves none. One that was killed may have put something into the
+    // tables, relying on its journal for the sync; or a sync of its tables failed.
+    if file
+        .try_exists()
+        .map_err(|error| unreadable(file, &error))?
+    {
         maintenance::move_whole(conn).inspect_err(note)?;
         // Tables with another number would not know it any more.
         journal::remove(file).map_err(|error| unreadable(file, &error))?;

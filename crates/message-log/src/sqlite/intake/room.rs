@@ -1,12 +1,13 @@
-//! Whether the disk has room for what is yet to be put into the tables: what is acknowledged before that must find it there.
+//! Whether the disk has room for what is yet to be put into the tables: what is acknowledged before
+//! that must find it there.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-/// So much has to be free, of the disk and of the pages that the file may have: many times what waits for the tables, and the
-/// write-ahead log that it goes through.
+/// So much has to be free, of the disk and of the pages that the file may have: many times what
+/// waits for the tables, and the write-ahead log that it goes through.
 const AMPLE_BYTES: u64 = 128 * 1024 * 1024;
 /// Looked at no more often than this: less comes in meanwhile than what is kept free.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -19,8 +20,14 @@ pub(super) struct Room {
 
 impl Room {
     pub fn of(file: &Path) -> Self {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Self { folder: folder.to_owned(), looked: None }
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        Self {
+            folder: folder.to_owned(),
+            looked: None,
+        }
     }
 
     pub fn is_ample(&mut self, conn: &Connection) -> rusqlite::Result<bool> {
@@ -37,7 +44,8 @@ impl Room {
 
     /// Of the disk; none when it cannot be asked.
     fn free_bytes(&self) -> u64 {
-        rustix::fs::statvfs(&self.folder).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+        rustix::fs::statvfs(&self.folder)
+            .map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 }
 
@@ -49,5 +57,7 @@ fn unused_bytes(conn: &Connection) -> rusqlite::Result<u64> {
     };
     let most = pragma("max_page_count")?;
     let used = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
-    Ok(most.saturating_sub(used).saturating_mul(pragma("page_size")?))
+    Ok(most
+        .saturating_sub(used)
+        .saturating_mul(pragma("page_size")?))
 }

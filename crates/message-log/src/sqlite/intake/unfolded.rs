@@ -46,7 +46,11 @@ struct End {
 impl Unfolded {
     /// Nothing, where the tables have so many lots.
     pub fn after(lots: i64) -> Self {
-        Self { lots, folded: lots, ..Self::default() }
+        Self {
+            lots,
+            folded: lots,
+            ..Self::default()
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -60,21 +64,33 @@ impl Unfolded {
 
     /// The last place that one of them has; 0 when there is none.
     pub fn last_seq(&self) -> i64 {
-        let arrivals =
-            self.arrivals.iter().flat_map(|arrival| [Some(arrival.seq), arrival.end.as_ref().map(|end| end.event)]);
-        arrivals.flatten().chain(self.ends.iter().map(|end| end.event)).max().unwrap_or(0)
+        let arrivals = self
+            .arrivals
+            .iter()
+            .flat_map(|arrival| [Some(arrival.seq), arrival.end.as_ref().map(|end| end.event)]);
+        arrivals
+            .flatten()
+            .chain(self.ends.iter().map(|end| end.event))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The first place that one of them has; `None` when there is none.
     fn first_seq(&self) -> Option<i64> {
         let ends = self.ends.iter().map(|end| end.event);
-        self.arrivals.iter().map(|arrival| arrival.seq).chain(ends).min()
+        self.arrivals
+            .iter()
+            .map(|arrival| arrival.seq)
+            .chain(ends)
+            .min()
     }
 
-    /// Gives all of them later places, after `last_seq`, if places from `taken` back are those of others. Returns whether they
-    /// were.
+    /// Gives all of them later places, after `last_seq`, if places from `taken` back are those of
+    /// others. Returns whether they were.
     pub fn make_way(&mut self, taken: i64, last_seq: i64) -> bool {
-        let Some(first) = self.first_seq().filter(|first| *first <= taken) else { return false };
+        let Some(first) = self.first_seq().filter(|first| *first <= taken) else {
+            return false;
+        };
         let by = last_seq.max(self.last_seq()) + 1 - first;
         for Arrival { seq, end, .. } in &mut self.arrivals {
             *seq += by;
@@ -93,7 +109,8 @@ impl Unfolded {
         self.hasher.hash_one(id)
     }
 
-    /// Whether one of the messages has an id with this hash: the same id, or another once in a very long time.
+    /// Whether one of the messages has an id with this hash: the same id, or another once in a very
+    /// long time.
     pub fn may_have(&self, hash: u64) -> bool {
         self.ids.contains(&hash)
     }
@@ -108,12 +125,18 @@ impl Unfolded {
 
     /// Somebody may claim one of these messages.
     pub fn leaves_something(&self) -> bool {
-        self.arrivals.iter().any(|arrival| !matches!(arrival.message.place, Place::Leased(_)))
+        self.arrivals
+            .iter()
+            .any(|arrival| !matches!(arrival.message.place, Place::Leased(_)))
     }
 
     pub fn came(&mut self, seq: i64, message: Box<NewMessage>) {
         self.ids.insert(self.hash(&message.id));
-        self.arrivals.push(Arrival { seq, message, end: None });
+        self.arrivals.push(Arrival {
+            seq,
+            message,
+            end: None,
+        });
     }
 
     /// The end of a message whose lease was good.
@@ -128,7 +151,9 @@ impl Unfolded {
     }
 
     fn find(&self, seq: i64) -> Option<usize> {
-        self.arrivals.binary_search_by_key(&seq, |arrival| arrival.seq).ok()
+        self.arrivals
+            .binary_search_by_key(&seq, |arrival| arrival.seq)
+            .ok()
     }
 
     /// Puts all of it into the tables.
@@ -136,7 +161,9 @@ impl Unfolded {
         for Arrival { seq, message, end } in &self.arrivals {
             match end {
                 None => append::insert(tx, message, *seq)?,
-                Some(End { event, change }) => tried::First::of(message, *seq, change, *event).insert(tx)?,
+                Some(End { event, change }) => {
+                    tried::First::of(message, *seq, change, *event).insert(tx)?
+                }
             }
         }
         for End { event, change } in &self.ends {
@@ -165,8 +192,13 @@ impl Unfolded {
 
 impl Arrival {
     fn is_held(&self, change: &Change) -> bool {
-        let Place::Leased(owner) = &self.message.place else { return false };
+        let Place::Leased(owner) = &self.message.place else {
+            return false;
+        };
         // The token of a message's first holder is its place.
-        self.end.is_none() && self.seq == change.seq && self.seq == change.from_token && *owner == change.from_owner
+        self.end.is_none()
+            && self.seq == change.seq
+            && self.seq == change.from_token
+            && *owner == change.from_owner
     }
 }

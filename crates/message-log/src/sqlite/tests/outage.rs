@@ -1,5 +1,5 @@
-//! What was answered while the tables take nothing, because the disk is full or another program holds the file, and what the
-//! disk may have lost when it failed to sync.
+//! What was answered while the tables take nothing, because the disk is full or another program
+//! holds the file, and what the disk may have lost when it failed to sync.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -24,7 +24,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 async fn total(log: &dyn MessageLog, flow: &FlowId) -> Result<u64, Error> {
-    log.list(&Filter::flow(tenant(), flow.clone()), first()).await.map(|page| page.total)
+    log.list(&Filter::flow(tenant(), flow.clone()), first())
+        .await
+        .map(|page| page.total)
 }
 
 fn first() -> Position {
@@ -32,13 +34,18 @@ fn first() -> Position {
 }
 
 fn large(flow: &FlowId, bytes: usize) -> NewMessage {
-    NewMessage { raw_body: Bytes::from(vec![b'x'; bytes]), ..message(flow) }
+    NewMessage {
+        raw_body: Bytes::from(vec![b'x'; bytes]),
+        ..message(flow)
+    }
 }
 
 #[tokio::test]
 async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
     let file = File::new();
-    let (subject, old, flow) = (Subject::open(&file).await, FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(&file).await;
+    let old = FlowId::generate();
+    let flow = FlowId::generate();
     let lease = subject.lease(large(&old, 500_000)).await;
     subject.deliver(&lease).await;
     assert_eq!(count(&subject, &old, Status::Delivered).await, 1);
@@ -51,11 +58,20 @@ async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
     subject.close().await;
 
     // No page more than it has.
-    let full = Options { max_pages: Some(1), ..Options::default() };
+    let full = Options {
+        max_pages: Some(1),
+        ..Options::default()
+    };
     for boot in 0..2 {
         let log = copy.open_with(full.clone()).await;
-        assert!(matches!(total(&*log, &flow).await, Err(Error::Unavailable(_))), "boot {boot}");
-        assert!(matches!(log.append(large(&flow, 100_000)).await, Err(Error::Disk(_))), "boot {boot}");
+        assert!(
+            matches!(total(&*log, &flow).await, Err(Error::Unavailable(_))),
+            "boot {boot}"
+        );
+        assert!(
+            matches!(log.append(large(&flow, 100_000)).await, Err(Error::Disk(_))),
+            "boot {boot}"
+        );
         log.close().await;
         assert!(journal(&copy).exists(), "boot {boot}");
     }
@@ -73,16 +89,26 @@ async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
 #[tokio::test]
 async fn another_program_that_keeps_the_file_is_waited_for_once() {
     let file = File::new();
-    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let subject = Subject::open(&file).await;
+    let flow = FlowId::generate();
     let other = locked(&file).await;
     held(&subject, &flow, 2).await;
-    assert!(matches!(total(&*subject.log, &flow).await, Err(Error::Unavailable(_))));
+    assert!(matches!(
+        total(&*subject.log, &flow).await,
+        Err(Error::Unavailable(_))
+    ));
 
     let mut waited = Duration::ZERO;
     for _ in 0..3 {
         let begun = Instant::now();
-        assert!(matches!(subject.log.append(ordered(&flow, "key")).await, Err(Error::Unavailable(_))));
-        assert!(matches!(total(&*subject.log, &flow).await, Err(Error::Unavailable(_))));
+        assert!(matches!(
+            subject.log.append(ordered(&flow, "key")).await,
+            Err(Error::Unavailable(_))
+        ));
+        assert!(matches!(
+            total(&*subject.log, &flow).await,
+            Err(Error::Unavailable(_))
+        ));
         waited += begun.elapsed();
     }
     // The journal takes what it has room for, and then nothing more comes in.
@@ -90,7 +116,14 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
     let place = Place::Leased(subject.boot.clone());
     let refused = loop {
         let begun = Instant::now();
-        match subject.log.append(NewMessage { place: place.clone(), ..large(&flow, 1_000_000) }).await {
+        match subject
+            .log
+            .append(NewMessage {
+                place: place.clone(),
+                ..large(&flow, 1_000_000)
+            })
+            .await
+        {
             Ok(_) => taken += 1,
             Err(error) => {
                 waited += begun.elapsed();
@@ -113,15 +146,24 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
 #[tokio::test]
 async fn who_reads_is_told_by_whatever_is_tried_next() {
     let file = File::new();
-    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let subject = Subject::open(&file).await;
+    let flow = FlowId::generate();
     let other = locked(&file).await;
     held(&subject, &flow, 2).await;
-    assert!(matches!(total(&*subject.log, &flow).await, Err(Error::Unavailable(_))));
+    assert!(matches!(
+        total(&*subject.log, &flow).await,
+        Err(Error::Unavailable(_))
+    ));
 
     let mut read = Box::pin(total(&*subject.log, &flow));
     assert!(poll!(read.as_mut()).is_pending());
-    assert!(matches!(subject.log.append(ordered(&flow, "key")).await, Err(Error::Unavailable(_))));
-    let Poll::Ready(read) = poll!(read.as_mut()) else { panic!("readers are put off by others' tries") };
+    assert!(matches!(
+        subject.log.append(ordered(&flow, "key")).await,
+        Err(Error::Unavailable(_))
+    ));
+    let Poll::Ready(read) = poll!(read.as_mut()) else {
+        panic!("readers are put off by others' tries")
+    };
     assert!(matches!(read, Err(Error::Unavailable(_))));
     // The log closes as somebody waits.
     let (read, ()) = tokio::join!(total(&*subject.log, &flow), subject.log.close());
@@ -131,8 +173,12 @@ async fn who_reads_is_told_by_whatever_is_tried_next() {
 
 #[tokio::test]
 async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lost() {
-    let (file, syncs, flow) = (File::new(), Syncs::default(), FlowId::generate());
-    let log = SqliteLog::start(&file.path, Options::default(), syncs.clone()).await.unwrap();
+    let file = File::new();
+    let syncs = Syncs::default();
+    let flow = FlowId::generate();
+    let log = SqliteLog::start(&file.path, Options::default(), syncs.clone())
+        .await
+        .unwrap();
     let wal = |file: &File| file.path.with_extension("db-wal");
     log.append(ordered(&flow, "before")).await.unwrap();
     let synced = std::fs::read(wal(&file)).unwrap().len();
@@ -143,15 +189,25 @@ async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lo
     let lost = std::fs::read(wal(&file)).unwrap().split_off(synced);
     assert!(!lost.is_empty());
     let kept = std::fs::read(journal(&file)).unwrap();
-    syncs.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
+    syncs.note(&rusqlite::Error::SqliteFailure(
+        ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
+        None,
+    ));
     log.append(ordered(&flow, "after")).await.unwrap();
     log.append(message(&flow)).await.unwrap();
-    assert_eq!(std::fs::read(journal(&file)).unwrap(), kept, "it neither takes more nor begins again");
+    assert_eq!(
+        std::fs::read(journal(&file)).unwrap(),
+        kept,
+        "it neither takes more nor begins again"
+    );
 
     // The power fails. Of what the sync was to write, nothing is there that was not written again.
     let copy = crashed(&file);
     let mut there = std::fs::read(wal(&copy)).unwrap();
-    if let Some(same) = there.get_mut(synced..synced + lost.len()).filter(|there| **there == *lost) {
+    if let Some(same) = there
+        .get_mut(synced..synced + lost.len())
+        .filter(|there| **there == *lost)
+    {
         same.fill(0);
         std::fs::write(wal(&copy), there).unwrap();
     }
@@ -169,16 +225,32 @@ async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lo
 async fn nothing_is_acknowledged_into_a_file_that_nobody_will_find() {
     for lost in ["messages.db", "messages.db-wal", "messages.db-intake"] {
         let file = File::new();
-        let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+        let subject = Subject::open(&file).await;
+        let flow = FlowId::generate();
         let early = subject.lease(message(&flow)).await;
         std::fs::remove_file(file.path.with_file_name(lost)).unwrap();
         for _ in 0..3 {
             let refused = subject.log.append(message(&flow)).await;
-            assert!(matches!(&refused, Err(Error::Disk(reason)) if reason.contains(lost)), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(Error::Disk(reason)) if reason.contains(lost)),
+                "{refused:?}"
+            );
         }
-        let keyed = NewMessage { ordering_key: Some("one".to_owned()), ..message(&flow) };
-        assert!(subject.log.append(keyed).await.is_err(), "neither is what goes into the tables at once");
-        assert!(subject.log.settle(&settlement(&early, 1, Outcome::Delivered)).await.is_err());
+        let keyed = NewMessage {
+            ordering_key: Some("one".to_owned()),
+            ..message(&flow)
+        };
+        assert!(
+            subject.log.append(keyed).await.is_err(),
+            "neither is what goes into the tables at once"
+        );
+        assert!(
+            subject
+                .log
+                .settle(&settlement(&early, 1, Outcome::Delivered))
+                .await
+                .is_err()
+        );
         assert!(subject.log.ping().await.is_err());
         subject.close().await;
     }
@@ -191,6 +263,12 @@ async fn a_folder_that_was_moved_away_is_noticed_without_a_message() {
     subject.log.ping().await.unwrap();
     std::fs::rename(&file.path, file.path.with_extension("away")).unwrap();
     assert!(matches!(subject.log.ping().await, Err(Error::Disk(_))));
-    assert!(subject.log.append(message(&FlowId::generate())).await.is_err());
+    assert!(
+        subject
+            .log
+            .append(message(&FlowId::generate()))
+            .await
+            .is_err()
+    );
     subject.close().await;
 }

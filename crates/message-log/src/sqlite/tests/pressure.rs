@@ -11,7 +11,10 @@ use kanat_model::message::Status;
 use super::File;
 use crate::contract::message;
 use crate::sqlite::{Options, SqliteLog};
-use crate::{Appended, Error, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Settled, Settlement, Tenant};
+use crate::{
+    Appended, Error, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Settled, Settlement,
+    Tenant,
+};
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(3_600);
 
@@ -20,7 +23,11 @@ async fn filled(log: &Arc<SqliteLog>, flow: &FlowId, boot: &BootId) -> Vec<Lease
     let mut leases = Vec::new();
     loop {
         let place = Place::Leased(boot.clone());
-        let sent = (0..20).map(|_| NewMessage { raw_body: body.clone(), place: place.clone(), ..message(flow) });
+        let sent = (0..20).map(|_| NewMessage {
+            raw_body: body.clone(),
+            place: place.clone(),
+            ..message(flow)
+        });
         let results = join_all(sent.map(|message| log.append(message))).await;
         for result in &results {
             match result {
@@ -50,20 +57,37 @@ fn delivered(lease: &Lease) -> Settlement {
 #[tokio::test]
 async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     let file = File::new();
-    let log = file.open_with(Options { max_pages: Some(150), ..Options::default() }).await;
-    let (flow, boot) = (FlowId::generate(), BootId::generate());
-    log.open_lease(&boot, &NodeId::generate(), HOUR).await.unwrap();
+    let log = file
+        .open_with(Options {
+            max_pages: Some(150),
+            ..Options::default()
+        })
+        .await;
+    let flow = FlowId::generate();
+    let boot = BootId::generate();
+    log.open_lease(&boot, &NodeId::generate(), HOUR)
+        .await
+        .unwrap();
     let leases = filled(&log, &flow, &boot).await;
     assert!(leases.len() > 50, "{} messages went in", leases.len());
     // What did not fit as a group might fit alone; this does not.
-    assert!(matches!(log.append(sized(&flow, 500_000)).await, Err(Error::Disk(_))));
+    assert!(matches!(
+        log.append(sized(&flow, 500_000)).await,
+        Err(Error::Disk(_))
+    ));
 
     // What is in can be seen, and what was refused is not there.
     let sample = message(&flow);
-    let tenant = Tenant { account_id: sample.account_id, environment_id: sample.environment_id };
+    let tenant = Tenant {
+        account_id: sample.account_id,
+        environment_id: sample.environment_id,
+    };
     let all = Filter::flow(tenant, flow.clone());
     let page = crate::Position::Page(kanat_model::page::Page::new(Some(1), None));
-    assert_eq!(log.list(&all, page).await.unwrap().total, u64::try_from(leases.len()).unwrap());
+    assert_eq!(
+        log.list(&all, page).await.unwrap().total,
+        u64::try_from(leases.len()).unwrap()
+    );
 
     // What is in gets on where it can; what cannot be written says so and can be tried again.
     let mut ended = 0;
@@ -82,12 +106,21 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     }
     assert!(ended > 0, "there is room in the pages for some settlements");
     // Retention makes room, and the log goes on by itself.
-    assert_eq!(log.retain(Timestamp::now().after(HOUR)).await.unwrap(), ended);
+    assert_eq!(
+        log.retain(Timestamp::now().after(HOUR)).await.unwrap(),
+        ended
+    );
     for lease in &open {
         assert_eq!(log.settle(&delivered(lease)).await.unwrap(), Settled::Done);
     }
-    assert_eq!(log.append(sized(&flow, 50_000)).await.unwrap(), Appended::Waiting);
-    let status = Filter { statuses: vec![Status::Delivered], ..all.clone() };
+    assert_eq!(
+        log.append(sized(&flow, 50_000)).await.unwrap(),
+        Appended::Waiting
+    );
+    let status = Filter {
+        statuses: vec![Status::Delivered],
+        ..all.clone()
+    };
     let left = u64::try_from(open.len()).unwrap();
     assert_eq!(log.list(&status, page).await.unwrap().total, left);
     assert_eq!(log.list(&all, page).await.unwrap().total, left + 1);
@@ -97,15 +130,24 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
 #[tokio::test]
 async fn a_full_queue_refuses_at_once_and_finishes_what_it_took() {
     let file = File::new();
-    let log = file.open_with(Options { queue: 10, ..Options::default() }).await;
+    let log = file
+        .open_with(Options {
+            queue: 10,
+            ..Options::default()
+        })
+        .await;
     let flow = FlowId::generate();
     let mut other = file.connect().await;
     // The writer waits for the file until the other program lets go of it.
-    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE")
+        .execute(&mut other)
+        .await
+        .unwrap();
     let mut taken = Vec::new();
     let full = loop {
         let mut append = Box::pin({
-            let (log, message) = (log.clone(), message(&flow));
+            let log = log.clone();
+            let message = message(&flow);
             async move { log.append(message).await }
         });
         match futures::poll!(append.as_mut()) {
@@ -126,17 +168,35 @@ async fn a_full_queue_refuses_at_once_and_finishes_what_it_took() {
 #[tokio::test]
 async fn a_queue_full_of_bytes_refuses_too() {
     let file = File::new();
-    let log = file.open_with(Options { queue_bytes: 100_000, ..Options::default() }).await;
+    let log = file
+        .open_with(Options {
+            queue_bytes: 100_000,
+            ..Options::default()
+        })
+        .await;
     let flow = FlowId::generate();
     // More than the limit, and nothing before it.
-    assert_eq!(log.append(sized(&flow, 200_000)).await.unwrap(), Appended::Waiting);
+    assert_eq!(
+        log.append(sized(&flow, 200_000)).await.unwrap(),
+        Appended::Waiting
+    );
     let results = join_all((0..20).map(|_| log.append(sized(&flow, 10_000)))).await;
-    assert!(results.iter().any(|result| matches!(result, Err(Error::Full))));
+    assert!(
+        results
+            .iter()
+            .any(|result| matches!(result, Err(Error::Full)))
+    );
     assert!(results.iter().filter(|result| result.is_ok()).count() >= 9);
-    assert_eq!(log.append(sized(&flow, 90_000)).await.unwrap(), Appended::Waiting);
+    assert_eq!(
+        log.append(sized(&flow, 90_000)).await.unwrap(),
+        Appended::Waiting
+    );
     log.close().await;
 }
 
 fn sized(flow: &FlowId, bytes: usize) -> NewMessage {
-    NewMessage { raw_body: Bytes::from(vec![b'x'; bytes]), ..message(flow) }
+    NewMessage {
+        raw_body: Bytes::from(vec![b'x'; bytes]),
+        ..message(flow)
+    }
 }

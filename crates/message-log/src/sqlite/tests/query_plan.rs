@@ -7,8 +7,8 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use super::File;
 use crate::contract::Harness;
 use crate::sqlite::{
-    append, backlog, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema,
-    step,
+    append, backlog, change, claim, events, list, list_environment, person, plan, poll, quota,
+    read, retain, schema, step,
 };
 use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
 
@@ -35,7 +35,9 @@ async fn explain(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let explain = format!("EXPLAIN QUERY PLAN {statement}");
     let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
     let rows = rows.unwrap_or_else(|error| panic!("{error} in {statement}"));
-    rows.iter().map(|row| row.get::<String, _>("detail")).collect()
+    rows.iter()
+        .map(|row| row.get::<String, _>("detail"))
+        .collect()
 }
 
 /// Those that read a whole table.
@@ -43,9 +45,12 @@ async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let details = explain(conn, statement).await.into_iter();
     details
         .filter(|detail| {
-            let table = detail.strip_prefix("SCAN ").and_then(|rest| rest.split_whitespace().next());
+            let table = detail
+                .strip_prefix("SCAN ")
+                .and_then(|rest| rest.split_whitespace().next());
             // The first entry of an index is a scan that ends at once.
-            table.is_some_and(|table| TABLES.contains(&table)) && !detail.contains("INDEX messages_open")
+            table.is_some_and(|table| TABLES.contains(&table))
+                && !detail.contains("INDEX messages_open")
         })
         .collect()
 }
@@ -55,22 +60,51 @@ async fn no_statement_reads_a_whole_table() {
     let file = File::new();
     let log = file.open().await;
     let mut conn = file.connect().await;
-    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let tenant = Tenant {
+        account_id: "a".into(),
+        environment_id: "e".into(),
+    };
     let all = Filter::flow(tenant.clone(), FlowId::new("f"));
     let filters = [
         all.clone(),
-        Filter { statuses: vec![Status::DeadLetter], ..all.clone() },
-        Filter { statuses: Status::WAITING.to_vec(), ..all.clone() },
-        Filter { search: Some("x".to_owned()), since: Some(kanat_model::Timestamp::now()), ..all.clone() },
-        Filter { ids: vec![MessageId::new("1"), MessageId::new("2")], ..all },
+        Filter {
+            statuses: vec![Status::DeadLetter],
+            ..all.clone()
+        },
+        Filter {
+            statuses: Status::WAITING.to_vec(),
+            ..all.clone()
+        },
+        Filter {
+            search: Some("x".to_owned()),
+            since: Some(kanat_model::Timestamp::now()),
+            ..all.clone()
+        },
+        Filter {
+            ids: vec![MessageId::new("1"), MessageId::new("2")],
+            ..all
+        },
     ];
     let mut statements: Vec<String> = filters.iter().map(list::statement).collect();
-    let query = EventQuery { flow_id: Some(FlowId::new("f")), ..EventQuery::after(tenant, 7) };
+    let query = EventQuery {
+        flow_id: Some(FlowId::new("f")),
+        ..EventQuery::after(tenant, 7)
+    };
     for arrivals in [events::ARRIVALS, events::ARRIVAL_SIZES] {
-        statements.push(events::statement(arrivals, "m.seq", "m.accepted_as", &query, 9).sql().as_str().to_owned());
+        statements.push(
+            events::statement(arrivals, "m.seq", "m.accepted_as", &query, 9)
+                .sql()
+                .as_str()
+                .to_owned(),
+        );
     }
     for transitions in [events::TRANSITIONS, events::TRANSITION_SIZES] {
-        statements.push(events::statement(transitions, "t.seq", "t.status", &query, 9).sql().as_str().to_owned());
+        statements.push(
+            events::statement(transitions, "t.seq", "t.status", &query, 9)
+                .sql()
+                .as_str()
+                .to_owned(),
+        );
     }
     let fixed = [
         append::FIND_BUSY_KEY,
@@ -108,7 +142,12 @@ async fn no_statement_reads_a_whole_table() {
         schema::LAST_SEQ,
         step::SAVE,
     ];
-    statements.extend(fixed.iter().chain(retain::DROP_DEPENDENTS).map(|statement| (*statement).to_owned()));
+    statements.extend(
+        fixed
+            .iter()
+            .chain(retain::DROP_DEPENDENTS)
+            .map(|statement| (*statement).to_owned()),
+    );
     for statement in statements {
         let scans = scans(&mut conn, &statement).await;
         // The stretch that retention looks at is limited by itself.
@@ -123,15 +162,36 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
     let file = File::new();
     let log = file.open().await;
     let mut conn = file.connect().await;
-    let all = Filter::flow(Tenant { account_id: "a".into(), environment_id: "e".into() }, FlowId::new("f"));
-    let since = Filter { since: Some(kanat_model::Timestamp::now()), ..all.clone() };
-    let delivered = Filter { statuses: vec![Status::Delivered], ..all.clone() };
-    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..all.clone() };
+    let all = Filter::flow(
+        Tenant {
+            account_id: "a".into(),
+            environment_id: "e".into(),
+        },
+        FlowId::new("f"),
+    );
+    let since = Filter {
+        since: Some(kanat_model::Timestamp::now()),
+        ..all.clone()
+    };
+    let delivered = Filter {
+        statuses: vec![Status::Delivered],
+        ..all.clone()
+    };
+    let waiting = Filter {
+        statuses: Status::WAITING.to_vec(),
+        ..all.clone()
+    };
     for filter in [all, since, delivered, waiting] {
         let count = list::query(list::COUNT, &filter);
         let plan = explain(&mut conn, count.sql().as_str()).await;
-        let of_messages: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH m ")).collect();
-        assert!(matches!(of_messages.as_slice(), [step] if step.contains("COVERING INDEX")), "{plan:?}");
+        let of_messages: Vec<_> = plan
+            .iter()
+            .filter(|step| step.starts_with("SEARCH m "))
+            .collect();
+        assert!(
+            matches!(of_messages.as_slice(), [step] if step.contains("COVERING INDEX")),
+            "{plan:?}"
+        );
     }
     log.close().await;
 }
@@ -141,26 +201,35 @@ async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_th
     let file = File::new();
     let log = file.open().await;
     let mut conn = file.connect().await;
-    let all = EnvironmentFilter::all(Tenant { account_id: "a".into(), environment_id: "e".into() });
+    let all = EnvironmentFilter::all(Tenant {
+        account_id: "a".into(),
+        environment_id: "e".into(),
+    });
     let since = EnvironmentFilter {
         since: Some(kanat_model::Timestamp::now()),
         search: Some("x".to_owned()),
         flow_id: Some(FlowId::new("f")),
         ..all.clone()
     };
-    let failing = EnvironmentFilter { statuses: vec![Status::DeadLetter, Status::Retrying], ..all.clone() };
+    let failing = EnvironmentFilter {
+        statuses: vec![Status::DeadLetter, Status::Retrying],
+        ..all.clone()
+    };
     for (filter, found_by) in [
         (&all, "USING INTEGER PRIMARY KEY (rowid"),
         (&since, "USING INTEGER PRIMARY KEY (rowid"),
-        (&failing, "USING INDEX messages_failing (environment_id=? AND rowid"),
+        (
+            &failing,
+            "USING INDEX messages_failing (environment_id=? AND rowid",
+        ),
     ] {
         let floor = list_environment::floor(filter, 9, 9);
         let matches = list_environment::matches(filter, 1, 9, 9);
         for statement in [floor.sql().as_str(), matches.sql().as_str()] {
             let plan = explain(&mut conn, statement).await;
-            let found = plan
-                .iter()
-                .any(|step| step.starts_with("SEARCH m ") && step.replace("COVERING ", "").contains(found_by));
+            let found = plan.iter().any(|step| {
+                step.starts_with("SEARCH m ") && step.replace("COVERING ", "").contains(found_by)
+            });
             let sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
             assert!(found && !sorted, "{plan:?} in {statement}");
         }

@@ -15,23 +15,31 @@ use crate::{Error, MessageLog, SavedPlan};
 
 /// What of it concerns plans, in order.
 async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {
-    let (file, flow_id) = (File::new(), FlowId::generate());
+    let file = File::new();
+    let flow_id = FlowId::generate();
     let log = file.open_with(Options::default()).await;
-    let plan = |version| SavedPlan { flow_id: flow_id.clone(), version, body: Bytes::from_static(b"plan") };
+    let plan = |version| SavedPlan {
+        flow_id: flow_id.clone(),
+        version,
+        body: Bytes::from_static(b"plan"),
+    };
     log.save_plans(vec![plan(1), plan(2)]).await.unwrap();
     log.close().await;
     let inbox = Arc::new(Inbox::default());
     let queue = Queue::new(Arc::clone(&inbox), 10, 1_000);
     let writer = tokio::task::spawn_blocking(move || write(&inbox, &folded));
     let reader = Options::default().reading(&file.path).await.unwrap();
-    retain::retain(&reader, &queue, Timestamp::now()).await.unwrap();
+    retain::retain(&reader, &queue, Timestamp::now())
+        .await
+        .unwrap();
     reader.close().await;
     drop(queue);
     writer.await.unwrap()
 }
 
 fn write(inbox: &Arc<Inbox>, folded: &Result<(), Error>) -> Vec<&'static str> {
-    let (mut asked, mut taken) = (Vec::new(), Vec::new());
+    let mut asked = Vec::new();
+    let mut taken = Vec::new();
     while inbox.take(&mut taken, None) == Taken::Operations {
         for operation in taken.drain(..) {
             let result = match operation.work {
@@ -56,5 +64,8 @@ fn write(inbox: &Arc<Inbox>, folded: &Result<(), Error>) -> Vec<&'static str> {
 #[tokio::test]
 async fn plans_are_dropped_only_once_the_tables_have_every_message() {
     assert_eq!(asked(Ok(())).await, ["fold", "drop"]);
-    assert_eq!(asked(Err(Error::Unavailable("no room".to_owned()))).await, ["fold"]);
+    assert_eq!(
+        asked(Err(Error::Unavailable("no room".to_owned()))).await,
+        ["fold"]
+    );
 }

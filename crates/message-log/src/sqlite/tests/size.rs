@@ -14,16 +14,26 @@ async fn gives_the_room_of_dropped_messages_back_to_the_disk() {
     let subject = Subject::open(&file).await;
     let flow = FlowId::generate();
     let body = Bytes::from(format!("{:?}", "x".repeat(8_000)));
-    let sent: Vec<NewMessage> = (0..1_500).map(|_| NewMessage { raw_body: body.clone(), ..message(&flow) }).collect();
+    let sent: Vec<NewMessage> = (0..1_500)
+        .map(|_| NewMessage {
+            raw_body: body.clone(),
+            ..message(&flow)
+        })
+        .collect();
     let kept = message(&flow);
-    let (kept_id, account_id, environment_id) = (kept.id.clone(), kept.account_id.clone(), kept.environment_id.clone());
+    let kept_id = kept.id.clone();
+    let account_id = kept.account_id.clone();
+    let environment_id = kept.environment_id.clone();
     subject.append_all(sent).await;
     for claimed in subject.claim(2_000, &[&flow]).await {
         subject.deliver(&claimed.lease).await;
     }
     subject.append(kept).await;
     // Nothing old: only moves everything from the write-ahead log into the file.
-    assert_eq!(subject.log.retain(Timestamp::from_millis(0)).await.unwrap(), 0);
+    assert_eq!(
+        subject.log.retain(Timestamp::from_millis(0)).await.unwrap(),
+        0
+    );
     assert_eq!(file.ahead_bytes(), 0);
     let full = file.size_bytes();
     assert!(full > 1_500 * 8_000, "{full} bytes");
@@ -33,7 +43,10 @@ async fn gives_the_room_of_dropped_messages_back_to_the_disk() {
     assert_eq!(file.ahead_bytes(), 0);
     let left = file.size_bytes();
     assert!(left < full / 20, "{left} of {full} bytes are left");
-    let tenant = Tenant { account_id, environment_id };
+    let tenant = Tenant {
+        account_id,
+        environment_id,
+    };
     assert_eq!(subject.ids(&Filter::flow(tenant, flow)).await, [kept_id]);
     subject.close().await;
 }
@@ -45,11 +58,19 @@ async fn keeps_the_write_ahead_log_small_however_much_comes_in() {
     let body = Bytes::from(format!("{:?}", "x".repeat(500_000)));
     for _ in 0..12 {
         let flow = FlowId::generate();
-        let sent = (0..20).map(|_| NewMessage { raw_body: body.clone(), ..message(&flow) }).collect();
+        let sent = (0..20)
+            .map(|_| NewMessage {
+                raw_body: body.clone(),
+                ..message(&flow)
+            })
+            .collect();
         subject.append_all(sent).await;
     }
     let ahead = file.ahead_bytes();
-    assert!(ahead < 90_000_000, "{ahead} of 120,000,000 bytes stand in the write-ahead log");
+    assert!(
+        ahead < 90_000_000,
+        "{ahead} of 120,000,000 bytes stand in the write-ahead log"
+    );
     subject.close().await;
     assert!(file.size_bytes() > 120_000_000);
 }
