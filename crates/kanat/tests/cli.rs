@@ -3,6 +3,8 @@
 
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/definition.rs"]
+mod definition;
 #[path = "cli/process.rs"]
 mod process;
 #[cfg(test)]

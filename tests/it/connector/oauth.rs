@@ -2,6 +2,8 @@
 //! a person connects an instance, nodes call with its token, and the token is renewed ahead of its
 //! end.
 
+mod renewal;
+
 use base64::Engine;
 use kanat_tests::oauth_provider::{CLIENT_SECRET, OauthProvider, Renewal};
 use kanat_tests::target::Reply;
@@ -229,136 +231,6 @@ async fn people_are_sent_back_to_the_address_of_the_api() {
 }
 
 #[tokio::test]
-async fn tokens_are_renewed_ahead_of_their_end_and_reach_the_nodes() {
-    let app = TestApp::start().await;
-    let provider = OauthProvider::start(5).await;
-    instance(&app, &provider.config()).await;
-    connect(&app, &provider).await;
-    let (_, url) = app.api.deployed(FLOW).await;
-    let first = provider.access_token();
-    until("the provider gave another token", || async {
-        (provider.access_token() != first).then_some(())
-    })
-    .await;
-    until("calls carry it", || async {
-        let id = app.api.webhook(&url, &json!({})).await;
-        let ended = until("the message ends", || async {
-            let message = app.api.message(&id).await;
-            ["delivered", "dead_letter"]
-                .contains(&message["status"].as_str().unwrap())
-                .then_some(message)
-        });
-        (ended.await["status"] == "delivered").then_some(())
-    })
-    .await;
-    assert!(
-        provider.grants()[1..]
-            .iter()
-            .all(|grant| grant == "refresh_token"),
-        "{:?}",
-        provider.grants()
-    );
-}
-
-#[tokio::test]
-async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() {
-    let app = TestApp::start().await;
-    let provider = OauthProvider::start(2).await;
-    let id = instance(&app, &provider.config()).await;
-    connect(&app, &provider).await;
-    provider.renewal(Renewal::Refused);
-    let failing = until("the instance fails", || async {
-        let seen = shown(&app, &id).await;
-        (seen["health"]["status"] == "failing").then_some(seen)
-    })
-    .await;
-    assert_eq!(failing["authorization"]["status"], "refused");
-    assert!(
-        failing["authorization"]["error"]
-            .as_str()
-            .unwrap()
-            .contains("the grant was revoked"),
-        "{failing}"
-    );
-    let asked = provider.grants().len();
-    provider.renewal(Renewal::Granted);
-    connect(&app, &provider).await;
-    let history = app
-        .api
-        .get(&format!("/api/v1/connectors/instances/{id}/health"))
-        .await
-        .expect(200);
-    let states: Vec<_> = history["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|change| change["status"].clone())
-        .collect();
-    assert_eq!(states, ["healthy", "failing", "healthy"]);
-    // After the refusal nobody asked again.
-    assert_eq!(provider.grants()[asked], "authorization_code");
-}
-
-#[tokio::test]
-async fn nobody_waits_for_a_token_that_its_provider_refuses_to_give() {
-    let app = TestApp::start().await;
-    let provider = OauthProvider::start(3600).await;
-    let id = instance(&app, &provider.config()).await;
-    connect(&app, &provider).await;
-    let (_, url) = app.api.deployed(FLOW).await;
-    provider.renewal(Renewal::Refused);
-    provider.revoke();
-    let order = app.api.webhook(&url, &json!({})).await;
-    let order = app.api.message_becomes(&order, "dead_letter").await;
-    // The answer stands: after a wait for another token it would be said that none has come.
-    assert_eq!(order["error"]["kind"], "status", "{order}");
-    let told = order["error"]["message"].as_str().unwrap();
-    assert!(
-        told.contains(" answered 401") && !told.contains("no new access token"),
-        "{told}"
-    );
-    assert_eq!(shown(&app, &id).await["authorization"]["status"], "refused");
-    assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
-}
-
-#[tokio::test]
-async fn a_provider_that_is_away_is_asked_again() {
-    let app = TestApp::start().await;
-    let provider = OauthProvider::start(2).await;
-    let id = instance(&app, &provider.config()).await;
-    provider.renewal(Renewal::Away);
-    connect(&app, &provider).await;
-    let (_, url) = app.api.deployed(FLOW).await;
-    until("the tokens are late", || async {
-        (shown(&app, &id).await["health"]["status"] == "degraded").then_some(())
-    })
-    .await;
-    // What has ended is not tried.
-    let late = app.api.webhook(&url, &json!({})).await;
-    let late = app.api.message_becomes(&late, "dead_letter").await;
-    assert_eq!(late["error"]["kind"], "credentials", "{late}");
-    assert!(
-        late["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("has ended, and no new one has come"),
-        "{late}"
-    );
-    assert!(
-        provider
-            .target
-            .received()
-            .iter()
-            .all(|call| call.path == "/token")
-    );
-    provider.renewal(Renewal::Granted);
-    until("they came", || async {
-        (shown(&app, &id).await["health"]["status"] == "healthy").then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn a_client_may_act_for_itself() {
     let app = TestApp::start().await;
     let provider = OauthProvider::start(3600).await;
@@ -436,72 +308,6 @@ async fn a_change_of_a_client_that_a_person_connected_is_told_to_be_untried() {
     assert!(other.contains("at the next refresh"), "{other}");
     let same = warnings(json!({"client_secret": "********"})).await;
     assert!(!same.contains("at the next refresh"), "{same}");
-}
-
-const POLL: &str = r#"
-flow: asks-the-provider
-version: 1
-source:
-  connector: crm
-  trigger: poll
-  poll: { url: "{{ instance.base_url }}/orders", records_path: data, interval: 1h }
-target: { connector: crm, endpoint: /polled, method: POST }
-on_error: { retry: 0x fixed(1s) }
-"#;
-
-#[tokio::test]
-async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_again() {
-    let app = TestApp::start().await;
-    let provider = OauthProvider::start(3600).await;
-    instance(&app, &provider.config()).await;
-    connect(&app, &provider).await;
-    let (_, url) = app.api.deployed(FLOW).await;
-    let first = app.api.webhook(&url, &json!({})).await;
-    app.api.message_becomes(&first, "delivered").await;
-    provider.revoke();
-    let body = json!({});
-    let orders = futures::future::join_all((0..20).map(|_| app.api.webhook(&url, &body))).await;
-    app.api.deployed(POLL).await;
-    for id in &orders {
-        let order = app.api.message_becomes(id, "delivered").await;
-        assert_eq!(order["attempts"], 1, "{order}");
-    }
-    until("the poll has its record", || async {
-        provider
-            .target
-            .received()
-            .iter()
-            .any(|call| call.path == "/api/polled")
-            .then_some(())
-    })
-    .await;
-    assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
-    let order = app.api.message(&orders[0]).await;
-    let calls: Vec<_> = order["trace"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|record| record["stage"] == "delivery")
-        .collect();
-    let statuses: Vec<_> = calls
-        .iter()
-        .map(|call| call["response"]["status"].clone())
-        .collect();
-    assert!(
-        statuses == [json!(401), json!(200)] || statuses == [json!(200)],
-        "{order}"
-    );
-    assert!(
-        !order.to_string().contains("s3cret") && !app.log().contains("s3cret"),
-        "{order}"
-    );
-
-    // A provider that refuses what it gave a moment ago is not asked again at once.
-    provider.revoke();
-    let refused = app.api.webhook(&url, &json!({})).await;
-    let refused = app.api.message_becomes(&refused, "dead_letter").await;
-    assert_eq!(refused["error"]["kind"], "status", "{refused}");
-    assert_eq!(provider.grants().len(), 2);
 }
 
 #[tokio::test]
