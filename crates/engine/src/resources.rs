@@ -1,6 +1,7 @@
 //! What a program needs of its environment: lookup tables, connector instances, adapters.
 
 use kanat_catalog::Instance;
+use kanat_mapping::json;
 use kanat_mapping::{Adapters, Lookup, NoAdapters, Scope, Tables, Template};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -74,17 +75,29 @@ pub fn render_instance_template(
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         configuration(text, &errors.join("; "))
     })?;
+    let config = instance.map_or(&b""[..], Instance::config_json);
     let scope = Scope {
-        instance: instance.map_or(b"", Instance::config_json),
+        instance: config,
         ..Scope::new(b"", now)
     };
+    let values = &template.references().instance_values;
+    let has_all = values.iter().all(|value| has_value(config, &value.names));
     let rendered = template.render_complete(&scope)?;
-    rendered.ok_or_else(|| {
+    rendered.filter(|_| has_all).ok_or_else(|| {
         configuration(
             text,
             "the connector instance lacks a field, or holds it empty",
         )
     })
+}
+
+/// Returns whether the value that `names` lead to is there and not empty.
+fn has_value(config: &[u8], names: &[String]) -> bool {
+    let config = std::str::from_utf8(config).unwrap_or_default();
+    let value = names
+        .iter()
+        .try_fold(config, |object, name| json::member(object, name));
+    value.is_some_and(|value| !matches!(value, "null" | "\"\"" | ""))
 }
 
 fn configuration(text: &str, message: &str) -> Failure {

@@ -343,6 +343,8 @@ fn instance_templates_render_secrets_and_never_nothing() {
     for part in [
         "pre-{{ instance.webhook_secret }}",
         "{{ instance.token }}{{ '' }}",
+        "{{ 'pre-' | concat(instance.webhook_secret) }}",
+        "{{ instance.webhook_secret | default('pre') }}",
     ] {
         assert_eq!(
             render(part).unwrap_err().kind,

@@ -30,6 +30,7 @@ mod reserve;
 mod retain;
 mod row;
 mod schema;
+mod search;
 mod settle;
 mod shared;
 mod statements;
@@ -56,6 +57,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 
 pub use self::options::{Durability, Options};
+use self::options::{READERS, SEARCHERS};
 
 use self::checkpoint::{Checkpoints, Mover};
 use self::files::{Files, Watch};
@@ -81,6 +83,8 @@ use crate::{
 pub struct SqliteLog {
     queue: Queue,
     reader: SqlitePool,
+    /// For lists that look into payloads.
+    searcher: SqlitePool,
     shared: Arc<Shared>,
     files: Files,
     /// Claims find by reading and then take by writing: one at a time, or they would find the same.
@@ -111,7 +115,8 @@ impl SqliteLog {
             last_seq,
         } = opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
-        let reader = options.reading(path).await?;
+        let reader = options.reading(path, READERS).await?;
+        let searcher = options.reading(path, SEARCHERS).await?;
         let inbox = Arc::new(Inbox::default());
         let room = Room {
             watch: Watch::new(files.clone()),
@@ -133,6 +138,7 @@ impl SqliteLog {
         Ok(Self {
             queue,
             reader,
+            searcher,
             shared,
             files,
             claims: Mutex::new(()),
@@ -373,7 +379,12 @@ impl MessageLog for SqliteLog {
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        list::list(self.tables().await?, filter, position).await
+        let tables = self.tables().await?;
+        if filter.search.is_some() {
+            return search::list(&self.searcher, filter, position).await;
+        }
+        let mut connection = tables.acquire().await?;
+        list::list(&mut connection, filter, position).await
     }
 
     async fn list_environment(
@@ -474,6 +485,7 @@ impl MessageLog for SqliteLog {
     async fn close(&self) {
         // Readers first: they would keep the write-ahead log from being emptied.
         self.reader.close().await;
+        self.searcher.close().await;
         // Fails only when it is closed already.
         let _ = self.queue.submit(Work::Close).await;
         self.tasks.wait().await;

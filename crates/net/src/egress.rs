@@ -9,14 +9,27 @@ use url::Url;
 
 pub use own::OwnListeners;
 
-/// Services of clouds that hand credentials to whoever asks from inside: AWS, Azure, Google Cloud
-/// and others by the first, AWS and Google Cloud by IPv6, Azure's agent, and Alibaba Cloud.
-const METADATA: [IpAddr; 5] = [
+/// Addresses of cloud services that give credentials to every process of a machine or container.
+const METADATA: [IpAddr; 12] = [
+    // AWS, Azure, Google Cloud, Oracle Cloud and others.
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    // AWS: instances, containers of ECS, pods of EKS.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0023)),
+    // Google Cloud.
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254)),
+    // Azure's agent.
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    // Alibaba Cloud and Tencent Cloud.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 0, 23)),
+    // Oracle Cloud.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x00c1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
+    // Scaleway.
+    IpAddr::V4(Ipv4Addr::new(169, 254, 42, 42)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0042, 0, 0, 0, 0, 0, 0x0042)),
 ];
 
 /// What may be reached: every public address, and what is allowed by name. Metadata services and
@@ -293,6 +306,13 @@ mod tests {
             "100.100.100.200",
             "fd00:ec2::254",
             "fd20:ce::254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "fd00:ec2::23",
+            "169.254.0.23",
+            "fd00:c1::a9fe:a9fe",
+            "169.254.42.42",
+            "fd00:42::42",
             "::ffff:169.254.169.254",
             "::ffff:0:a9fe:a9fe",
             "64:ff9b::a9fe:a9fe",

@@ -1,11 +1,12 @@
 //! One call of an attempt, to the target or by a step: sent once, traced, judged.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, header};
 use kanat_catalog::{Action, Instance};
 use kanat_engine::{Exchange, Request, Resources, Step, exchange};
 use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{self, Response};
 use kanat_telemetry::metrics;
@@ -197,12 +198,36 @@ impl Run<'_> {
         }
     }
 
-    /// The right to call an instance.
+    /// Returns the right to call an instance, once its turn has come. A message whose flow is
+    /// paused while it waits, or whose instance is changed, goes back to the log: its request is
+    /// made of what was.
     async fn enter(&self, instance: &Instance) -> Result<Pass, End> {
-        let pass = self.tools.bounds.enter(instance).await;
-        pass.map_err(|NotNow(wait)| End::Waits {
+        let outdated = async {
+            let mut replaced = self.tools.plans.replaced();
+            while !self.is_outdated(instance) {
+                if replaced.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        let entered = tokio::select! {
+            biased;
+            entered = self.tools.bounds.enter(instance) => entered,
+            () = outdated => Err(NotNow(Duration::ZERO)),
+        };
+        entered.map_err(|NotNow(wait)| End::Waits {
             due: Timestamp::steady().after(wait),
         })
+    }
+
+    /// Returns whether the flow is paused by now, or `instance` another one than before.
+    fn is_outdated(&self, instance: &Instance) -> bool {
+        let snapshot = self.tools.plans.load();
+        let flow = snapshot.flow(&FlowId::from(self.tools.program.plan().flow_id.as_str()));
+        let environment = snapshot.environment(self.tools.observer.environment);
+        let current = environment.and_then(|environment| environment.instance(instance.id()));
+        flow.is_some_and(|flow| flow.paused)
+            || current.is_some_and(|current| current.config_json() != instance.config_json())
     }
 
     /// Tells of how the call ended, and of what a step was answered.

@@ -167,12 +167,8 @@ impl Pipeline {
                 Outlook::One => 1,
                 Outlook::Any => usize::MAX,
             };
-            let room = self
-                .lanes
-                .lane(lane_of(&flow))
-                .free()
-                .min(self.lanes.room_for(self.largest))
-                .min(most);
+            let lane = self.lanes.lane(lane_of(&flow));
+            let room = self.lanes.free(&lane, self.largest).min(most);
             if room > 0 {
                 awaited.push(Awaited {
                     seqs,
@@ -242,7 +238,7 @@ impl Pipeline {
                     let lane = lane_of(&flow);
                     let left = lanes
                         .entry(lane.to_owned())
-                        .or_insert_with(|| self.lanes.lane(lane).free());
+                        .or_insert_with(|| self.lanes.free(&self.lanes.lane(lane), self.largest));
                     let most = match outlook(&self.bounds, &flow) {
                         Outlook::None => continue,
                         Outlook::One => 1,

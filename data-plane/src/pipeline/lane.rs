@@ -60,6 +60,8 @@ impl Limits {
 struct State<J> {
     /// Slots given out.
     held: usize,
+    /// Bytes that these have reserved.
+    bytes: usize,
     running: usize,
     queue: VecDeque<J>,
     /// Someone was sent away for want of room.
@@ -69,7 +71,8 @@ struct State<J> {
 /// The right to one place in a lane; it goes back when dropped.
 pub(crate) struct Slot<J> {
     lane: Arc<Lane<J>>,
-    _bytes: Reservation,
+    bytes: usize,
+    _memory: Reservation,
 }
 
 /// What all lanes of a node hold.
@@ -81,6 +84,10 @@ pub(crate) struct Usage {
     /// Bytes that these have reserved.
     pub bytes: usize,
 }
+
+/// A lane holds at most this part of the memory that no lane holds, so that lanes whose targets hang
+/// leave room to the others, however many they are.
+const SHARE: usize = 8;
 
 /// Lanes that nobody uses are dropped once there are this many.
 const PRUNE_AT: usize = 1024;
@@ -108,25 +115,30 @@ impl<J> Lanes<J> {
         lane
     }
 
-    /// A place for a message of `bytes`; `None` when the lane or the memory of all lanes is full.
+    /// Returns a place for a message of `bytes`; `None` when the lane is full, or when it would
+    /// hold more than its share of the memory. One message may be larger than that.
     pub fn reserve(&self, lane: &Arc<Lane<J>>, bytes: usize, from: From) -> Option<Slot<J>> {
-        let Some(bytes) = self.budget.take(bytes) else {
+        let memory = self.budget.take(bytes);
+        let mut state = lock(&lane.state);
+        let fits = state.held == 0 || state.bytes + bytes <= (self.budget.left() + bytes) / SHARE;
+        let Some(memory) = memory.filter(|_| fits) else {
             self.room.memory_wanted.store(true, Ordering::Release);
             return None;
         };
-        let mut state = lock(&lane.state);
         if state.held >= self.limits.places(from) {
             state.wanted = true;
             return None;
         }
         state.held += 1;
+        state.bytes += bytes;
         Some(Slot {
             lane: Arc::clone(lane),
-            _bytes: bytes,
+            bytes,
+            _memory: memory,
         })
     }
 
-    /// How many messages of `bytes` each memory has room for; when for none, the one who asks is
+    /// Returns how many messages of `bytes` each memory has room for. When for none, the caller is
     /// woken once there is.
     pub fn room_for(&self, bytes: usize) -> usize {
         let messages = self.budget.left() / bytes.max(1);
@@ -134,6 +146,24 @@ impl<J> Lanes<J> {
             self.room.memory_wanted.store(true, Ordering::Release);
         }
         messages
+    }
+
+    /// Returns how many messages of at most `bytes` each a lane has room for, by its places and by
+    /// its share of the memory. The caller is woken once there is room for more.
+    pub fn free(&self, lane: &Lane<J>, bytes: usize) -> usize {
+        let mut state = lock(&lane.state);
+        state.wanted = true;
+        let places = self.limits.places(From::Log).saturating_sub(state.held);
+        let left = self.budget.left();
+        // Each message adds to what the lane holds, and takes from what its share is of.
+        let share =
+            (left + bytes).saturating_sub(SHARE * state.bytes) / ((SHARE + 1) * bytes.max(1));
+        let one = usize::from(state.held == 0 && left >= bytes);
+        let messages = share.max(one);
+        if messages == 0 {
+            self.room.memory_wanted.store(true, Ordering::Release);
+        }
+        places.min(messages)
     }
 
     /// What is held now.
@@ -157,6 +187,7 @@ impl<J> Lane<J> {
     fn new(limits: Limits, room: Arc<Room>) -> Self {
         let state = State {
             held: 0,
+            bytes: 0,
             running: 0,
             queue: VecDeque::new(),
             wanted: false,
@@ -166,14 +197,6 @@ impl<J> Lane<J> {
             state: Mutex::new(state),
             room,
         }
-    }
-
-    /// Places that are free for what waits in the log; the one who asks is woken once there are
-    /// more.
-    pub fn free(&self) -> usize {
-        let mut state = lock(&self.state);
-        state.wanted = true;
-        self.limits.places(From::Log).saturating_sub(state.held)
     }
 
     /// Gives the job back when it may run now, and keeps it for later when others are in flight.
@@ -223,6 +246,7 @@ impl<J> Drop for Slot<J> {
         let lane = &self.lane;
         let mut state = lock(&lane.state);
         state.held -= 1;
+        state.bytes -= self.bytes;
         // Waking at every slot would make a claim of one message of each.
         let enough = lane.limits.places(From::Log) - (lane.limits.queued / 8).max(1);
         let wake = state.wanted && state.held <= enough;
@@ -260,7 +284,27 @@ mod tests {
         assert!(lanes.reserve(&slow, 1, From::Ingress).is_none());
         assert!(lanes.reserve(&fast, 1, From::Ingress).is_some());
         drop(slots);
-        assert_eq!(slow.free(), 2);
+        assert_eq!(lanes.free(&slow, 1), 2);
+    }
+
+    #[test]
+    fn lanes_that_hang_leave_memory_to_the_others() {
+        let lanes = lanes(1000, 0, 900);
+        let mut held = Vec::new();
+        for (name, share) in [("a", 100), ("b", 89), ("c", 79)] {
+            let lane = lanes.lane(name);
+            assert_eq!(lanes.free(&lane, 1), share);
+            let slots: Vec<_> =
+                std::iter::from_fn(|| lanes.reserve(&lane, 1, From::Ingress)).collect();
+            assert_eq!(slots.len(), share);
+            assert_eq!(lanes.free(&lane, 1), 0);
+            held.push(slots);
+        }
+        let other = lanes.lane("other");
+        assert_eq!(lanes.free(&other, 500), 1);
+        let large = lanes.reserve(&other, 500, From::Log);
+        assert!(large.is_some());
+        assert!(lanes.reserve(&other, 100, From::Log).is_none());
     }
 
     #[test]
@@ -269,7 +313,7 @@ mod tests {
         let lane = lanes.lane("a");
         let slots: Vec<_> = std::iter::from_fn(|| lanes.reserve(&lane, 1, From::Ingress)).collect();
         assert_eq!(slots.len(), 4);
-        assert_eq!(lane.free(), 1);
+        assert_eq!(lanes.free(&lane, 1), 1);
         assert!(lanes.reserve(&lane, 1, From::Log).is_some());
     }
 
@@ -301,7 +345,7 @@ mod tests {
         let lanes = lanes(1, 0, 10);
         let lane = lanes.lane("a");
         let slot = lanes.reserve(&lane, 1, From::Ingress);
-        assert_eq!(lane.free(), 0);
+        assert_eq!(lanes.free(&lane, 1), 0);
         drop(slot);
         lanes.room().notified().await;
         let slot = lanes.reserve(&lane, 8, From::Ingress);

@@ -119,6 +119,14 @@ fn exposed() -> Vec<(String, &'static str)> {
             ),
             "target.headers.X-A",
         ),
+        (
+            flow("p", PLAIN, "").replace(
+                "trigger: webhook",
+                "trigger: webhook, verify: {scheme: token, \
+                 secret: '{{ instance.token | substring(0, 1) }}'}",
+            ),
+            "source.verify.secret",
+        ),
     ]
 }
 

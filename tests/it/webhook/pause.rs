@@ -1,7 +1,7 @@
 //! Pausing loses nothing: messages are accepted, held, and run when the flow is resumed.
 
-use kanat_tests::target::status;
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::target::{Reply, status};
+use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::json;
 
 use super::passthrough;
@@ -41,6 +41,52 @@ async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
         .post(&format!("/api/v1/flows/{other}/resume"), &json!({}))
         .await;
     again.expect_error(400, "FAILED_PRECONDITION");
+}
+
+#[tokio::test]
+async fn what_waits_for_its_turn_at_a_connector_is_not_sent_once_the_flow_is_paused() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
+    let other = FakeTarget::start().await;
+    let config = json!({ "base_url": target.url(), "auth": "none", "concurrency": 1 });
+    let instance = json!({ "catalogId": "http", "name": "erp", "config": config });
+    let made = app
+        .api
+        .post("/api/v1/connectors/instances", &instance)
+        .await
+        .expect(201);
+    let (flow, url) = app.api.deployed(&passthrough("paused")).await;
+    let first = app.api.webhook(&url, &json!({"n": 1})).await;
+    until("the first call hangs", || async {
+        (target.count() == 1).then_some(())
+    })
+    .await;
+    let waits = app.api.webhook(&url, &json!({"n": 2})).await;
+    app.api.message_becomes(&waits, "processing").await;
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/pause"), &json!({}))
+        .await
+        .expect(200);
+    app.api.message_becomes(&waits, "held").await;
+
+    // The same holds for a connector that leads elsewhere by now.
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/resume"), &json!({}))
+        .await
+        .expect(200);
+    app.api.message_becomes(&waits, "processing").await;
+    let path = format!(
+        "/api/v1/connectors/instances/{}",
+        made["id"].as_str().unwrap()
+    );
+    let moved = json!({ "config": { "base_url": other.url() } });
+    app.api.put(&path, &moved).await.expect(200);
+    target.release();
+    for message in [&first, &waits] {
+        app.api.message_becomes(message, "delivered").await;
+    }
+    assert_eq!(target.count(), 1);
+    assert_eq!(other.count(), 1);
 }
 
 /// One message waits for its next attempt, which is a day away; one is a dead letter that is

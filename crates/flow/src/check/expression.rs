@@ -37,12 +37,10 @@ pub(super) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrets {
     Nowhere,
-    /// Everywhere, whole: the text goes to the instance's own origin.
+    /// Everywhere, whole: the text goes to the instance's own origin, or senders have to know it.
     Whole,
     /// Whole, from this byte of the text on, where the query of a URL begins.
     WholeAfter(usize),
-    /// The text stays here.
-    Anywhere,
 }
 
 impl Place {
@@ -90,7 +88,6 @@ impl Place {
         let is_before_query =
             matches!(self.secrets, Secrets::WholeAfter(query) if value.offset < query);
         match (self.secrets, value.form) {
-            (Secrets::Anywhere, _) => None,
             (Secrets::Nowhere, _) => Some(Exposure::Place(self.name)),
             (Secrets::WholeAfter(_), _) if is_before_query => Some(Exposure::Path(self.name)),
             (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Whole) => None,

@@ -48,7 +48,7 @@ pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) ->
     let place = Place {
         instance: has_connector.then_some(InstanceOf::Verify),
         calls: false,
-        secrets: Secrets::Anywhere,
+        secrets: Secrets::Whole,
         ..Place::new("source.verify")
     };
     let members = checker.members(spot, KEYS)?;

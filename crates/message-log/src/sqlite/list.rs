@@ -2,7 +2,7 @@
 
 use kanat_model::id::MessageId;
 use kanat_model::search::{glob, globs_in_json};
-use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
+use sqlx::{Connection, QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::row::{self, fixed_columns, present_columns};
 use crate::list::check_search;
@@ -22,7 +22,7 @@ const PLACE: &str = "SELECT m.seq";
 pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(
-    reader: &SqlitePool,
+    reader: &mut SqliteConnection,
     filter: &Filter,
     position: Position,
 ) -> Result<MessagePage, Error> {

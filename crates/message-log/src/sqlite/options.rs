@@ -10,7 +10,10 @@ use sqlx::{ConnectOptions, SqlitePool};
 use crate::Error;
 
 /// Connections for reading; each has a thread, and half a megabyte.
-const READERS: u32 = 3;
+pub(super) const READERS: u32 = 3;
+/// Connections for lists that look into payloads: these may take long, and others must not wait for
+/// them.
+pub(super) const SEARCHERS: u32 = 1;
 /// How long another process may hold the file, as a person with a shell does.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A read that finds no free connection for so long fails.
@@ -90,9 +93,9 @@ impl Options {
         Ok(conn)
     }
 
-    pub(super) async fn reading(&self, path: &Path) -> Result<SqlitePool, Error> {
+    pub(super) async fn reading(&self, path: &Path, connections: u32) -> Result<SqlitePool, Error> {
         let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
+            .max_connections(connections)
             .acquire_timeout(READER_TIMEOUT);
         // The driver asks one that comes back; a file does not go away in the pool.
         let pool = pool.test_before_acquire(false);

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Length of the file.
@@ -105,7 +105,9 @@ impl Reserve {
     }
 
     fn write(&self) -> io::Result<()> {
-        let written = std::fs::File::create(&self.path).and_then(|mut file| {
+        let mut create = std::fs::OpenOptions::new();
+        create.write(true).create(true).truncate(true).mode(0o600);
+        let written = create.open(&self.path).and_then(|mut file| {
             let mut state = 0x9e37_79b9_7f4a_7c15_u64;
             let mut chunk = vec![0_u8; CHUNK];
             for _ in 0..BYTES / CHUNK as u64 {
@@ -139,6 +141,7 @@ mod tests {
         let reserve = Reserve::open(&log);
         let written = std::fs::metadata(&path).unwrap();
         assert_eq!(written.len(), BYTES);
+        assert_eq!(written.mode() & 0o777, 0o600);
         assert!(reserve.lets_in());
         drop(Reserve::open(&log));
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), written.ino());

@@ -6,6 +6,7 @@ mod outage;
 mod pressure;
 mod query_plan;
 mod retain;
+mod search;
 mod size;
 
 use std::path::PathBuf;

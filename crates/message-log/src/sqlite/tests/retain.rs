@@ -28,7 +28,7 @@ async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {
     let inbox = Arc::new(Inbox::default());
     let queue = Queue::new(Arc::clone(&inbox), 10, 1_000);
     let writer = tokio::task::spawn_blocking(move || write(&inbox, &folded));
-    let reader = Options::default().reading(&file.path).await.unwrap();
+    let reader = Options::default().reading(&file.path, 1).await.unwrap();
     retain::retain(&reader, &queue, Timestamp::now())
         .await
         .unwrap();
