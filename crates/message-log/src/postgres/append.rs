@@ -15,33 +15,37 @@ use crate::{Appended, Dedupe, NewMessage, Place};
 
 pub(super) const FIND_DUPLICATES: &str = "
 SELECT v.number, d.message_id
-FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) AS v(number, flow_id, key, received_at)
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) AS v(number, flow_id, key,
+    received_at)
 CROSS JOIN LATERAL (
     SELECT k.message_id FROM dedupe AS k
     WHERE k.flow_id = v.flow_id AND k.key = v.key AND k.expires_at > v.received_at OFFSET 0) AS d";
 
 pub(super) const FIND_BUSY_KEYS: &str = "
-SELECT v.number FROM unnest($1::bigint[], $2::text[], $3::text[]) AS v(number, flow_id, ordering_key)
+SELECT v.number FROM unnest($1::bigint[], $2::text[], $3::text[]) AS v(number, flow_id,
+    ordering_key)
 WHERE (
     SELECT true FROM messages AS m
-    WHERE m.flow_id = v.flow_id AND m.ordering_key = v.ordering_key AND m.completed_at IS NULL LIMIT 1)";
+    WHERE m.flow_id = v.flow_id AND m.ordering_key = v.ordering_key AND m.completed_at IS NULL
+        LIMIT 1)";
 
 pub(super) const INSERT: &str = "
 WITH bodies AS (
     INSERT INTO bodies (seq, raw_body, payload, request)
     SELECT * FROM unnest($1::bigint[], $20::bytea[], $21::bytea[], $22::bytea[])
 )
-INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
-    accepted_as, owner, due_at, ordering_key, max_attempts, granted_attempts, received_at, replay_of, batch_id,
-    traceparent, size_bytes)
-SELECT v.seq, v.seq, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version, v.trigger_kind,
-    v.status, v.accepted_as, v.owner, v.due_at, v.ordering_key, v.max_attempts, v.max_attempts, v.received_at,
-    v.replay_of, v.batch_id, v.traceparent, v.size_bytes
-FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
-    $9::text[], $10::text[], $11::text[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::text[],
-    $17::text[], $18::text[], $19::bigint[])
-    AS v(seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status, accepted_as, owner,
-        due_at, ordering_key, max_attempts, received_at, replay_of, batch_id, traceparent, size_bytes)";
+INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version,
+    trigger_kind, status, accepted_as, owner, due_at, ordering_key, max_attempts, granted_attempts,
+    received_at, replay_of, batch_id, traceparent, size_bytes)
+SELECT v.seq, v.seq, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version,
+    v.trigger_kind, v.status, v.accepted_as, v.owner, v.due_at, v.ordering_key, v.max_attempts,
+    v.max_attempts, v.received_at, v.replay_of, v.batch_id, v.traceparent, v.size_bytes
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[],
+    $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::text[], $14::bigint[],
+    $15::bigint[], $16::text[], $17::text[], $18::text[], $19::bigint[])
+    AS v(seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind,
+        status, accepted_as, owner, due_at, ordering_key, max_attempts, received_at, replay_of,
+        batch_id, traceparent, size_bytes)";
 
 /// A key of which the time is over is taken anew.
 pub(super) const INSERT_KEYS: &str = "
@@ -50,7 +54,8 @@ SELECT DISTINCT ON (v.flow_id, v.key) v.flow_id, v.key, v.message_id, v.expires_
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS v(flow_id, key, message_id, expires_at, number)
 ORDER BY v.flow_id, v.key, v.number DESC
-ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at = excluded.expires_at";
+ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
+    = excluded.expires_at";
 
 /// A message that is to be stored.
 struct Fresh<'m> {
@@ -325,7 +330,8 @@ impl<'m> Fresh<'m> {
 /// Of random bytes, which no compression makes small.
 const PROBE: &str = "
 INSERT INTO bodies (seq, raw_body, request)
-SELECT nextval('events'), decode(string_agg(md5(random()::text), ''), 'hex'), '' FROM generate_series(1, 200)";
+SELECT nextval('events'), decode(string_agg(md5(random()::text), ''), 'hex'), ''
+    FROM generate_series(1, 200)";
 
 /// Has the database find room for a body, and gives it back.
 pub(super) async fn probe(workers: &PgPool) -> Result<(), sqlx::Error> {

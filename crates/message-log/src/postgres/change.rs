@@ -30,17 +30,18 @@ WITH changed AS (
         error_message = CASE WHEN v.keep THEN m.error_message ELSE v.error_message END,
         error_field = CASE WHEN v.keep THEN m.error_field ELSE v.error_field END,
         error_expression = CASE WHEN v.keep THEN m.error_expression ELSE v.error_expression END
-    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],
-        $9::bigint[], $10::bigint[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-        $17::bytea[], $18::text[], $19::text[])
-        AS v(seq, token, owner, event, to_owner, status, attempts, due_at, completed_at, keep, error_kind,
-            error_message, error_field, error_expression, at, output, trace, id)
-    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.token = v.token AND m.owner = v.owner AND m.seq >= $1
-    RETURNING m.seq, m.token, v.at, m.status, m.attempts, m.due_at, m.error_kind, m.error_message, m.error_field,
-        m.error_expression, v.output, v.trace
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[],
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::boolean[], $12::text[], $13::text[],
+        $14::text[], $15::text[], $16::bigint[], $17::bytea[], $18::text[], $19::text[])
+        AS v(seq, token, owner, event, to_owner, status, attempts, due_at, completed_at, keep,
+            error_kind, error_message, error_field, error_expression, at, output, trace, id)
+    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.token = v.token AND m.owner = v.owner AND m.seq
+        >= $1
+    RETURNING m.seq, m.token, v.at, m.status, m.attempts, m.due_at, m.error_kind, m.error_message,
+        m.error_field, m.error_expression, v.output, v.trace
 )
-INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message, error_field,
-    error_expression, output, trace)
+INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message,
+    error_field, error_expression, output, trace)
 SELECT * FROM changed RETURNING seq";
 
 /// Lets the next message of a key be claimed, once none before it is unfinished. The rows given are
@@ -48,17 +49,20 @@ SELECT * FROM changed RETURNING seq";
 pub(super) const ADVANCE: &str = "
 UPDATE messages AS m SET due_at = $2 FROM (
     SELECT (SELECT n.seq FROM messages AS n
-            WHERE n.flow_id = k.flow_id AND n.ordering_key = k.ordering_key AND n.completed_at IS NULL
+            WHERE n.flow_id = k.flow_id AND n.ordering_key = k.ordering_key AND n.completed_at
+                IS NULL
                 AND n.due_at IS NULL
             ORDER BY n.due_at, n.seq LIMIT 1) AS seq
     FROM (
         SELECT DISTINCT d.flow_id, d.ordering_key FROM unnest($1::bigint[]) AS v(seq)
-        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq OFFSET 0) AS d
+        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq
+            OFFSET 0) AS d
         WHERE d.ordering_key IS NOT NULL
     ) AS k
     WHERE (
         SELECT true FROM messages AS h
-        WHERE h.flow_id = k.flow_id AND h.ordering_key = k.ordering_key AND h.completed_at IS NULL AND h.due_at >= 0
+        WHERE h.flow_id = k.flow_id AND h.ordering_key = k.ordering_key AND h.completed_at IS NULL
+            AND h.due_at >= 0
         LIMIT 1) IS NULL
     OFFSET 0
 ) AS next

@@ -78,7 +78,8 @@ FROM found"
 pub(super) const DEAD_OWNERS: &str = concat!(
     "
 WITH RECURSIVE owners(owner) AS (
-    SELECT (SELECT m.owner FROM messages AS m WHERE m.completed_at IS NULL AND m.owner > '' ORDER BY m.owner LIMIT 1)
+    SELECT (SELECT m.owner FROM messages AS m WHERE m.completed_at IS NULL AND m.owner > ''
+        ORDER BY m.owner LIMIT 1)
     UNION ALL
     SELECT (SELECT m.owner FROM messages AS m
             WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
@@ -105,7 +106,8 @@ pub(super) const AWAITED: &str = concat!(
     claimed_columns!(),
     "
 FROM messages AS m
-WHERE m.seq = ANY($1) AND m.seq BETWEEN $3 AND $4 AND m.owner = $2 AND m.status = 'received' AND m.due_at >= 0
+WHERE m.seq = ANY($1) AND m.seq BETWEEN $3 AND $4 AND m.owner = $2 AND m.status = 'received'
+    AND m.due_at >= 0
 ORDER BY m.seq LIMIT $5
 FOR UPDATE SKIP LOCKED"
 );
@@ -123,7 +125,8 @@ FOR UPDATE SKIP LOCKED"
 );
 
 pub(super) const BODIES: &str = "
-SELECT b.seq, b.raw_body, b.payload, b.request FROM bodies AS b WHERE b.seq = ANY($1) AND b.seq BETWEEN $2 AND $3";
+SELECT b.seq, b.raw_body, b.payload, b.request FROM bodies AS b WHERE b.seq = ANY($1) AND b.seq
+    BETWEEN $2 AND $3";
 
 pub(super) const STEPS: &str = "
 SELECT s.message, s.name, s.status, s.output FROM steps AS s

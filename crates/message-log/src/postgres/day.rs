@@ -69,7 +69,8 @@ impl Day {
             let partition = self.table(table);
             text.push_str(&format!(
                 "CREATE TABLE {partition} (LIKE {table} INCLUDING ALL);
-                 ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES FROM ({from}) TO ({to});"
+                 ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES FROM ({from}) TO
+                     ({to});"
             ));
         }
         // An id cannot be unique in all days, which no index spans.

@@ -23,7 +23,8 @@ WHERE m.flow_id = $1 AND m.status IN ('received', 'retrying', 'held') AND m.owne
 /// Whether a flow has a message that has not ended.
 pub(super) const UNFINISHED: &str = "
 SELECT EXISTS (SELECT 1 FROM messages AS m
-               WHERE m.flow_id = $1 AND m.status IN ('received', 'processing', 'retrying', 'held'))";
+               WHERE m.flow_id = $1 AND m.status IN ('received', 'processing', 'retrying',
+                   'held'))";
 
 /// A message that is to be discarded.
 struct Found {

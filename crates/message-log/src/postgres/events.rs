@@ -20,17 +20,20 @@ SELECT m.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) AS BIGIN
 
 /// Places and bytes of changes of state.
 pub(super) const TRANSITION_SIZES: &str = "
-SELECT t.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) + coalesce((SELECT octet_length(e.output) FROM transitions AS e
-     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0) AS BIGINT) AS bytes
-     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq = t.message WHERE t.seq > ";
+SELECT t.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) + coalesce((SELECT
+    octet_length(e.output) FROM transitions AS e
+     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC
+         LIMIT 1), 0) AS BIGINT) AS bytes
+     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq
+         = t.message WHERE t.seq > ";
 
 /// A message as it arrived: nothing has become of it yet.
 pub(super) const ARRIVALS: &str = concat!(
     "SELECT m.seq AS seq, ",
     fixed_columns!(),
-    ", m.accepted_as AS status, 0::bigint AS attempts, NULL::bigint AS due_at, NULL::bigint AS completed_at,
-     NULL::text AS error_kind, NULL::text AS error_message, NULL::text AS error_field, NULL::text AS error_expression,
-     NULL::bytea AS output
+    ", m.accepted_as AS status, 0::bigint AS attempts, NULL::bigint AS due_at, NULL::bigint
+     AS completed_at, NULL::text AS error_kind, NULL::text AS error_message, NULL::text
+     AS error_field, NULL::text AS error_expression, NULL::bytea AS output
      FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > "
 );
 
@@ -39,11 +42,14 @@ pub(super) const TRANSITIONS: &str = concat!(
     "SELECT t.seq AS seq, ",
     fixed_columns!(),
     ", t.status, t.attempts, t.due_at,
-     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END AS completed_at,
+     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END
+         AS completed_at,
      t.error_kind, t.error_message, t.error_field, t.error_expression,
-     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL
+     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq
+         AND e.output IS NOT NULL
         ORDER BY e.seq DESC LIMIT 1) AS output
-     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq = t.message
+     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq
+         = t.message
      WHERE t.seq > "
 );
 

@@ -16,10 +16,12 @@ use super::text::text;
 pub(super) const LOCK: &str = "
 SELECT pg_advisory_xact_lock($1, wanted.hash) FROM (
     SELECT DISTINCT hashtext(k.kind || k.flow_id || ' ' || k.key) AS hash FROM (
-        SELECT v.kind, v.flow_id, v.key FROM unnest($2::text[], $3::text[], $4::text[]) AS v(kind, flow_id, key)
+        SELECT v.kind, v.flow_id, v.key FROM unnest($2::text[], $3::text[], $4::text[]) AS v(kind,
+            flow_id, key)
         UNION ALL
         SELECT 'order ', m.flow_id, m.ordering_key FROM unnest($5::bigint[]) AS v(seq)
-        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq OFFSET 0) AS m
+        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq
+            OFFSET 0) AS m
         WHERE m.ordering_key IS NOT NULL
     ) AS k ORDER BY hash
 ) AS wanted";

@@ -14,7 +14,8 @@ use crate::SavedPlan;
 
 const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at)
-SELECT v.flow_id, v.version, v.body, $4 FROM unnest($1::text[], $2::bigint[], $3::bytea[]) AS v(flow_id, version, body)
+SELECT v.flow_id, v.version, v.body, $4 FROM unnest($1::text[], $2::bigint[], $3::bytea[])
+    AS v(flow_id, version, body)
 ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
 
 /// A message may be written so much later than it arrived.
@@ -26,14 +27,17 @@ pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = $1 AN
 pub(super) const UNUSED: &str = "
 SELECT p.flow_id, p.version FROM saved_plans AS p
 WHERE p.saved_at <= $1
-    AND (SELECT true FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version LIMIT 1)
-    AND (SELECT true FROM messages AS m WHERE m.flow_id = p.flow_id AND m.flow_version = p.version LIMIT 1) IS NULL";
+    AND (SELECT true FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version
+        LIMIT 1)
+    AND (SELECT true FROM messages AS m WHERE m.flow_id = p.flow_id AND m.flow_version = p.version
+        LIMIT 1) IS NULL";
 
 /// Looks again at what came after the long look of `UNUSED`.
 pub(super) const DROP: &str = "
 DELETE FROM saved_plans AS p
 WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
-    SELECT 1 FROM messages AS m WHERE m.flow_id = $1 AND m.received_at >= $4 AND m.flow_version = $2)";
+    SELECT 1 FROM messages AS m WHERE m.flow_id = $1 AND m.received_at >= $4 AND m.flow_version
+        = $2)";
 
 pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<(), sqlx::Error> {
     // One statement does not write a row twice, and every process writes the rows in one order.

@@ -11,9 +11,12 @@ use super::text::text;
 use crate::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
 
 pub(super) const CLAIM: &str = "
-INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES ($1, $2, 1, $3, $4, $5, '')
-ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until = excluded.held_until
-WHERE polls.held_until <= $4 AND (polls.due_at <= $4 OR polls.version < $3) RETURNING token, state";
+INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES ($1, $2, 1, $3,
+    $4, $5, '')
+ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until
+    = excluded.held_until
+WHERE polls.held_until <= $4 AND (polls.due_at <= $4 OR polls.version < $3) RETURNING token,
+    state";
 
 pub(super) const DUE: &str = "SELECT greatest(due_at, held_until) FROM polls WHERE flow_id = $1";
 
@@ -29,7 +32,8 @@ pub(super) const NOTE: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at)
 SELECT $1, v.id, v.hash, v.count, v.seen_at
 FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS v(id, hash, count, seen_at)
-ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
+ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at
+    = excluded.seen_at";
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
 

@@ -21,14 +21,16 @@ pub(super) const TURN: &str = concat!(
     "INSERT INTO quota_turns (owner, turn, at) VALUES ($1, $2, ",
     database_now!(),
     ")
-     ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn < excluded.turn"
+     ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE
+         quota_turns.turn < excluded.turn"
 );
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < $1";
 
 /// Those of connectors, by what their ids begin with.
 pub(super) const DROP_CONNECTORS: &str = "
-DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at < $1";
+DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
+    < $1";
 
 /// After the locks were waited for, so that no instant is counted twice.
 const NOW_AND_NODES: &str = concat!(
@@ -52,11 +54,13 @@ pub(super) const LEDGERS: &str =
 pub(super) const SAVE: &str = "
 UPDATE quotas AS q SET ledger = v.ledger, request_count = q.request_count + v.used,
     last_used_at = greatest(q.last_used_at, v.last_used_at)
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS v(key_id, ledger, used, last_used_at)
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS v(key_id, ledger, used,
+    last_used_at)
 WHERE q.key_id = v.key_id";
 
 pub(super) const USAGE: &str = "
-SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at > 0";
+SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at
+    > 0";
 
 pub(super) async fn exchange(
     workers: &PgPool,

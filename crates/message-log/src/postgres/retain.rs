@@ -28,16 +28,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const NEXT_STRETCH: &str = "
 SELECT min(s.received_at), max(s.seq) FROM (
-    SELECT m.seq, m.received_at FROM messages AS m WHERE m.seq > $1 AND m.seq < $2 ORDER BY m.seq LIMIT $3) AS s";
+    SELECT m.seq, m.received_at FROM messages AS m WHERE m.seq > $1 AND m.seq < $2 ORDER BY m.seq
+        LIMIT $3) AS s";
 
 pub(super) const DROP_MESSAGES: &str = "
 WITH old AS (
     SELECT m.seq FROM messages AS m
-    WHERE m.seq BETWEEN $1 AND $2 AND m.received_at < $3 AND m.completed_at < $3 ORDER BY m.seq FOR UPDATE
+    WHERE m.seq BETWEEN $1 AND $2 AND m.received_at < $3 AND m.completed_at < $3 ORDER BY m.seq FOR
+        UPDATE
 ), dropped_steps AS (
     DELETE FROM steps WHERE message = ANY(ARRAY(SELECT seq FROM old)) AND message BETWEEN $1 AND $2
 ), dropped_transitions AS (
-    DELETE FROM transitions WHERE message = ANY(ARRAY(SELECT seq FROM old)) AND message BETWEEN $1 AND $2
+    DELETE FROM transitions WHERE message = ANY(ARRAY(SELECT seq FROM old)) AND message BETWEEN $1
+        AND $2
 ), dropped_bodies AS (
     DELETE FROM bodies WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN $1 AND $2
 )
@@ -45,7 +48,8 @@ DELETE FROM messages WHERE seq = ANY(ARRAY(SELECT seq FROM old)) AND seq BETWEEN
 
 pub(super) const DROP_KEYS: &str = "
 DELETE FROM dedupe AS d USING (
-    SELECT o.flow_id, o.key FROM dedupe AS o WHERE o.expires_at <= $1 ORDER BY o.expires_at LIMIT 1000
+    SELECT o.flow_id, o.key FROM dedupe AS o WHERE o.expires_at <= $1 ORDER BY o.expires_at
+        LIMIT 1000
     FOR UPDATE SKIP LOCKED) AS old
 WHERE d.flow_id = old.flow_id AND d.key = old.key AND d.expires_at <= $1";
 
@@ -179,7 +183,8 @@ async fn look(
     sqlx::raw_sql(READ_ALL).execute(&mut *tx).await?;
     let text = format!(
         "SELECT count(*), array_agg(seq ORDER BY seq)
-            FILTER (WHERE completed_at IS NULL OR completed_at >= {0} OR received_at >= {0}) FROM {messages}",
+            FILTER (WHERE completed_at IS NULL OR completed_at >= {0} OR received_at >= {0})
+                FROM {messages}",
         older_than.as_millis()
     );
     let row = sqlx::raw_sql(AssertSqlSafe(text))

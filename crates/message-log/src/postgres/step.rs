@@ -14,10 +14,12 @@ use crate::{Settled, StepCheckpoint};
 /// messages cannot change hands before the transaction ends.
 pub(super) const HELD: &str = "
 SELECT v.number
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[]) AS v(number, seq, owner, token, id)
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[]) AS v(number, seq,
+    owner, token, id)
 CROSS JOIN LATERAL (
     SELECT true FROM messages AS m
-    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.owner = v.owner AND m.token = v.token FOR SHARE) AS held";
+    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.owner = v.owner AND m.token = v.token FOR
+        SHARE) AS held";
 
 pub(super) const SAVE: &str = "
 INSERT INTO steps (message, name, status, output)

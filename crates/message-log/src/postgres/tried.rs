@@ -11,29 +11,33 @@ use crate::tried::Row;
 
 pub(super) const INSERT: &str = "
 WITH v AS (
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-        $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
-        $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[], $21::text[], $22::text[], $23::text[],
-        $24::bytea[], $25::bytea[], $26::bytea[], $27::bytea[], $28::text[], $30::bigint[])
-        AS v(seq, event, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status, due_at,
-            attempts, max_attempts, error_kind, error_message, error_field, error_expression, received_at, at,
-            completed_at, replay_of, batch_id, traceparent, raw_body, payload, request, output, trace,
-            size_bytes)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
+        $7::text[], $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[],
+        $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[],
+        $19::bigint[], $20::bigint[], $21::text[], $22::text[], $23::text[], $24::bytea[],
+        $25::bytea[], $26::bytea[], $27::bytea[], $28::text[], $30::bigint[])
+        AS v(seq, event, id, account_id, environment_id, flow_id, flow_name, flow_version,
+            trigger_kind, status, due_at, attempts, max_attempts, error_kind, error_message,
+            error_field, error_expression, received_at, at, completed_at, replay_of, batch_id,
+            traceparent, raw_body, payload, request, output, trace, size_bytes)
 ), bodies AS (
-    INSERT INTO bodies (seq, raw_body, payload, request) SELECT v.seq, v.raw_body, v.payload, v.request FROM v
+    INSERT INTO bodies (seq, raw_body, payload, request) SELECT v.seq, v.raw_body, v.payload,
+        v.request FROM v
 ), transitions AS (
-    INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message, error_field,
-        error_expression, output, trace)
-    SELECT v.seq, v.event, v.at, v.status, v.attempts, v.due_at, v.error_kind, v.error_message, v.error_field,
-        v.error_expression, v.output, v.trace
+    INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message,
+        error_field, error_expression, output, trace)
+    SELECT v.seq, v.event, v.at, v.status, v.attempts, v.due_at, v.error_kind, v.error_message,
+        v.error_field, v.error_expression, v.output, v.trace
     FROM v
 )
-INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
-    accepted_as, owner, due_at, attempts, max_attempts, granted_attempts, error_kind, error_message, error_field,
-    error_expression, received_at, completed_at, replay_of, batch_id, traceparent, size_bytes)
-SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version, v.trigger_kind,
-    v.status, $29, '', v.due_at, v.attempts, v.max_attempts, v.max_attempts, v.error_kind, v.error_message,
-    v.error_field, v.error_expression, v.received_at, v.completed_at, v.replay_of, v.batch_id, v.traceparent, v.size_bytes
+INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version,
+    trigger_kind, status, accepted_as, owner, due_at, attempts, max_attempts, granted_attempts,
+    error_kind, error_message, error_field, error_expression, received_at, completed_at, replay_of,
+    batch_id, traceparent, size_bytes)
+SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version,
+    v.trigger_kind, v.status, $29, '', v.due_at, v.attempts, v.max_attempts, v.max_attempts,
+    v.error_kind, v.error_message, v.error_field, v.error_expression, v.received_at, v.completed_at,
+    v.replay_of, v.batch_id, v.traceparent, v.size_bytes
 FROM v";
 
 /// A row and its two events: that the message came in, and what its attempt came to.

@@ -15,10 +15,11 @@ SELECT 1 FROM messages INDEXED BY messages_order
 WHERE flow_id = ? AND ordering_key = ? AND completed_at IS NULL LIMIT 1";
 
 const INSERT_MESSAGE: &str = "
-INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
-    accepted_as, owner, token, due_at, ordering_key, max_attempts, granted_attempts, received_at, replay_of, batch_id,
-    traceparent, size_bytes)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19)";
+INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version,
+    trigger_kind, status, accepted_as, owner, token, due_at, ordering_key, max_attempts,
+    granted_attempts, received_at, replay_of, batch_id, traceparent, size_bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18,
+    ?19)";
 
 const INSERT_BODY: &str =
     "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";

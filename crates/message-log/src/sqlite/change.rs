@@ -21,15 +21,16 @@ WHERE seq = ?1 AND token = ?2 AND owner = ?3";
 
 /// The event of a change that says all that the message is afterwards.
 pub(super) const INSERT_EVENT: &str = "
-INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
-    error_expression, output, trace)
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
+    error_field, error_expression, output, trace)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// The event of one that leaves something as it was.
 pub(super) const RECORD: &str = "
-INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
-    error_expression, output, trace)
-SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_field, error_expression, ?4, ?5
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
+    error_field, error_expression, output, trace)
+SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, ?4, ?5
 FROM messages WHERE seq = ?2";
 
 /// Lets the next message of a key be claimed, once none before it is unfinished. `?1` is a message
@@ -38,7 +39,8 @@ pub(super) const ADVANCE: &str = "
 UPDATE messages SET due_at = ?2
 WHERE seq = (
     SELECT (SELECT n.seq FROM messages AS n INDEXED BY messages_order
-            WHERE n.flow_id = m.flow_id AND n.ordering_key = m.ordering_key AND n.completed_at IS NULL
+            WHERE n.flow_id = m.flow_id AND n.ordering_key = m.ordering_key AND n.completed_at
+                IS NULL
                 AND n.due_at IS NULL
             ORDER BY n.seq LIMIT 1)
     FROM messages AS m

@@ -21,7 +21,8 @@ use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
 pub(super) const WAITING: &str = "
 WITH RECURSIVE
 owners(owner) AS (
-    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL ORDER BY owner LIMIT 1)
+    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL
+        ORDER BY owner LIMIT 1)
     UNION ALL
     SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
             WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
@@ -61,7 +62,8 @@ FROM found";
 /// Owners of unfinished messages whose lease is not good.
 pub(super) const DEAD_OWNERS: &str = "
 WITH RECURSIVE owners(owner) AS (
-    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL AND owner > ''
+    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL AND owner
+        > ''
             ORDER BY owner LIMIT 1)
     UNION ALL
     SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
@@ -86,7 +88,8 @@ pub(super) const AWAITED: &str = concat!(
     claimed_columns!(),
     "
 FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq
-WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = 'received' AND m.due_at >= 0
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = 'received'
+    AND m.due_at >= 0
 ORDER BY m.seq LIMIT ?"
 );
 

@@ -13,7 +13,8 @@ use crate::{Error, trace};
 
 /// Messages of a flow that nobody works on.
 pub(super) const WAITING: &str = "
-SELECT seq, id, token, attempts, ordering_key IS NOT NULL FROM messages INDEXED BY messages_flow_status
+SELECT seq, id, token, attempts, ordering_key IS NOT NULL FROM messages INDEXED
+    BY messages_flow_status
 WHERE flow_id = ? AND status IN ('received', 'retrying', 'held') AND owner = '' LIMIT ?";
 
 /// Whether a flow has a message that has not ended.

@@ -11,7 +11,8 @@ use crate::{Error, Event, EventPage, EventQuery};
 const STRETCH: i64 = 20_000;
 
 pub(super) const LAST: &str = "
-SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM transitions))";
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
+    FROM transitions))";
 
 /// Places and bytes of arrivals, told from the rows' heads: what is large is not read for it.
 pub(super) const ARRIVAL_SIZES: &str = "
@@ -20,16 +21,20 @@ SELECT m.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) AS by
 
 /// Places and bytes of changes of state.
 pub(super) const TRANSITION_SIZES: &str = "
-SELECT t.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(e.output AS BLOB)) FROM transitions AS e
-     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0) AS bytes
-     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b ON b.seq = m.seq WHERE t.seq > ";
+SELECT t.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT
+    length(CAST(e.output AS BLOB)) FROM transitions AS e
+     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC
+         LIMIT 1), 0) AS bytes
+     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b
+         ON b.seq = m.seq WHERE t.seq > ";
 
 /// A message as it arrived: nothing has become of it yet.
 pub(super) const ARRIVALS: &str = concat!(
     "SELECT m.seq AS seq, ",
     fixed_columns!(),
-    ", m.accepted_as AS status, 0 AS attempts, NULL AS due_at, NULL AS completed_at, NULL AS error_kind,
-     NULL AS error_message, NULL AS error_field, NULL AS error_expression, NULL AS output
+    ", m.accepted_as AS status, 0 AS attempts, NULL AS due_at, NULL AS completed_at, NULL
+     AS error_kind, NULL AS error_message, NULL AS error_field, NULL AS error_expression, NULL
+     AS output
      FROM messages AS m CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > "
 );
 
@@ -38,11 +43,14 @@ pub(super) const TRANSITIONS: &str = concat!(
     "SELECT t.seq AS seq, ",
     fixed_columns!(),
     ", t.status, t.attempts, t.due_at,
-     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END AS completed_at,
+     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END
+         AS completed_at,
      t.error_kind, t.error_message, t.error_field, t.error_expression,
-     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL
+     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq
+         AND e.output IS NOT NULL
         ORDER BY e.seq DESC LIMIT 1) AS output
-     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b ON b.seq = m.seq
+     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b
+         ON b.seq = m.seq
      WHERE t.seq > "
 );
 

@@ -19,12 +19,14 @@ UPDATE messages SET status = 'received', token = ?2, owner = '', due_at = ?3, co
 WHERE seq = ?1";
 
 const DISCARD: &str = "
-UPDATE messages SET status = 'discarded', token = ?2, owner = '', due_at = NULL, completed_at = ?3 WHERE seq = ?1";
+UPDATE messages SET status = 'discarded', token = ?2, owner = '', due_at = NULL, completed_at = ?3
+    WHERE seq = ?1";
 
 const RECORD: &str = "
-INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
-    error_expression, trace)
-SELECT token, seq, ?2, status, attempts, due_at, error_kind, error_message, error_field, error_expression, ?3
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
+    error_field, error_expression, trace)
+SELECT token, seq, ?2, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, ?3
 FROM messages WHERE seq = ?1";
 
 /// A message as it was found.

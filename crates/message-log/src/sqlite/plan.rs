@@ -25,7 +25,8 @@ pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = ? AND
 pub(super) const UNUSED: &str = "
 SELECT p.flow_id, p.version FROM saved_plans AS p
 WHERE p.saved_at <= ?
-    AND EXISTS (SELECT 1 FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version)
+    AND EXISTS (SELECT 1 FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version
+        > p.version)
     AND NOT EXISTS (
         SELECT 1 FROM messages AS m INDEXED BY messages_flow
         WHERE m.flow_id = p.flow_id AND m.flow_version = p.version)";

@@ -11,9 +11,12 @@ use super::transaction::Transaction;
 use crate::{Error, Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
 
 pub(super) const CLAIM: &str = "
-INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES (?1, ?2, 1, ?3, ?4, ?5, x'')
-ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until = excluded.held_until
-WHERE polls.held_until <= ?4 AND (polls.due_at <= ?4 OR polls.version < ?3) RETURNING token, state";
+INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES (?1, ?2, 1, ?3,
+    ?4, ?5, x'')
+ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until
+    = excluded.held_until
+WHERE polls.held_until <= ?4 AND (polls.due_at <= ?4 OR polls.version < ?3) RETURNING token,
+    state";
 
 pub(super) const DUE: &str = "SELECT max(due_at, held_until) FROM polls WHERE flow_id = ?";
 
@@ -23,11 +26,13 @@ UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7
 WHERE flow_id = ?1 AND owner = ?2 AND token = ?3";
 
 pub(super) const SEEN: &str = "
-SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = ? AND id IN (SELECT value FROM json_each(?))";
+SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = ? AND id IN (SELECT value
+    FROM json_each(?))";
 
 pub(super) const NOTE: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
+ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at
+    = excluded.seen_at";
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
 
@@ -39,7 +44,8 @@ pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
 /// Some at a time: the writer has others to serve.
 pub(super) const FORGET_SOME: &str = "
-DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_records WHERE flow_id = ?1 LIMIT 5000)";
+DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_records WHERE flow_id
+    = ?1 LIMIT 5000)";
 
 pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 

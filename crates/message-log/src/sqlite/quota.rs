@@ -18,13 +18,15 @@ const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 const TURN: &str = "
 INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
-ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn < excluded.turn";
+ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn
+    < excluded.turn";
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < ?";
 
 /// Those of connectors, by what their ids begin with.
 pub(super) const DROP_CONNECTORS: &str = "
-DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at < ?";
+DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
+    < ?";
 
 const NODES: &str = "SELECT count(*) FROM leases WHERE expires_at > ?";
 
@@ -37,7 +39,8 @@ ON CONFLICT (key_id) DO UPDATE SET ledger = excluded.ledger,
     last_used_at = max(quotas.last_used_at, excluded.last_used_at)";
 
 pub(super) const USAGE: &str = "
-SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value FROM json_each(?)) AND last_used_at > 0";
+SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value
+    FROM json_each(?)) AND last_used_at > 0";
 
 pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
     let Exchange {

@@ -17,7 +17,8 @@ pub(super) const GET: &str = concat!(
 );
 
 pub(super) const CONTENT: &str = "
-SELECT b.raw_body, b.payload, b.request FROM messages AS m INDEXED BY messages_id JOIN bodies AS b ON b.seq = m.seq
+SELECT b.raw_body, b.payload, b.request FROM messages AS m INDEXED BY messages_id JOIN bodies AS b
+    ON b.seq = m.seq
 WHERE m.id = ? AND m.account_id = ? AND m.environment_id = ?";
 
 pub(super) const TRACE: &str = "

@@ -16,7 +16,8 @@ const STRETCH: i64 = 500;
 const SHRINK_PAGES: u32 = 1_000;
 
 pub(super) const NEXT_STRETCH: &str = "
-SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ? ORDER BY seq LIMIT ?)";
+SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
+    ORDER BY seq LIMIT ?)";
 
 /// Dependents first: they find their messages by what still stands.
 pub(super) const DROP_DEPENDENTS: &[&str] = &[
@@ -35,7 +36,8 @@ pub(super) const DROP_MESSAGES: &str =
 const KEEP_LAST_SEQ: &str = "UPDATE counters SET value = max(value, ?) WHERE name = 'last_seq'";
 
 pub(super) const DROP_KEYS: &str = "
-DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHERE expires_at <= ? LIMIT 1000)";
+DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHERE expires_at <= ?
+    LIMIT 1000)";
 
 /// Drops what was received and finished before an instant; says how many messages.
 pub(super) async fn retain(

@@ -21,8 +21,8 @@ macro_rules! fixed_columns {
 /// What stands in the row of `messages` now.
 macro_rules! present_columns {
     () => {
-        "m.status, m.attempts, m.due_at, m.completed_at, m.error_kind, m.error_message, m.error_field,
-         m.error_expression,
+        "m.status, m.attempts, m.due_at, m.completed_at, m.error_kind, m.error_message,
+         m.error_field, m.error_expression,
          (SELECT t.output FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL
             ORDER BY t.seq DESC LIMIT 1) AS output"
     };

@@ -12,12 +12,12 @@ use crate::NewMessage;
 use crate::tried::Row;
 
 const INSERT_MESSAGE: &str = "
-INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
-    accepted_as, owner, token, due_at, attempts, max_attempts, granted_attempts, error_kind, error_message, error_field,
-    error_expression, received_at, completed_at, replay_of, batch_id, traceparent,
-    size_bytes)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-    ?23, ?24)";
+INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version,
+    trigger_kind, status, accepted_as, owner, token, due_at, attempts, max_attempts,
+    granted_attempts, error_kind, error_message, error_field, error_expression, received_at,
+    completed_at, replay_of, batch_id, traceparent, size_bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18,
+    ?19, ?20, ?21, ?22, ?23, ?24)";
 
 /// Two events of each message: that it came in, and what its attempt came to.
 pub(super) fn append(tx: &mut Transaction<'_, '_>, rows: &[Row]) -> rusqlite::Result<Effect> {

@@ -17,11 +17,13 @@ use crate::sqlite::syncs::Syncs;
 use crate::sqlite::transaction::{self, Commit};
 
 const STANDING: &str = "
-SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE name = 'folded_lots')";
+SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE
+    name = 'folded_lots')";
 
 /// The last place that a message or event in the tables has.
 const TAKEN: &str = "
-SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM transitions))";
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
+    FROM transitions))";
 
 const SET_SALT: &str = "UPDATE counters SET value = ? WHERE name = 'journal_salt'";
 
