@@ -292,7 +292,9 @@ mod tests {
         assert_eq!(found.participles, 1);
         assert_eq!(found.packed_lets, 1);
         assert_eq!(found.packed_assertions, 1);
-        assert_eq!(found.long_lines, 1);
+        assert_eq!(found.long_lines, 0);
+        let long = format!("// {}\n", "x".repeat(98));
+        assert_eq!(figures(&long).long_lines, 1);
     }
 
     #[test]
