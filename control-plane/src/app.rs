@@ -12,6 +12,8 @@ pub mod environment;
 pub mod flow;
 mod formula;
 mod grace;
+mod json;
+pub mod kept_answer;
 pub mod lookup_table;
 pub mod message;
 mod name;
@@ -21,6 +23,7 @@ pub mod schedule;
 pub mod secret;
 #[cfg(test)]
 pub mod testing;
+mod timetable;
 
 use std::sync::Arc;
 
@@ -33,7 +36,6 @@ use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
 
 use crate::PublicUrl;
-use crate::idempotency::WINDOW;
 use crate::push::Hub;
 pub use change::{Change, Changed};
 
@@ -79,7 +81,9 @@ impl Caller {
     /// else tells it.
     pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
         match &self.call {
-            Some(call) => Ok(done_call::made(db, call, Timestamp::now().before(WINDOW)).await?),
+            Some(call) => {
+                Ok(done_call::made(db, call, Timestamp::now().before(kept_answer::WINDOW)).await?)
+            }
             None => Ok(None),
         }
     }

@@ -27,6 +27,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::body::Body;
 use tower::Service;
 
+use crate::app::kept_answer::{WINDOW, seal_context};
 use crate::app::{App, Caller};
 use crate::authentication::Rules;
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
@@ -39,8 +40,6 @@ const ROTATION: &str = "/kanat.v1.SecretService/RotateSecrets";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 const MAX_KEY_BYTES: usize = 255;
-/// How long an answer is known.
-pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// A request that has no answer after this long was dropped by its process, which lives.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
@@ -375,11 +374,6 @@ impl<'a> Once<'a> {
     fn seal_context(&self) -> String {
         seal_context(self.caller.key_id.as_str(), &self.key)
     }
-}
-
-/// What a kept answer is sealed for.
-pub fn seal_context(key_id: &str, name: &str) -> String {
-    format!("answered_request/{key_id}/{name}")
 }
 
 fn update(hash: &Mutex<Sha256>, bytes: &[u8]) {

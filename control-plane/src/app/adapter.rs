@@ -16,8 +16,7 @@ use kanat_store::adapter::{self, Adapter, Filter};
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
-use crate::app::flow::check_json;
-use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+use crate::app::{App, Caller, Change, Changed, IfMatch, etag, json, name};
 
 /// Bytes of an adapter's code.
 const MAX_CODE_BYTES: usize = 64 << 10;
@@ -166,7 +165,7 @@ pub async fn test(
     id: &AdapterId,
     input: &str,
 ) -> Result<Tested, Error> {
-    check_json("input", input)?;
+    json::check("input", input)?;
     let found = get(app, caller, id).await?;
     let mut session = app.adapters.lease(asker(caller)).await;
     let begun = Instant::now();

@@ -41,7 +41,7 @@ pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
 pub use running::tell_of_exposed_secrets;
 pub use start::{Start, Started, append, prepare, start};
-pub use test::{Sample, Tested, check_json, test};
+pub use test::{Sample, Tested, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
 

@@ -1,14 +1,12 @@
-//! Use-cases of schedules: one for each deployed flow that the clock starts. Deploys make them and
-//! take them away (`schedule/follow.rs`); what is due is fired in `schedule/fire.rs`, whoever's
-//! clock it is.
+//! Use-cases of schedules: one for each deployed flow that the clock starts. Deploys create and
+//! delete them (`timetable.rs`); `schedule/fire.rs` starts what is due.
 
 mod fire;
-mod follow;
 mod outcome;
 #[cfg(test)]
 mod tests;
 
-use kanat_flow::schedule::{CronExpression, TimeZone, timezone};
+use kanat_flow::schedule::TimeZone;
 use kanat_message_log::key;
 use kanat_model::flow::Status;
 use kanat_model::id::{FlowId, MessageId, ScheduleId};
@@ -18,9 +16,9 @@ use kanat_store::schedule::{self, Schedule, run};
 use kanat_store::{Db, Tx};
 
 use crate::app::flow::{check_known, deployed_plan, start};
+use crate::app::timetable::{cron, next_run, parsed, zone};
 use crate::app::{App, Caller, IfMatch, etag};
 pub use fire::fire_due;
-pub use follow::follow;
 pub use outcome::settle;
 
 /// How many times at which it is due a single read shows.
@@ -231,24 +229,6 @@ async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
     })
 }
 
-/// When it is due after `now`; never while it is not enabled.
-fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    let (cron, zone) = parsed(schedule)?;
-    Ok(if schedule.enabled {
-        cron.next_after(now, &zone)
-    } else {
-        None
-    })
-}
-
-/// Expression and zone, as they were checked when they were written.
-fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
-    Ok((
-        cron("cron_expression", &schedule.cron_expression)?,
-        zone("timezone", &schedule.timezone)?,
-    ))
-}
-
 /// What is wrong with one, or with both at once.
 fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), Error> {
     match (cron, zone) {
@@ -262,12 +242,4 @@ fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), 
         }
         (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
     }
-}
-
-fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {
-    CronExpression::parse(text).map_err(|why| Error::field(field, why))
-}
-
-fn zone(field: &str, name: &str) -> Result<TimeZone, Error> {
-    timezone(name).map_err(|why| Error::field(field, why))
 }

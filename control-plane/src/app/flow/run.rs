@@ -8,8 +8,8 @@ use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
 
 use super::start::{Start, Started, start};
-use super::{deploy, existing, test};
-use crate::app::{App, Caller};
+use super::{deploy, existing};
+use crate::app::{App, Caller, json};
 
 const NULL: &str = "null";
 
@@ -22,7 +22,7 @@ pub async fn run(
     payload: Option<String>,
     traceparent: Option<String>,
 ) -> Result<Started, Error> {
-    test::check_json("payload", payload.as_deref().unwrap_or(NULL))?;
+    json::check("payload", payload.as_deref().unwrap_or(NULL))?;
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     if flow.status == Status::Draft {

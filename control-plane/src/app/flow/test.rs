@@ -14,7 +14,7 @@ use super::names::{EnvironmentNames, Lenient};
 use super::samples::Samples;
 use super::{definition, existing, fields, identity};
 use crate::app::{App, Caller};
-pub use sample::{Sample, check_json};
+pub use sample::Sample;
 
 /// What a test came to.
 #[derive(Debug)]

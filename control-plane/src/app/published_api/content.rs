@@ -4,7 +4,7 @@
 use kanat_model::Error;
 use kanat_schema::Schema;
 
-use crate::app::flow::check_json;
+use crate::app::json::check as check_json;
 
 /// Bytes of a schema, a mapping, a list of headers.
 const MAX_TEXT_BYTES: usize = 512 << 10;

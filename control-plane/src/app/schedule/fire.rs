@@ -13,9 +13,9 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::schedule::due::{self, Due};
 use kanat_store::schedule::{self, Schedule, run};
 
-use super::parsed;
 use crate::app::App;
 use crate::app::flow::{Start, Started, deployed_plan, start};
+use crate::app::timetable::parsed;
 
 /// How long the one that claimed a due time has for it before another takes over.
 const CLAIM: Duration = Duration::from_secs(10);

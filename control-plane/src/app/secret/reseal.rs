@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::app::connector::{self, oauth};
 use crate::app::environment;
 use crate::app::flow::{definition, webhook};
-use crate::idempotency;
+use crate::app::kept_answer;
 use crate::push::source;
 
 /// Values of one transaction. A value may have some megabytes, and others wait for their turn to
@@ -86,6 +86,6 @@ fn context(column: Column, row: &Row) -> String {
         Column::OauthVerifier => oauth::verifier_context(&hex::decode(first).unwrap_or_default()),
         Column::OauthTokens => oauth::tokens_context(&InstanceId::from(first.as_str())),
         Column::Published => source::seal_context(&EnvironmentId::from(first.as_str()), second),
-        Column::KeptAnswer => idempotency::seal_context(first, second),
+        Column::KeptAnswer => kept_answer::seal_context(first, second),
     }
 }

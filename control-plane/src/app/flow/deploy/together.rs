@@ -18,7 +18,7 @@ use kanat_store::{flow_use, published_api};
 use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
-use crate::app::{App, Caller, Change, schedule};
+use crate::app::{App, Caller, Change, timetable};
 use crate::push::Version;
 
 /// Most deploys of one transaction.
@@ -257,7 +257,7 @@ async fn write(
         .deployed_by
         .note_made(change.db(), flow.id.as_str())
         .await?;
-    schedule::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
+    timetable::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
     flow_use::replace(change.db(), &flow.id, &ready.uses).await?;
     Ok(Ok(Written::As(Box::new(flow))))
 }

@@ -7,6 +7,8 @@ use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{FlowPlan, Verify};
 
+use crate::app::json::check as check_json;
+
 /// What the caller gives. Each field but `method` is JSON text; what is left out is empty.
 #[derive(Debug, Default)]
 pub struct Sample {
@@ -94,19 +96,6 @@ impl Checked {
             self.payload.clone()
         }
     }
-}
-
-/// Errors name `field`.
-pub fn check_json(field: &str, text: &str) -> Result<(), Error> {
-    json::check(text.as_bytes(), json::MAX_DEPTH).map_err(|error| {
-        Error::field(
-            field,
-            format!(
-                "line {}, column {}: {}",
-                error.line, error.column, error.message
-            ),
-        )
-    })
 }
 
 fn headers(given: Option<&str>) -> Result<HeaderMap, Error> {

@@ -20,7 +20,8 @@ use kanat_store::{Store, environment, flow, published, schedule};
 use kanat_testing_postgres::Database;
 use prost::Message as _;
 
-use crate::app::schedule::{follow, outcome};
+use crate::app::schedule::outcome;
+use crate::app::timetable::follow;
 use crate::app::{App, testing};
 use crate::push::source::seal_context;
 

@@ -1,17 +1,16 @@
-//! A schedule follows its flow: what a deploy says anew counts, what was changed through the API
-//! since stays otherwise.
+//! Times at which schedules are due, and what a deploy of a flow makes of its schedule.
 
 use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
+use kanat_flow::schedule::{CronExpression, TimeZone, timezone};
 use kanat_model::id::ScheduleId;
 use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::flow::Flow;
 use kanat_store::schedule::{self, Defined, Schedule};
 
-use super::next_run;
-
-/// Brings the schedule of a flow in line with the definition that is being deployed.
+/// Brings the schedule of a flow in line with the definition that is being deployed: what that
+/// says anew counts, and what was changed through the API since the last deploy stays otherwise.
 pub async fn follow(
     db: &mut Db,
     flow: &Flow,
@@ -83,4 +82,40 @@ fn new(flow: &Flow, defined: Defined, now: Timestamp) -> Schedule {
         created_at: now,
         updated_at: now,
     }
+}
+
+/// Returns when a schedule is due after `now`; never while it is not enabled.
+pub fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let (cron, zone) = parsed(schedule)?;
+    Ok(if schedule.enabled {
+        cron.next_after(now, &zone)
+    } else {
+        None
+    })
+}
+
+/// Returns the expression and the zone of a schedule, as they were checked when they were written.
+pub fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
+    Ok((
+        cron("cron_expression", &schedule.cron_expression)?,
+        zone("timezone", &schedule.timezone)?,
+    ))
+}
+
+/// Reads a cron expression.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for `field`.
+pub fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {
+    CronExpression::parse(text).map_err(|why| Error::field(field, why))
+}
+
+/// Reads the name of a time zone.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for `field`.
+pub fn zone(field: &str, name: &str) -> Result<TimeZone, Error> {
+    timezone(name).map_err(|why| Error::field(field, why))
 }
