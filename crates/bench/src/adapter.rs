@@ -10,9 +10,14 @@ use kanat_script::{Asker, Limits, Options, Pool, Script};
 
 /// What an adapter commonly does: pick, rename, add up.
 const CODE: &str = "function transform(order) {
-  const lines = order.lines.map((line) => ({ sku: line.sku.toUpperCase(), qty: line.qty, amount: (line.qty * line.price).toFixed(2) }));
+  const lines = order.lines.map((line) => ({
+    sku: line.sku.toUpperCase(),
+    qty: line.qty,
+    amount: (line.qty * line.price).toFixed(2),
+  }));
   const total = order.lines.reduce((sum, line) => sum + line.qty * line.price, 0);
-  return { id: order.id, buyer: `${order.buyer.first} ${order.buyer.last}`, lines, total: total.toFixed(2) };
+  const buyer = `${order.buyer.first} ${order.buyer.last}`;
+  return { id: order.id, buyer, lines, total: total.toFixed(2) };
 }";
 /// The same, in a way that takes a world of its own for each message.
 const TAMPERING: &str = "Array.prototype.total = function () { return this.length; };\n";
@@ -168,6 +173,10 @@ fn payload() -> String {
         number += 1;
     }
     format!(
-        r#"{{"id":"SO-10241","placed_at":"2026-10-05T08:15:00Z","buyer":{{"first":"Anna","last":"Vogel"}},"lines":[{lines}]}}"#
+        concat!(
+            r#"{{"id":"SO-10241","placed_at":"2026-10-05T08:15:00Z","#,
+            r#""buyer":{{"first":"Anna","last":"Vogel"}},"lines":[{}]}}"#
+        ),
+        lines
     )
 }

@@ -7,7 +7,25 @@ use serde_json::{Value, json};
 /// process.
 pub fn order(number: u64, sent_at: u64) -> String {
     format!(
-        r#"{{"id":"ord-{number:010}","sent_at":{sent_at},"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","buyer":{{"id":90071992547409931,"full_name":"Ada Lovelace","email":"ada@example.com","phone":"+49 30 901820","address":{{"street":"Unter den Linden 77","zip":"10117","city":"Berlin","country":"de"}}}},"items":[{{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19}},{{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"tax":0.19}},{{"sku":"zx-0007","name":"Ink cartridge, royal blue, box of 38","qty":2,"price":23.5,"tax":0.19}}],"shipping":{{"method":"standard","price":4.9,"eta_days":3,"carrier":"post"}},"payment":{{"method":"card","brand":"visa","last4":"4242","authorised":true}},"notes":"Please leave the parcel with the neighbour on the second floor if nobody answers the door.","tags":["returning","newsletter","spring-sale"]}}"#
+        concat!(
+            r#"{{"id":"ord-{:010}","sent_at":{},"created_at":"2026-03-01T09:30:00Z","#,
+            r#""currency":"eur","amount":149.5,"country":"de","channel":"web","#,
+            r#""buyer":{{"id":90071992547409931,"full_name":"Ada Lovelace","#,
+            r#""email":"ada@example.com","phone":"+49 30 901820","#,
+            r#""address":{{"street":"Unter den Linden 77","zip":"10117","city":"Berlin","#,
+            r#""country":"de"}}}},"#,
+            r#""items":["#,
+            r#"{{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19}},"#,
+            r#"{{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"#,
+            r#""tax":0.19}},"#,
+            r#"{{"sku":"zx-0007","name":"Ink cartridge, royal blue, box of 38","qty":2,"#,
+            r#""price":23.5,"tax":0.19}}],"#,
+            r#""shipping":{{"method":"standard","price":4.9,"eta_days":3,"carrier":"post"}},"#,
+            r#""payment":{{"method":"card","brand":"visa","last4":"4242","authorised":true}},"#,
+            r#""notes":"Please leave the parcel with the neighbour on the second floor if nobody "#,
+            r#"answers the door.","tags":["returning","newsletter","spring-sale"]}}"#
+        ),
+        number, sent_at
     )
 }
 

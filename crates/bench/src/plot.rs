@@ -16,10 +16,16 @@ const DOUBLINGS: f64 = 3.0;
 pub fn draw(findings: &[Finding]) -> String {
     let height = TOP + ROW * findings.len() as f64 + 12.0;
     let mut svg = format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">
-<rect width="100%" height="100%" fill="#ffffff"/>
-<text x="12" y="20" font-size="14" font-weight="bold" fill="#222222">Figures beside their goals</text>
-"##
+        concat!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" "#,
+            r#"font-family="sans-serif" font-size="12">"#,
+            "\n",
+            r##"<rect width="100%" height="100%" fill="#ffffff"/>"##,
+            "\n",
+            r##"<text x="12" y="20" font-size="14" font-weight="bold" fill="#222222">"##,
+            "Figures beside their goals</text>\n"
+        ),
+        WIDTH, height
     );
     for doubling in -3_i32..=3 {
         let x = position(2_f64.powi(doubling));

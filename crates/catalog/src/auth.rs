@@ -126,20 +126,26 @@ impl OAuth2 {
             (
                 "scopes",
                 json!({
-                    "type": "string", "minLength": 0, "description": "What is asked for, with blanks between.",
+                    "type": "string",
+                    "minLength": 0,
+                    "description": "What is asked for, with blanks between.",
                     "default": self.scopes,
                 }),
             ),
             (
                 "authorization_url",
                 json!({
-                    "type": "string", "format": "http-url", "description": "Where people give their consent.",
+                    "type": "string",
+                    "format": "http-url",
+                    "description": "Where people give their consent.",
                 }),
             ),
             (
                 "token_url",
                 json!({
-                    "type": "string", "format": "http-url", "description": "Where tokens come from.",
+                    "type": "string",
+                    "format": "http-url",
+                    "description": "Where tokens come from.",
                 }),
             ),
         ];

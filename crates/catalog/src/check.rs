@@ -242,8 +242,10 @@ mod tests {
             "concurrency": 0,
             "webhook_secret": "",
         });
-        insta::assert_snapshot!(faults("http", config).join("\n"), @r"
-        config.colour is not known here; there is base_url, auth, api_key, api_key_name, api_key_in, username, password, token, headers, webhook_secret, requests_per_second, concurrency, breaker_failures, breaker_seconds
+        insta::assert_snapshot!(faults("http", config).join("\n"), @"
+        config.colour is not known here; there is base_url, auth, api_key, api_key_name, \
+        api_key_in, username, password, token, headers, webhook_secret, requests_per_second, \
+        concurrency, breaker_failures, breaker_seconds
         config.base_url must begin with http:// or https://, not ftp:
         config.api_key is required when auth is api_key
         config.api_key_name must be the name of a header

@@ -239,7 +239,8 @@ pub fn entry(id: &str) -> Option<&'static Entry> {
 /// Every data file, with its name.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
-        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../entries/", $name, ".yaml")))),*];
+        const FILES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../entries/", $name, ".yaml")))),*];
     };
 }
 

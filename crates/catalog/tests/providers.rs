@@ -93,7 +93,10 @@ fn support_ticketing() {
             with_body(
                 "POST",
                 "tickets",
-                r#"{"ticket":{"subject":"Broken","comment":{"body":"It smokes."},"priority":"urgent"}}"#,
+                concat!(
+                    r#"{"ticket":{"subject":"Broken","comment":{"body":"It smokes."},"#,
+                    r#""priority":"urgent"}}"#
+                ),
             ),
         ),
         (
@@ -237,12 +240,14 @@ fn forms_and_headers_of_the_provider() {
                  authorization: Bearer sk_test_1
                  content-type: application/x-www-form-urlencoded
                  stripe-version: 2025-09-30
-                 amount=1099&currency=eur&automatic_payment_methods%5Benabled%5D=true&metadata%5Border%5D=7",
+                 amount=1099&currency=eur&automatic_payment_methods%5Benabled%5D=true\
+                 &metadata%5Border%5D=7",
             ),
             (
                 "list-customers",
                 json!({"created": {"gte": 1700000000}, "expand[]": ["data.default_source"]}),
-                "GET https://api.stripe.com/v1/customers?created%5Bgte%5D=1700000000&expand%5B%5D=data.default_source
+                "GET https://api.stripe.com/v1/customers?created%5Bgte%5D=1700000000\
+                 &expand%5B%5D=data.default_source
                  authorization: Bearer sk_test_1
                  stripe-version: 2025-09-30",
             ),
@@ -262,7 +267,8 @@ fn forms_and_headers_of_the_provider() {
             "POST https://api.twilio.com/2010-04-01/Accounts/AC1/Messages.json
              authorization: Basic QUMxOnQ=
              content-type: application/x-www-form-urlencoded
-             To=%2B15558675310&From=%2B15017122661&Body=Hi&MediaUrl=https%3A%2F%2Fa.example%2F1&MediaUrl=https%3A%2F%2Fa.example%2F2",
+             To=%2B15558675310&From=%2B15017122661&Body=Hi&MediaUrl=https%3A%2F%2Fa.example%2F1\
+             &MediaUrl=https%3A%2F%2Fa.example%2F2",
         )],
     );
     check(
@@ -318,7 +324,8 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
         &[(
             "append-values",
             json!({"spreadsheetId": "s1", "range": "Orders!A1", "values": [[1, "a"]]}),
-            "POST https://sheets.googleapis.com/v4/spreadsheets/s1/values/Orders%21A1:append?valueInputOption=USER_ENTERED
+            "POST https://sheets.googleapis.com/v4/spreadsheets/s1/values/Orders%21A1:append\
+             ?valueInputOption=USER_ENTERED
              authorization: Bearer at
              content-type: application/json
              {\"values\":[[1,\"a\"]]}",
@@ -345,7 +352,8 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
                 "fields[]": ["Name"],
                 "sort": [{"field": "Name", "direction": "desc"}],
             }),
-            "GET https://api.airtable.com/v0/app1/My%20Orders?fields%5B%5D=Name&sort%5B0%5D%5Bfield%5D=Name&sort%5B0%5D%5Bdirection%5D=desc
+            "GET https://api.airtable.com/v0/app1/My%20Orders?fields%5B%5D=Name\
+             &sort%5B0%5D%5Bfield%5D=Name&sort%5B0%5D%5Bdirection%5D=desc
              authorization: Bearer pat1",
         )],
     );

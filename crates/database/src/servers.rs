@@ -36,9 +36,11 @@ pub(crate) const ADMIT: &str = "DO $$ BEGIN
         RAISE EXCEPTION 'the server is in recovery: it is a standby' USING ERRCODE = '25006';
     END IF;
     IF current_setting('default_transaction_read_only')::boolean THEN
-        RAISE EXCEPTION 'the server is read-only (default_transaction_read_only)' USING ERRCODE = '25006';
+        RAISE EXCEPTION 'the server is read-only (default_transaction_read_only)' \
+            USING ERRCODE = '25006';
     END IF;
-    PERFORM set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout');
+    PERFORM set_config(name, '0', false) FROM pg_settings \
+        WHERE name IN ('idle_session_timeout', 'transaction_timeout');
 END $$";
 
 /// Asks a primary for its cluster and timeline. Not every hosted server tells.

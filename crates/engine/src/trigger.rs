@@ -245,7 +245,10 @@ mod tests {
                 &[("a", &["1", "2"]), ("b", &[" "])],
                 None
             ),
-            r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
+            concat!(
+                r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","#,
+                r#""path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
+            )
         );
     }
 

@@ -11,9 +11,22 @@ use proptest::prelude::*;
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => prop::sample::select(vec![
-            "source.a", "source", "item", "item.b | string", "source.a[*].b | sum", "source.b | decimal(2)", "now()",
-            "source.a | required", "not source.a == 1", "source.b | lookup(t, x)", "trigger.headers.x", "instance.y",
-            "/x/{{ source.a }}?q={{ source.b }}", "{{ item }}", "a{{ source.a | trim }}b", "",
+            "source.a",
+            "source",
+            "item",
+            "item.b | string",
+            "source.a[*].b | sum",
+            "source.b | decimal(2)",
+            "now()",
+            "source.a | required",
+            "not source.a == 1",
+            "source.b | lookup(t, x)",
+            "trigger.headers.x",
+            "instance.y",
+            "/x/{{ source.a }}?q={{ source.b }}",
+            "{{ item }}",
+            "a{{ source.a | trim }}b",
+            "",
         ]).prop_map(str::to_owned),
         1 => r#"[ -~]{0,20}"#,
         1 => any::<String>(),
@@ -90,7 +103,12 @@ fn payload() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_plan_and_no_payload_panics(plan in plan(), payload in payload()) {
-        let input = Input { payload: payload.as_bytes(), trigger: b"{}", steps: b"", now: Timestamp::from_millis(0) };
+        let input = Input {
+            payload: payload.as_bytes(),
+            trigger: b"{}",
+            steps: b"",
+            now: Timestamp::from_millis(0),
+        };
         if let Ok(program) = Program::compile(plan.clone()) {
             program.keys(&input, &NoResources);
             let first = program.run(&input, &NoResources);

@@ -14,9 +14,13 @@ use kanat_model::message::{ErrorKind, Failure};
 use kanat_proto::plan::v1::{Each, Field, FlowPlan, Mapping, NamedText, Step, Target, field};
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
-const ORDER: &str = r#"{"id": 4711, "total": 149.5, "country": "de", "lines": [{"sku": "a", "qty": 2}], "note": null}"#;
+const ORDER: &str = concat!(
+    r#"{"id": 4711, "total": 149.5, "country": "de", "lines": [{"sku": "a", "qty": 2}], "#,
+    r#""note": null}"#
+);
 const ERP: &str = r#"{
-    "base_url": "https://erp.example/api", "auth": "bearer", "token": "s3cret", "headers": {"X-Tenant": "north"}
+    "base_url": "https://erp.example/api", "auth": "bearer", "token": "s3cret",
+    "headers": {"X-Tenant": "north"}
 }"#;
 
 struct Environment {

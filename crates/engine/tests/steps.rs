@@ -96,7 +96,10 @@ fn request(step: Step, steps: &str) -> Result<String, Failure> {
 fn params_are_templates_over_the_message_and_earlier_steps() {
     let contacts = step(
         "email-delivery.add-contacts",
-        r#"{"contacts": [{"email": "{{ source.email }}", "external_id": "{{ source.id }}-{{ source.missing }}"}]}"#,
+        concat!(
+            r#"{"contacts": [{"email": "{{ source.email }}", "#,
+            r#""external_id": "{{ source.id }}-{{ source.missing }}"}]}"#
+        ),
     );
     assert_eq!(
         request(contacts, "").as_deref(),

@@ -115,7 +115,10 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         let found = changes(
             r#"{"a":1.10,"b":{"x":"1","y":[1,2]},"steps":[{"name":"one","p":1},{"name":"two"}]}"#,
-            r#"{"b":{"y":[1,3],"z":null,"x":"1"},"a":1.10,"steps":[{"name":"zero"},{"name":"one","p":2}]}"#,
+            concat!(
+                r#"{"b":{"y":[1,3],"z":null,"x":"1"},"a":1.10,"#,
+                r#""steps":[{"name":"zero"},{"name":"one","p":2}]}"#
+            ),
         );
         assert_eq!(
             found,

@@ -269,17 +269,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_wait_passes_the_cap(nth in any::<u32>(), jitter in any::<f64>(), millis in 0u64..=31_622_400_000) {
+        fn no_wait_passes_the_cap(
+            nth in any::<u32>(),
+            jitter in any::<f64>(),
+            millis in 0u64..=31_622_400_000,
+        ) {
             for backoff in Backoff::ALL {
-                let policy = Policy { count: 100, backoff, duration: Duration::from_millis(millis), transient_only: true };
+                let policy = Policy {
+                    count: 100,
+                    backoff,
+                    duration: Duration::from_millis(millis),
+                    transient_only: true,
+                };
                 prop_assert!(policy.delay(nth, jitter) <= MAX_DELAY.mul_f64(1.1));
             }
         }
 
         #[test]
-        fn plans_and_texts_read_back(count in 0u32..=100, index in 0usize..3, millis in 0u64..=31_622_400_000) {
+        fn plans_and_texts_read_back(
+            count in 0u32..=100,
+            index in 0usize..3,
+            millis in 0u64..=31_622_400_000,
+        ) {
             let duration = Duration::from_millis(millis);
-            let policy = Policy { count, backoff: Backoff::ALL[index], duration, transient_only: false };
+            let policy = Policy {
+                count,
+                backoff: Backoff::ALL[index],
+                duration,
+                transient_only: false,
+            };
             prop_assert_eq!(parse(&policy.to_string()), Ok(policy));
             prop_assert_eq!(Policy::from_plan(&policy.to_plan()), policy);
         }

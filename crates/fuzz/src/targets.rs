@@ -22,7 +22,8 @@ use tonic::service::Routes;
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
 
-const SOURCE: &[u8] = br#"{"a": [1.10, {"b": "x,y\u00e9"}, null], "b": "-12.345", "c": {"d e": "2026-01-31T08:15:00Z"},
+const SOURCE: &[u8] = br#"{"a": [1.10, {"b": "x,y\u00e9"}, null], "b": "-12.345",
+    "c": {"d e": "2026-01-31T08:15:00Z"},
     "n": 9007199254740993, "t": true, "xml": "<a b='1'>c</a>"}"#;
 
 /// Parses an expression and evaluates it. What comes of it is JSON.

@@ -58,6 +58,6 @@ macro_rules! targets {
 }
 
 targets! {
-    cron expression flow_yaml gateway_json gateway_path journal_file journal_record link lookup_csv multipart plan_frames
-    poll_page template webhook
+    cron expression flow_yaml gateway_json gateway_path journal_file journal_record link lookup_csv
+    multipart plan_frames poll_page template webhook
 }

@@ -192,7 +192,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_serde_on_what_json_is(text in r#"[\[\]{}:,"\\0-9eE+\-. truefalsn\n]{0,12}"#) {
+        fn agrees_with_serde_on_what_json_is(
+            text in r#"[\[\]{}:,"\\0-9eE+\-. truefalsn\n]{0,12}"#,
+        ) {
             let ours = Value::parse(text.as_bytes()).is_ok();
             let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
             prop_assert_eq!(ours, theirs, "{}", text);
@@ -211,14 +213,20 @@ mod tests {
         }
 
         #[test]
-        fn compacting_changes_nothing_but_white_space(text in any::<String>(), digits in "[1-9][0-9]{0,30}\\.[0-9]{1,20}") {
+        fn compacting_changes_nothing_but_white_space(
+            text in any::<String>(),
+            digits in "[1-9][0-9]{0,30}\\.[0-9]{1,20}",
+        ) {
             let mut string = Vec::new();
             write_string(&text, &mut string);
             let string = String::from_utf8(string).unwrap();
             let mut out = Vec::new();
             let spaced = format!("{{ \"z\" : {digits} ,\n\t\"a\": {string} }}");
             prop_assert!(write_compact(&spaced, &mut out));
-            prop_assert_eq!(String::from_utf8(out).unwrap(), format!("{{\"z\":{digits},\"a\":{string}}}"));
+            prop_assert_eq!(
+                String::from_utf8(out).unwrap(),
+                format!("{{\"z\":{digits},\"a\":{string}}}")
+            );
         }
     }
 }

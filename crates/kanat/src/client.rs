@@ -395,7 +395,10 @@ mod tests {
 
     #[test]
     fn a_refusal_names_each_field_and_what_to_do() {
-        let body = r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
+        let body = concat!(
+            r#"{"error":"2 errors","code":"INVALID_ARGUMENT","#,
+            r#""details":[{"field":"name","message":"is missing"}]}"#
+        );
         assert_eq!(
             refusal(400, body, advice).to_string(),
             "2 errors\n  name: is missing"
@@ -406,7 +409,10 @@ mod tests {
             "name: is missing",
             "once"
         );
-        let records = r#"{"error":"malformed JSON","details":[{"field":"records","message":"malformed JSON"}]}"#;
+        let records = concat!(
+            r#"{"error":"malformed JSON","details":[{"field":"records","#,
+            r#""message":"malformed JSON"}]}"#
+        );
         assert_eq!(
             refusal(400, records, advice).to_string(),
             "records: malformed JSON",

@@ -6,7 +6,14 @@ use kanat_mapping::json::{self, MAX_DEPTH};
 use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
 use kanat_model::Timestamp;
 
-const ORDER: &str = r#"{"id":"ord-0000000007","sent_at":1234567,"currency":"eur","amount":149.5,"country":"de","buyer":{"id":90071992547409931,"name":"Ada Lovelace","email":"Ada@example.com","address":{"street":"Unter den Linden 77","zip":"10117","city":"Berlin"}},"items":[{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19},{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"tax":0.19}],"paid":true,"notes":"Please leave the parcel with the neighbour on the second floor."}"#;
+const ORDER: &str = concat!(
+    r#"{"id":"ord-0000000007","sent_at":1234567,"currency":"eur","amount":149.5,"country":"de","#,
+    r#""buyer":{"id":90071992547409931,"name":"Ada Lovelace","email":"Ada@example.com","#,
+    r#""address":{"street":"Unter den Linden 77","zip":"10117","city":"Berlin"}},"#,
+    r#""items":[{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19},"#,
+    r#"{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"tax":0.19}],"#,
+    r#""paid":true,"notes":"Please leave the parcel with the neighbour on the second floor."}"#
+);
 
 const FIELDS: [(&str, &str); 8] = [
     ("order_id", "source.id | required"),

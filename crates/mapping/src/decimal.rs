@@ -369,7 +369,10 @@ mod tests {
             let scale = 10_i64.pow(4 - places);
             let half = if units < 0 { -scale / 2 } else { scale / 2 };
             let expected = (i64::from(units) + half) / scale;
-            prop_assert_eq!(decimal(&text).round(places), decimal(&format!("{expected}e-{places}")));
+            prop_assert_eq!(
+                decimal(&text).round(places),
+                decimal(&format!("{expected}e-{places}"))
+            );
         }
     }
 }

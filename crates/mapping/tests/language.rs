@@ -17,11 +17,16 @@ mod language {
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
 const SOURCE: &str = r#"{
-    "id": 17, "total": 149.5, "big": 9007199254740993, "price": 1.10, "huge": 1e400, "zero": 0, "yes": true, "no": false,
-    "name": " Grüße \n", "empty": "", "nothing": null, "country": "de", "amount": "149.505", "escaped": "a\/b\u00e9",
-    "odd name": "x", "größe": 3, "list": [3, 1, 2, 1.0], "mixed": [1, "1", null, true, {"a": 1}], "none": [],
-    "lines": [{"sku": "a", "qty": 2, "price": "1.10"}, {"qty": 3, "price": 2}, {"sku": null, "price": 0.05}],
-    "orders": [{"lines": [{"n": 1}, {"n": 2}]}, {"lines": [{"n": 3}]}], "object": {"b": 1, "a": {"c": 2}}
+    "id": 17, "total": 149.5, "big": 9007199254740993, "price": 1.10, "huge": 1e400, "zero": 0,
+    "yes": true, "no": false,
+    "name": " Grüße \n", "empty": "", "nothing": null, "country": "de", "amount": "149.505",
+    "escaped": "a\/b\u00e9",
+    "odd name": "x", "größe": 3, "list": [3, 1, 2, 1.0], "mixed": [1, "1", null, true, {"a": 1}],
+    "none": [],
+    "lines":
+    [{"sku": "a", "qty": 2, "price": "1.10"}, {"qty": 3, "price": 2}, {"sku": null, "price": 0.05}],
+    "orders": [{"lines": [{"n": 1}, {"n": 2}]}, {"lines": [{"n": 3}]}],
+    "object": {"b": 1, "a": {"c": 2}}
 }"#;
 
 struct OneTable;
@@ -40,8 +45,8 @@ impl Tables for OneTable {
 
 fn scope() -> Scope<'static> {
     Scope {
-        trigger:
-            br#"{"headers": {"x-shop": "north"}, "query": {"q": "1"}, "method": "POST", "path_params": {"id": "7"}}"#,
+        trigger: br#"{"headers": {"x-shop": "north"}, "query": {"q": "1"}, "method": "POST",
+            "path_params": {"id": "7"}}"#,
         steps: br#"{"contact": {"output": {"id": "c1"}, "status": 201}}"#,
         target: br#"{"response": {"body": {"ok": true}, "status": 200}}"#,
         instance: br#"{"region": "eu", "secret": "hunter2"}"#,

@@ -121,7 +121,10 @@ fn is_json(text: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn no_text_panics_the_parsers(text in ".{0,60}", braces in r#"[{}|.'"\[\]() a-z0-9,*\\-]{0,60}"#) {
+    fn no_text_panics_the_parsers(
+        text in ".{0,60}",
+        braces in r#"[{}|.'"\[\]() a-z0-9,*\\-]{0,60}"#,
+    ) {
         for text in [&text, &braces] {
             let _ = Expression::parse(text);
             let _ = Template::parse(text);
@@ -133,10 +136,18 @@ proptest! {
     }
 
     #[test]
-    fn checking_agrees_with_another_parser(text in r#"[\[\]{}:," 0-9a\\untrefls.eE+-]{0,12}"#, json in any_json()) {
+    fn checking_agrees_with_another_parser(
+        text in r#"[\[\]{}:," 0-9a\\untrefls.eE+-]{0,12}"#,
+        json in any_json(),
+    ) {
         prop_assert!(json::check(json.as_bytes(), 10).is_ok());
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-        prop_assert_eq!(json::check(text.as_bytes(), 100).is_ok(), theirs, "{}", text);
+        prop_assert_eq!(
+            json::check(text.as_bytes(), 100).is_ok(),
+            theirs,
+            "{}",
+            text
+        );
     }
 
     #[test]
@@ -146,13 +157,21 @@ proptest! {
 
     #[test]
     fn what_parses_evaluates(source in any_json(), text in any_expression()) {
-        let scope = Scope { tables: &NoTables, ..Scope::new(source.as_bytes(), NOW) };
+        let scope = Scope {
+            tables: &NoTables,
+            ..Scope::new(source.as_bytes(), NOW)
+        };
         if let Ok(expression) = Expression::parse(&text)
             && let Ok(value) = expression.evaluate(&scope)
         {
             let mut out = Vec::new();
             value.write_json(&mut out);
-            prop_assert!(is_json(&out), "{} gave {}", text, String::from_utf8_lossy(&out));
+            prop_assert!(
+                is_json(&out),
+                "{} gave {}",
+                text,
+                String::from_utf8_lossy(&out)
+            );
         }
     }
 
@@ -162,13 +181,20 @@ proptest! {
         texts in prop::collection::vec(any_expression(), 1..4),
     ) {
         let scope = Scope::new(&source, NOW);
-        let expressions: Vec<_> = texts.iter().filter_map(|text| Expression::parse(text).ok()).collect();
+        let expressions: Vec<_> = texts
+            .iter()
+            .filter_map(|text| Expression::parse(text).ok())
+            .collect();
         for expression in &expressions {
             let _ = expression.evaluate(&scope);
         }
         let fields = expressions.into_iter().enumerate();
-        let fields = fields.map(|(index, field)| (format!("f{index}"), FieldValue::Expression(field))).collect();
-        let _ = Mapping::new(fields).expect("the names differ").write(&scope, &mut Vec::new());
+        let fields = fields
+            .map(|(index, field)| (format!("f{index}"), FieldValue::Expression(field)))
+            .collect();
+        let _ = Mapping::new(fields)
+            .expect("the names differ")
+            .write(&scope, &mut Vec::new());
     }
 
     #[test]
@@ -177,28 +203,63 @@ proptest! {
         texts in prop::collection::vec(any_expression(), 0..6),
     ) {
         let scope = Scope::new(source.as_bytes(), NOW);
-        let expressions: Vec<_> = texts.iter().filter_map(|text| Expression::parse(text).ok()).collect();
-        let field = |(index, expression): (usize, &Expression)| (format!("f{index}.x"), expression.clone());
-        let mut fields: Vec<_> = expressions.iter().enumerate().map(field)
-            .map(|(name, expression)| (name, FieldValue::Expression(expression))).collect();
-        let items = expressions.iter().enumerate().map(field).map(|(name, expression)| {
-            (name, FieldValue::Expression(Expression::parse(&expression.text().replace("source", "item")).expect("same form")))
-        });
+        let expressions: Vec<_> = texts
+            .iter()
+            .filter_map(|text| Expression::parse(text).ok())
+            .collect();
+        let field =
+            |(index, expression): (usize, &Expression)| (format!("f{index}.x"), expression.clone());
+        let mut fields: Vec<_> = expressions
+            .iter()
+            .enumerate()
+            .map(field)
+            .map(|(name, expression)| (name, FieldValue::Expression(expression)))
+            .collect();
+        let items = expressions
+            .iter()
+            .enumerate()
+            .map(field)
+            .map(|(name, expression)| {
+                (
+                    name,
+                    FieldValue::Expression(
+                        Expression::parse(&expression.text().replace("source", "item"))
+                            .expect("same form"),
+                    ),
+                )
+            });
         let map = Mapping::new(items.collect()).expect("the names differ");
-        fields.push(("items".to_owned(), FieldValue::Each { list: Expression::parse("source").expect("a path"), map: Box::new(map) }));
+        fields.push((
+            "items".to_owned(),
+            FieldValue::Each {
+                list: Expression::parse("source").expect("a path"),
+                map: Box::new(map),
+            },
+        ));
         let mut out = Vec::new();
-        let written = Mapping::new(fields).expect("the names differ").write(&scope, &mut out);
+        let written = Mapping::new(fields)
+            .expect("the names differ")
+            .write(&scope, &mut out);
         prop_assert_eq!(written.is_err(), out.is_empty());
         prop_assert!(out.is_empty() || is_json(&out));
         if written.is_ok() {
-            for (index, expression) in expressions.iter().enumerate().filter(|(_, one)| !one.text().contains("now")) {
+            for (index, expression) in expressions
+                .iter()
+                .enumerate()
+                .filter(|(_, one)| !one.text().contains("now"))
+            {
                 let mut alone = Vec::new();
-                expression.evaluate(&scope).expect("the mapping did").write_json(&mut alone);
+                expression
+                    .evaluate(&scope)
+                    .expect("the mapping did")
+                    .write_json(&mut alone);
                 let path = format!("source.f{index}.x");
                 let output = Scope::new(&out, NOW);
                 let path = Expression::parse(&path).expect("a path");
                 let mut found = Vec::new();
-                path.evaluate(&output).expect("a path").write_json(&mut found);
+                path.evaluate(&output)
+                    .expect("a path")
+                    .write_json(&mut found);
                 prop_assert_eq!(found, alone);
             }
         }
@@ -208,7 +269,8 @@ proptest! {
     fn untouched_values_keep_every_byte(source in any_json()) {
         let scope = Scope::new(source.as_bytes(), NOW);
         let copy = Expression::parse("source").expect("a path");
-        let mapping = Mapping::new(vec![("x".to_owned(), FieldValue::Expression(copy))]).expect("one field");
+        let mapping =
+            Mapping::new(vec![("x".to_owned(), FieldValue::Expression(copy))]).expect("one field");
         let mut out = Vec::new();
         mapping.write(&scope, &mut out).expect("a copy");
         prop_assert_eq!(String::from_utf8_lossy(&out), format!("{{\"x\":{source}}}"));
@@ -223,7 +285,11 @@ proptest! {
         let written = value.text().expect("a string").replace('.', "");
         let scale = 10_i128.pow(places.abs_diff(2));
         let number = i128::from(number);
-        let expected = if places >= 2 { number * scale } else { (number + number.signum() * scale / 2) / scale };
+        let expected = if places >= 2 {
+            number * scale
+        } else {
+            (number + number.signum() * scale / 2) / scale
+        };
         prop_assert_eq!(written.parse::<i128>(), Ok(expected));
     }
 }

@@ -155,7 +155,9 @@ async fn spoke(stream: &TcpStream, first_byte: Duration, shutdown: &Cancellation
     }
     let mut first = [0];
     tokio::select! {
-        spoke = tokio::time::timeout(first_byte, stream.peek(&mut first)) => matches!(spoke, Ok(Ok(1))),
+        spoke = tokio::time::timeout(first_byte, stream.peek(&mut first)) => {
+            matches!(spoke, Ok(Ok(1)))
+        }
         () = shutdown.cancelled() => false,
     }
 }
@@ -229,7 +231,9 @@ impl Connection {
                 }
                 () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => return tell_unread(),
                 // Streams are reset before that, so that others of the connection go on.
-                () = poll_fn(|cx| streams_patience.poll_stopped(&line.streams, cx)) => return tell_unread(),
+                () = poll_fn(|cx| streams_patience.poll_stopped(&line.streams, cx)) => {
+                    return tell_unread();
+                }
             }
         };
         if let Err(error) = outcome {

@@ -6,7 +6,14 @@ use kanat_schema::Schema;
 
 const SCHEMA: &str = include_str!("../../../benches/order.schema.json");
 
-const ORDER: &str = r#"{"id":"ord-0000000007","sent_at":1234567,"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","name":"Ada Lovelace","email":"ada@example.com","phone":"+49 30 901820","street":"Unter den Linden 77","zip":"10117","city":"Berlin","sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"method":"standard","paid":true,"notes":"Please leave the parcel with the neighbour on the second floor."}"#;
+const ORDER: &str = concat!(
+    r#"{"id":"ord-0000000007","sent_at":1234567,"created_at":"2026-03-01T09:30:00Z","#,
+    r#""currency":"eur","amount":149.5,"country":"de","channel":"web","name":"Ada Lovelace","#,
+    r#""email":"ada@example.com","phone":"+49 30 901820","street":"Unter den Linden 77","#,
+    r#""zip":"10117","city":"Berlin","sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"#,
+    r#""method":"standard","paid":true,"#,
+    r#""notes":"Please leave the parcel with the neighbour on the second floor."}"#
+);
 
 fn main() {
     divan::main();

@@ -223,10 +223,13 @@ mod tests {
 
     #[test]
     fn reads_what_the_schema_asks_for() {
-        let schema = r##"{"$defs":{"page":{"type":"integer"}},"properties":{"page":{"$ref":"#/$defs/page"},"q":{"type":"string"},
-            "full":{"type":"boolean"},"rate":{"type":["number","null"]},"tag":{"type":"array","items":{"type":"integer"}},
+        let schema = r##"{"$defs":{"page":{"type":"integer"}},"properties":{
+            "page":{"$ref":"#/$defs/page"},"q":{"type":"string"},
+            "full":{"type":"boolean"},"rate":{"type":["number","null"]},
+            "tag":{"type":"array","items":{"type":"integer"}},
             "size":{"enum":[1,2,"3"]}},"allOf":[{"properties":{"deep":{"type":"number"}}}],
-            "patternProperties":{"^n_":{"type":"number"}},"additionalProperties":{"type":"boolean"}}"##;
+            "patternProperties":{"^n_":{"type":"number"}},
+            "additionalProperties":{"type":"boolean"}}"##;
         reads(
             schema,
             &[("page", "12345678901234567890"), ("q", "7")],

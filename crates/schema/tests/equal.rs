@@ -69,7 +69,13 @@ fn keyword() -> impl Strategy<Value = (&'static str, Value)> {
 fn schema() -> impl Strategy<Value = Value> {
     let flat = prop::collection::vec(keyword(), 0..4);
     let leaf = prop_oneof![
-        4 => flat.prop_map(|keywords| keywords.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>().into()),
+        4 => flat.prop_map(|keywords| {
+            keywords
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into()
+        }),
         1 => any::<bool>().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
@@ -115,16 +121,38 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn the_verdict_is_that_of_the_crate(schema in schema(), documents in prop::collection::vec(document(), 4)) {
-        let theirs = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    fn the_verdict_is_that_of_the_crate(
+        schema in schema(),
+        documents in prop::collection::vec(document(), 4),
+    ) {
+        let theirs = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap();
         let ours = Schema::compile(&schema.to_string()).unwrap();
         for document in documents {
             let found = ours.validate(document.to_string().as_bytes());
-            prop_assert_eq!(found.is_ok(), theirs.is_valid(&document), "{} {}: {:?}", schema, document, found);
-            prop_assert!(found.is_ok_and(|()| true) || ours.validate(document.to_string().as_bytes()).is_err_and(|found| !found.is_empty()));
+            prop_assert_eq!(
+                found.is_ok(),
+                theirs.is_valid(&document),
+                "{} {}: {:?}",
+                schema,
+                document,
+                found
+            );
+            prop_assert!(
+                found.is_ok_and(|()| true)
+                    || ours
+                        .validate(document.to_string().as_bytes())
+                        .is_err_and(|found| !found.is_empty())
+            );
         }
     }
 
@@ -132,19 +160,35 @@ proptest! {
     fn no_text_makes_it_panic(text in any::<String>(), bytes in any::<Vec<u8>>()) {
         let _ = Schema::compile(&text);
         let _ = Schema::compile(&format!("{{\"pattern\":{}}}", Value::from(text.as_str())));
-        let _ = Schema::compile(&format!("{{\"$ref\":{0},\"$id\":{0},\"items\":{{\"$id\":{0},\"$anchor\":{0}}}}}", Value::from(text.as_str())));
-        let schema = Schema::compile(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).unwrap();
+        let _ = Schema::compile(&format!(
+            "{{\"$ref\":{0},\"$id\":{0},\"items\":{{\"$id\":{0},\"$anchor\":{0}}}}}",
+            Value::from(text.as_str())
+        ));
+        let schema =
+            Schema::compile(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).unwrap();
         prop_assert!(schema.validate(&bytes).is_err() || std::str::from_utf8(&bytes).is_ok());
         let read = schema.read_parameters([("a", text.as_str()), (text.as_str(), "1"), ("a", "2")]);
         prop_assert!(serde_json::from_str::<Value>(&read).is_ok());
     }
 
     #[test]
-    fn reads_as_json_what_is_json(text in "[\\[\\]{}\",:0-9a-z\\\\.\\-+eE \n]{0,20}", document in document()) {
+    fn reads_as_json_what_is_json(
+        text in "[\\[\\]{}\",:0-9a-z\\\\.\\-+eE \n]{0,20}",
+        document in document(),
+    ) {
         let schema = Schema::compile("true").unwrap();
-        for text in [text, document.to_string(), serde_json::to_string_pretty(&document).unwrap()] {
+        for text in [
+            text,
+            document.to_string(),
+            serde_json::to_string_pretty(&document).unwrap(),
+        ] {
             let is_json = kanat_json::check(text.as_bytes(), kanat_json::MAX_DEPTH).is_ok();
-            prop_assert_eq!(schema.validate(text.as_bytes()).is_ok(), is_json, "{}", text);
+            prop_assert_eq!(
+                schema.validate(text.as_bytes()).is_ok(),
+                is_json,
+                "{}",
+                text
+            );
         }
     }
 }

@@ -100,7 +100,10 @@ fn refuses_what_has_no_end() {
     let endless = "refers to itself without an end";
     refuses(r##"{"$ref":"#"}"##, "", endless);
     refuses(
-        r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"$ref":"#/$defs/a"}"##,
+        concat!(
+            r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"##,
+            r##""$ref":"#/$defs/a"}"##
+        ),
         "/$defs/a",
         endless,
     );
@@ -252,9 +255,10 @@ fn a_pattern_that_backtracks_elsewhere_is_quick_here() {
 
 #[test]
 fn the_work_of_a_check_is_bounded() {
-    let schema = compiled(
-        r##"{"$defs":{"a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}}}},"$ref":"#/$defs/a"}"##,
-    );
+    let schema = compiled(concat!(
+        r##"{"$defs":{"a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"},"##,
+        r##"{"$ref":"#/$defs/a"}]}}}},"$ref":"#/$defs/a"}"##
+    ));
     let document = format!("{}1{}", "{\"x\":".repeat(100), "}".repeat(100));
     assert_eq!(
         wrong(&schema, &document),
@@ -320,9 +324,10 @@ fn documents_are_bounded_and_told_apart_from_json() {
 
 #[test]
 fn messages_show_no_values_and_no_long_texts() {
-    let schema = compiled(
-        r#"{"properties":{"secret":{"maxLength":3,"pattern":"^x","enum":["a","b"]}},"additionalProperties":false}"#,
-    );
+    let schema = compiled(concat!(
+        r#"{"properties":{"secret":{"maxLength":3,"pattern":"^x","enum":["a","b"]}},"#,
+        r#""additionalProperties":false}"#
+    ));
     let found = wrong(&schema, r#"{"secret":"hunter2hunter2"}"#);
     assert_eq!(found.len(), 3);
     assert!(

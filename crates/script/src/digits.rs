@@ -320,7 +320,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_written_double_reads_back(value in any::<f64>().prop_filter("JSON has none", |value| value.is_finite())) {
+        fn a_written_double_reads_back(
+            value in any::<f64>().prop_filter("JSON has none", |value| value.is_finite()),
+        ) {
             let text = written(value);
             prop_assert_eq!(text.parse::<f64>().unwrap(), value);
             prop_assert_eq!(written_otherwise(&text), None);
@@ -332,7 +334,10 @@ mod tests {
         }
 
         #[test]
-        fn a_number_alone_comes_back(whole in "-?[1-9][0-9]{0,30}", fraction in "(\\.[0-9]{1,20}[1-9])?") {
+        fn a_number_alone_comes_back(
+            whole in "-?[1-9][0-9]{0,30}",
+            fraction in "(\\.[0-9]{1,20}[1-9])?",
+        ) {
             let number = format!("{whole}{fraction}");
             let javascript = written(number.parse().unwrap());
             prop_assert_eq!(Digits::of(&number).restore(javascript).unwrap(), number);

@@ -135,13 +135,17 @@ mod tests {
         INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'default', 1);
         INSERT INTO environment (id, account_id, name, is_default, generation, created_at)
             VALUES ('env_1', 'acc_1', 'development', 1, 7, 2);
-        INSERT INTO flow (id, account_id, environment_id, name, description, status, version, trigger_kind, yaml_config,
+        INSERT INTO flow (id, account_id, environment_id, name, description, status, version, \
+                trigger_kind, yaml_config,
                 change_summary, revision, created_at, updated_at)
-            VALUES ('flw_1', 'acc_1', 'env_1', 'orders', '', 'active', 1, 'manual', 'flow: orders', '', 3, 4, 5);
-        INSERT INTO batch_job (id, account_id, environment_id, flow_id, status, total, concurrency, succeeded, failed,
+            VALUES ('flw_1', 'acc_1', 'env_1', 'orders', '', 'active', 1, 'manual', \
+                'flow: orders', '', 3, 4, 5);
+        INSERT INTO batch_job (id, account_id, environment_id, flow_id, status, total, \
+                concurrency, succeeded, failed,
                 created_at, started_at)
             VALUES ('bat_1', 'acc_1', 'env_1', 'flw_1', 'running', 1, 1, 0, 0, 6, 6);
-        INSERT INTO batch_record (job_id, position, state, payload) VALUES ('bat_1', 0, 'pending', '{\"n\":1}')";
+        INSERT INTO batch_record (job_id, position, state, payload) \
+            VALUES ('bat_1', 0, 'pending', '{\"n\":1}')";
 
     async fn keeps_what_an_older_build_left(address: &str, dialect: Dialect) {
         let store = Store::attach(address).await.unwrap();

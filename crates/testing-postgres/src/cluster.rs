@@ -31,8 +31,12 @@ const WATCH: &str = r#"cat >/dev/null; kill -CONT "$(head -n 1 "$1/data/postmast
 
 /// Mounts a disk of some MiB for a user and its group at a folder, and starts a server beside it as
 /// that user.
-const SMALL_DISK: &str = r#"mount -t tmpfs -o "size=$1m,mode=0700,uid=$2,gid=$3" tmpfs "$4" &&
-exec setpriv --reuid "$2" --regid "$3" --clear-groups "$5" -D "$6" start --silent --wait -o "$7" -l "$8""#;
+const SMALL_DISK: &str = concat!(
+    r#"mount -t tmpfs -o "size=$1m,mode=0700,uid=$2,gid=$3" tmpfs "$4" &&"#,
+    "\n",
+    r#"exec setpriv --reuid "$2" --regid "$3" --clear-groups "#,
+    r#""$5" -D "$6" start --silent --wait -o "$7" -l "$8""#
+);
 
 const END_CONNECTIONS: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :'database'";

@@ -26,23 +26,31 @@ usage: cargo xtask <task>
   test [FILTER...]   build kanat, then run every test; FILTER goes to the test binaries
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
-  words [FOLDER]     figures of how the code reads: comments, names, layout, size (of another checkout: FOLDER)
-  soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
-  soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with --seed S; print a table of
-                     what was acked, lost, given up, sent twice or out of order, and of how long recovery took
-  soak --overload LIST offer ten times what a target takes to a service on each log (all, or sqlite,postgres) for
-                     --seconds N; print what was accepted, refused and delivered, and how fast
-  fuzz [OPTION...]   run every fuzz target under libFuzzer for --seconds N each (--target NAME: this one), and print what was
-                     executed and covered
+  words [FOLDER]     figures of how the code reads: comments, names, layout, size (of another
+                     checkout: FOLDER)
+  soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows
+                     --seed S
+  soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with
+                     --seed S; print a table of what was acked, lost, given up, sent twice or out
+                     of order, and of how long recovery took
+  soak --overload LIST offer ten times what a target takes to a service on each log (all, or
+                     sqlite,postgres) for --seconds N; print what was accepted, refused and
+                     delivered, and how fast
+  fuzz [OPTION...]   run every fuzz target under libFuzzer for --seconds N each (--target NAME:
+                     this one), and print what was executed and covered
   full               everything that takes too long for every change; prints one table
-  dist               build the binary for packages: optimised, stripped, without paths of this machine, and looked at
+  dist               build the binary for packages: optimised, stripped, without paths of this
+                     machine, and looked at
   sbom               write what the binary is made of, as CycloneDX, into target/sbom
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
-  bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,
-                     --quick only sees that it runs, --help lists the options)
-  bench pair BINARY  run BINARY, or the one kept of a commit, and the dist binary in turn; print the ratios of rate and of
-                     CPU time (--keep keeps the dist binary by its commit)
-  bench instructions count the instructions of the hot paths in the build of the tests (--dist: in the dist build)
+  bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md
+                     (--only p1,p7 chooses, --quick only sees that it runs, --help lists the
+                     options)
+  bench pair BINARY  run BINARY, or the one kept of a commit, and the dist binary in turn; print
+                     the ratios of rate and of CPU time (--keep keeps the dist binary by its
+                     commit)
+  bench instructions count the instructions of the hot paths in the build of the tests (--dist: in
+                     the dist build)
 ";
 
 fn main() -> ExitCode {

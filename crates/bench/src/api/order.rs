@@ -26,7 +26,16 @@ pub const MAPPING: &str = r#"{
 /// An order that fits the schema.
 fn order(number: u64, sent_at: u64) -> String {
     format!(
-        r#"{{"id":"ord-{number:010}","sent_at":{sent_at},"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","name":"Ada Lovelace","email":"Ada@example.com","phone":"+49 30 901820","street":"Unter den Linden 77","zip":"10117","city":"Berlin","sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"method":"standard","paid":true,"notes":"Please leave the parcel with the neighbour on the second floor."}}"#
+        concat!(
+            r#"{{"id":"ord-{:010}","sent_at":{},"created_at":"2026-03-01T09:30:00Z","#,
+            r#""currency":"eur","amount":149.5,"country":"de","channel":"web","#,
+            r#""name":"Ada Lovelace","email":"Ada@example.com","phone":"+49 30 901820","#,
+            r#""street":"Unter den Linden 77","zip":"10117","city":"Berlin","#,
+            r#""sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"method":"standard","#,
+            r#""paid":true,"#,
+            r#""notes":"Please leave the parcel with the neighbour on the second floor."}}"#
+        ),
+        number, sent_at
     )
 }
 

@@ -150,15 +150,17 @@ actions:
     request_schema: { type: object, required: [what], properties: { a: { type: string } } }
     response_schema: { type: 7 }
 ";
-    insta::assert_snapshot!(Entry::read(text).unwrap_err().join("\n"), @r#"
-    actions.Do: response_schema is no JSON Schema: 7 is not valid under any of the schemas listed in the 'anyOf' keyword
+    insta::assert_snapshot!(Entry::read(text).unwrap_err().join("\n"), @"
+    actions.Do: response_schema is no JSON Schema: 7 is not valid under any of the schemas listed \
+    in the 'anyOf' keyword
     id: must be lower-case letters, digits and hyphens
     type: must be http: there is no other way to speak to a provider
     description: must be a sentence that ends with a full stop
     authentication: must be one of basic, api_key, by its auth
-    config.password: has the format "secret"; there is base-url, http-url, dns-label, email, token, header-name, header-value
+    config.password: has the format \"secret\"; there is base-url, http-url, dns-label, email, \
+    token, header-name, header-value
     config.size: its default must be an integer, not a string
-    config.required: names "nobody", which is no property
+    config.required: names \"nobody\", which is no property
     base_url: must begin with https:// or http://
     auth, base_url or headers: names {tenant}, which is no field
     auth: no field that it names is writeOnly
@@ -171,7 +173,7 @@ actions:
     actions.Do.request_schema: lacks colour, which is put somewhere
     actions.Do.headers: Host is set by the connection itself and cannot be given
     actions.Do.request_schema: requires what, which it does not describe
-    "#);
+    ");
 }
 
 #[test]

@@ -136,7 +136,10 @@ mod tests {
         let r = Some("r".to_owned());
         let cases = [
             (
-                r#"{"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "r"}"#,
+                concat!(
+                    r#"{"access_token": "a", "token_type": "Bearer", "expires_in": 3600, "#,
+                    r#""refresh_token": "r"}"#
+                ),
                 r.clone(),
                 Some(3600),
             ),

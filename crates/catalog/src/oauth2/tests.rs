@@ -38,7 +38,8 @@ fn sends_people_to_the_provider() {
     assert_eq!(
         url.as_str(),
         "https://login.example/authorize?tenant=1&prompt=login&response_type=code&client_id=id\
-         &redirect_uri=https%3A%2F%2Fkanat.example%2Finbound%2Foauth%2Fcallback&scope=read+write&state=st%2F1\
+         &redirect_uri=https%3A%2F%2Fkanat.example%2Finbound%2Foauth%2Fcallback&scope=read+write\
+         &state=st%2F1\
          &code_challenge=ch&code_challenge_method=S256"
     );
 }
@@ -88,7 +89,8 @@ fn a_client_that_acts_for_itself_asks_for_what_such_clients_are_given() {
     let teams = own("microsoft-teams", json!({"tenant": "acme.example"}));
     assert_eq!(
         teams,
-        "grant_type=client_credentials&scope=https%3A%2F%2Fgraph.microsoft.com%2F.default&client_id=id"
+        "grant_type=client_credentials&scope=https%3A%2F%2Fgraph.microsoft.com%2F.default\
+         &client_id=id"
     );
     let said = own(
         "microsoft-teams",
@@ -117,7 +119,8 @@ fn asks_for_tokens_in_each_way() {
     let exchange = client.exchange(consent);
     assert_eq!(
         exchange.body,
-        "grant_type=authorization_code&code=c%2F1&redirect_uri=https%3A%2F%2Fk.example%2Fcb&code_verifier=v\
+        "grant_type=authorization_code&code=c%2F1&redirect_uri=https%3A%2F%2Fk.example%2Fcb\
+         &code_verifier=v\
          &audience=a+b&client_id=id&client_secret=s%26t"
     );
     assert_eq!(exchange.authorization, None);

@@ -365,11 +365,16 @@ proptest! {
     }
 
     #[test]
-    fn no_change_of_a_definition_panics(changes in prop::collection::vec(any::<(usize, usize, u8)>(), 1..6), broken in any::<bool>()) {
+    fn no_change_of_a_definition_panics(
+        changes in prop::collection::vec(any::<(usize, usize, u8)>(), 1..6),
+        broken in any::<bool>(),
+    ) {
         let text = mutated(if broken { BROKEN } else { FULL }, &changes);
         match parse(&text) {
             Ok(definition) => {
-                prop_assert!(serde_json::from_str::<serde_json::Value>(&config_json(&definition)).is_ok());
+                prop_assert!(
+                    serde_json::from_str::<serde_json::Value>(&config_json(&definition)).is_ok()
+                );
                 let graph = crate::graph::of(&definition);
                 prop_assert!(!graph.to_mermaid().is_empty() && !graph.to_dot().is_empty());
                 prop_assert!(crate::compile::tests::compiles(&definition), "{}", text);
@@ -377,9 +382,22 @@ proptest! {
             Err(diagnostics) => {
                 prop_assert!(!diagnostics.is_empty());
                 let lines = u32::try_from(text.lines().count()).unwrap();
-                for Diagnostic { severity, message, line, column, .. } in diagnostics {
+                for Diagnostic {
+                    severity,
+                    message,
+                    line,
+                    column,
+                    ..
+                } in diagnostics
+                {
                     prop_assert!(severity == Severity::Error && !message.is_empty());
-                    prop_assert!(line >= 1 && line <= lines + 1 && column >= 1, "{} {} {}", line, column, message);
+                    prop_assert!(
+                        line >= 1 && line <= lines + 1 && column >= 1,
+                        "{} {} {}",
+                        line,
+                        column,
+                        message
+                    );
                 }
             }
         }

@@ -428,8 +428,10 @@ fn expressions() -> impl Strategy<Value = String> {
         prop_oneof![
             2 => Just("*".to_owned()),
             3 => (least..=most).prop_map(|value| value.to_string()),
-            1 => (least..=most, least..=most).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
-            1 => (least..=most, least..=most).prop_map(|(a, b)| format!("{},{}", a.min(b), a.max(b))),
+            1 => (least..=most, least..=most)
+                .prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
+            1 => (least..=most, least..=most)
+                .prop_map(|(a, b)| format!("{},{}", a.min(b), a.max(b))),
         ]
     };
     (
@@ -472,7 +474,10 @@ fn what_was_missed_comes_to_the_last_due_time() {
 proptest! {
     #[test]
     fn the_last_due_time_has_none_after_it(expression in expressions(), minutes in 0u64..200_000) {
-        let (Ok(cron), zone) = (CronExpression::parse(&expression), timezone("Australia/Lord_Howe").unwrap()) else {
+        let (Ok(cron), zone) = (
+            CronExpression::parse(&expression),
+            timezone("Australia/Lord_Howe").unwrap(),
+        ) else {
             return Ok(());
         };
         let first = cron.next_after(at("2026-01-01T00:00:00Z"), &zone).unwrap();
@@ -480,32 +485,66 @@ proptest! {
         let last = cron.last_until(first, now, &zone);
         prop_assert!(first <= last && last <= now);
         prop_assert!(cron.next_after(last, &zone).is_none_or(|next| next > now));
-        prop_assert!(last == first || cron.upcoming(Timestamp::from_millis(last.as_millis() - 1), &zone, 1) == [last]);
+        prop_assert!(
+            last == first
+                || cron.upcoming(Timestamp::from_millis(last.as_millis() - 1), &zone, 1) == [last]
+        );
     }
 
     #[test]
-    fn agrees_with_croner_where_no_clock_jumps(expression in expressions(), seconds in 1_500_000_000i64..2_000_000_000) {
+    fn agrees_with_croner_where_no_clock_jumps(
+        expression in expressions(),
+        seconds in 1_500_000_000i64..2_000_000_000,
+    ) {
         let ours = CronExpression::parse(&expression).unwrap();
-        let next = ours.next_after(Timestamp::from_millis(seconds * 1000), &TimeZone::UTC).unwrap();
-        let start = jiff::Timestamp::from_second(seconds).unwrap().to_zoned(TimeZone::UTC);
-        let theirs = croner::Cron::from_str(&expression).unwrap().find_next_occurrence(&start, false).unwrap();
-        prop_assert_eq!(next.as_millis(), theirs.timestamp().as_millisecond(), "{}", expression);
+        let next = ours
+            .next_after(Timestamp::from_millis(seconds * 1000), &TimeZone::UTC)
+            .unwrap();
+        let start = jiff::Timestamp::from_second(seconds)
+            .unwrap()
+            .to_zoned(TimeZone::UTC);
+        let theirs = croner::Cron::from_str(&expression)
+            .unwrap()
+            .find_next_occurrence(&start, false)
+            .unwrap();
+        prop_assert_eq!(
+            next.as_millis(),
+            theirs.timestamp().as_millisecond(),
+            "{}",
+            expression
+        );
     }
 
     #[test]
     fn is_always_later(expression in expressions(), millis in any::<i64>(), index in 0usize..4) {
-        let zone = timezone(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"][index]).unwrap();
+        let zone = timezone(
+            [
+                "Europe/Berlin",
+                "America/New_York",
+                "Australia/Lord_Howe",
+                "Pacific/Apia",
+            ][index],
+        )
+        .unwrap();
         let after = Timestamp::from_millis(millis % 253_402_300_800_000);
-        if let Some(next) = CronExpression::parse(&expression).unwrap().next_after(after, &zone) {
+        if let Some(next) = CronExpression::parse(&expression)
+            .unwrap()
+            .next_after(after, &zone)
+        {
             prop_assert!(next > after);
         }
     }
 
     #[test]
-    fn fires_each_minute_that_matches_and_no_other(minute in 0u32..60, millis in 1_700_000_000_000i64..1_900_000_000_000) {
+    fn fires_each_minute_that_matches_and_no_other(
+        minute in 0u32..60,
+        millis in 1_700_000_000_000i64..1_900_000_000_000,
+    ) {
         let zone = timezone("Europe/Berlin").unwrap();
         let cron = CronExpression::parse(&format!("{minute} * * * *")).unwrap();
-        let next = cron.next_after(Timestamp::from_millis(millis), &zone).unwrap();
+        let next = cron
+            .next_after(Timestamp::from_millis(millis), &zone)
+            .unwrap();
         prop_assert!(next.as_millis() - millis <= 3_600_000);
         let expected_minute = next.as_millis() / 60_000 % 60;
         prop_assert_eq!(expected_minute, i64::from(minute));

@@ -175,12 +175,16 @@ proptest! {
     }
 
     #[test]
-    fn no_yamlish_text_panics(text in "([a-c]: |- |\\{|\\}|\\[|\\]|\\n|  |'|\"|\\{\\{|&a \
-                                       |\\*a|!!x |,|#|\\||>|\\?|:|<<: |é|---\\n|\\t|%){0,40}") {
+    fn no_yamlish_text_panics(
+        text in "([a-c]: |- |\\{|\\}|\\[|\\]|\\n|  |'|\"|\\{\\{|&a \
+                                       |\\*a|!!x |,|#|\\||>|\\?|:|<<: |é|---\\n|\\t|%){0,40}",
+    ) {
         let (tree, diagnostics) = read(&text);
         prop_assert!(tree.is_some() || !diagnostics.is_empty());
         if let Some(tree) = tree {
-            prop_assert!(serde_json::from_str::<Box<serde_json::value::RawValue>>(&tree.to_json()).is_ok());
+            prop_assert!(
+                serde_json::from_str::<Box<serde_json::value::RawValue>>(&tree.to_json()).is_ok()
+            );
         }
     }
 }

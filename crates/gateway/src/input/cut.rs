@@ -373,7 +373,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn takes_what_is_json_and_nothing_else(inner in r#"[\[\]{}:,"\\0-9eE+. truefalsn\n]{0,14}"#, size in 1..9usize) {
+        fn takes_what_is_json_and_nothing_else(
+            inner in r#"[\[\]{}:,"\\0-9eE+. truefalsn\n]{0,14}"#,
+            size in 1..9usize,
+        ) {
             let body = format!("{{\"records\":[{inner}]}}");
             let sound = serde_json::from_str::<&serde_json::value::RawValue>(&body).is_ok();
             prop_assert_eq!(cut(&body, size, 1000).is_ok(), sound, "{}", body);

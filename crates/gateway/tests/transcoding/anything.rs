@@ -58,25 +58,68 @@ proptest! {
 
     #[test]
     fn any_bytes_as_a_body(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        answered("PUT", "/api/v1/lookup-tables/lt_1/entries", "application/json", body.clone())?;
-        answered("POST", "/api/v1/lookup-tables/lt_1/import", "multipart/form-data; boundary=a", body)?;
+        answered(
+            "PUT",
+            "/api/v1/lookup-tables/lt_1/entries",
+            "application/json",
+            body.clone(),
+        )?;
+        answered(
+            "POST",
+            "/api/v1/lookup-tables/lt_1/import",
+            "multipart/form-data; boundary=a",
+            body,
+        )?;
     }
 
     #[test]
-    fn any_json_as_a_body(body in "(\\{|\\[|\\}|\\]|:|,|\"entries\"|\"key\"|\"value\"|null|1e9|\"\\\\ud800\"|\"x\"){0,24}") {
-        answered("PUT", "/api/v1/lookup-tables/lt_1/entries", "application/json", body.into_bytes())?;
+    fn any_json_as_a_body(
+        body in "(\\{|\\[|\\}|\\]|:|,|\"entries\"|\"key\"|\"value\"|null|1e9\
+                 |\"\\\\ud800\"|\"x\"){0,24}",
+    ) {
+        answered(
+            "PUT",
+            "/api/v1/lookup-tables/lt_1/entries",
+            "application/json",
+            body.into_bytes(),
+        )?;
     }
 
     #[test]
     fn any_path_and_query(path in "[!-~]{0,40}", query in "[!-~]{0,40}") {
-        answered("GET", &format!("/api/v1/{path}"), "application/json", Vec::new())?;
-        answered("GET", &format!("/api/v1/lookup-tables?{query}"), "application/json", Vec::new())?;
-        answered("DELETE", &format!("/api/v1/lookup-tables/lt_1/entries/{path}"), "application/json", Vec::new())?;
+        answered(
+            "GET",
+            &format!("/api/v1/{path}"),
+            "application/json",
+            Vec::new(),
+        )?;
+        answered(
+            "GET",
+            &format!("/api/v1/lookup-tables?{query}"),
+            "application/json",
+            Vec::new(),
+        )?;
+        answered(
+            "DELETE",
+            &format!("/api/v1/lookup-tables/lt_1/entries/{path}"),
+            "application/json",
+            Vec::new(),
+        )?;
     }
 
     #[test]
     fn any_content_type(content_type in "[ -~]{0,30}", form in "multipart/form-data;[ -~]{0,20}") {
-        answered("POST", "/api/v1/lookup-tables/lt_1/import", &content_type, b"key,value\n".to_vec())?;
-        answered("POST", "/api/v1/lookup-tables/lt_1/import", &form, b"--a\r\n\r\n--a--".to_vec())?;
+        answered(
+            "POST",
+            "/api/v1/lookup-tables/lt_1/import",
+            &content_type,
+            b"key,value\n".to_vec(),
+        )?;
+        answered(
+            "POST",
+            "/api/v1/lookup-tables/lt_1/import",
+            &form,
+            b"--a\r\n\r\n--a--".to_vec(),
+        )?;
     }
 }

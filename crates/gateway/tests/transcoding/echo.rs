@@ -174,10 +174,16 @@ where
 }
 
 macro_rules! service {
-    ($service:ident { $($method:ident($request:ty) -> $response:ty = $body:expr;)* $(@ $more:item)* }) => {
+    ($service:ident {
+        $($method:ident($request:ty) -> $response:ty = $body:expr;)*
+        $(@ $more:item)*
+    }) => {
         #[tonic::async_trait]
         impl $service for Echo {
-            $(async fn $method(&self, request: Request<$request>) -> Result<Response<$response>, Status> {
+            $(async fn $method(
+                &self,
+                request: Request<$request>,
+            ) -> Result<Response<$response>, Status> {
                 let answer: fn(Request<$request>) -> Result<$response, Status> = $body;
                 answer(request).map(Response::new)
             })*
@@ -205,7 +211,10 @@ service!(LookupTableService {
                 "too many tables",
                 ErrorDetails::with_retry_info(Some(Duration::from_millis(1500))),
             )),
-            name => match name.strip_prefix("code ").map(|n| n.parse::<i32>().unwrap()) {
+            name => match name
+                .strip_prefix("code ")
+                .map(|n| n.parse::<i32>().unwrap())
+            {
                 Some(code) => Err(Status::new(tonic::Code::from_i32(code), "as asked")),
                 None => Ok(LookupTable {
                     id: "lt_1".to_owned(),
@@ -227,39 +236,72 @@ service!(LookupTableService {
             next_cursor: request.search,
             total_is_least: None,
         };
-        Ok(ListLookupTablesResponse { data: Vec::new(), pagination: Some(pagination) })
+        Ok(ListLookupTablesResponse {
+            data: Vec::new(),
+            pagination: Some(pagination),
+        })
     };
     get_lookup_table(GetLookupTableRequest) -> LookupTable = |request| {
         let text = |v: tonic::metadata::KeyAndValueRef<'_>| match v {
-            tonic::metadata::KeyAndValueRef::Ascii(key, value) => {
-                LookupEntry { key: key.to_string(), value: Some(value.to_str().unwrap_or_default().to_owned()) }
-            }
+            tonic::metadata::KeyAndValueRef::Ascii(key, value) => LookupEntry {
+                key: key.to_string(),
+                value: Some(value.to_str().unwrap_or_default().to_owned()),
+            },
             tonic::metadata::KeyAndValueRef::Binary(..) => LookupEntry::default(),
         };
         let entries = request.metadata().iter().map(text).collect();
         let request = request.into_inner();
         let etag = "tag-7".to_owned();
-        Ok(LookupTable { id: request.id, name: request.search.unwrap_or_default(), entries, etag, ..Default::default() })
+        Ok(LookupTable {
+            id: request.id,
+            name: request.search.unwrap_or_default(),
+            entries,
+            etag,
+            ..Default::default()
+        })
     };
-    delete_lookup_table(DeleteLookupTableRequest) -> DeleteLookupTableResponse = |_| Ok(DeleteLookupTableResponse {});
+    delete_lookup_table(DeleteLookupTableRequest) -> DeleteLookupTableResponse = |_| {
+        Ok(DeleteLookupTableResponse {})
+    };
     upsert_lookup_entries(UpsertLookupEntriesRequest) -> LookupTableChange = |request| {
         let request = request.into_inner();
-        Ok(LookupTableChange { id: request.id, entries_count: request.entries.len() as u32, version: 2 })
+        Ok(LookupTableChange {
+            id: request.id,
+            entries_count: request.entries.len() as u32,
+            version: 2,
+        })
     };
     set_lookup_entry(SetLookupEntryRequest) -> LookupTableChange = |request| {
         let request = request.into_inner();
-        Ok(LookupTableChange { id: format!("{}/{}={}", request.id, request.key, request.value.unwrap_or_default()), ..Default::default() })
+        Ok(LookupTableChange {
+            id: format!(
+                "{}/{}={}",
+                request.id,
+                request.key,
+                request.value.unwrap_or_default()
+            ),
+            ..Default::default()
+        })
     };
     delete_lookup_entry(DeleteLookupEntryRequest) -> DeleteLookupEntryResponse = |request| {
-        Err(Status::not_found(format!("no key {}", request.into_inner().key)))
+        Err(Status::not_found(format!(
+            "no key {}",
+            request.into_inner().key
+        )))
     };
     import_lookup_table(ImportLookupTableRequest) -> LookupTableChange = |request| {
         let request = request.into_inner();
         let lines = request.csv.lines().count() as u32;
-        Ok(LookupTableChange { id: request.csv, entries_count: lines, version: 1 })
+        Ok(LookupTableChange {
+            id: request.csv,
+            entries_count: lines,
+            version: 1,
+        })
     };
     export_lookup_table(ExportLookupTableRequest) -> ExportLookupTableResponse = |_| {
-        Ok(ExportLookupTableResponse { csv: "key,value\nde,Germany\n".to_owned() })
+        Ok(ExportLookupTableResponse {
+            csv: "key,value\nde,Germany\n".to_owned(),
+        })
     };
 });
 
@@ -275,7 +317,8 @@ service!(BatchJobService {
         request: Request<tonic::Streaming<CreateBatchJobRequest>>,
     ) -> Result<Response<BatchJob>, Status> {
         let mut stream = request.into_inner();
-        let (mut flow_id, mut concurrency, mut records, mut messages) = (String::new(), 0, Vec::new(), 0);
+        let (mut flow_id, mut concurrency, mut records, mut messages) =
+            (String::new(), 0, Vec::new(), 0);
         while let Some(message) = stream.message().await? {
             messages += 1;
             flow_id = message.flow_id;
@@ -286,7 +329,13 @@ service!(BatchJobService {
             }
         }
         let id = records.join(" ");
-        Ok(Response::new(BatchJob { id, flow_id, concurrency, total: messages, ..BatchJob::default() }))
+        Ok(Response::new(BatchJob {
+            id,
+            flow_id,
+            concurrency,
+            total: messages,
+            ..BatchJob::default()
+        }))
     }
 });
 
@@ -295,16 +344,36 @@ service!(FlowService {
         let request = request.into_inner();
         let details = ErrorDetails::with_bad_request_violation("yaml_config", "wrong");
         match request.yaml_config.as_str() {
-            "" => Err(Status::with_error_details(tonic::Code::InvalidArgument, "yaml_config: wrong", details)),
-            yaml => Ok(Flow { yaml_config: yaml.to_owned(), ..Flow::default() }),
+            "" => Err(Status::with_error_details(
+                tonic::Code::InvalidArgument,
+                "yaml_config: wrong",
+                details,
+            )),
+            yaml => Ok(Flow {
+                yaml_config: yaml.to_owned(),
+                ..Flow::default()
+            }),
         }
     };
     list_flows(ListFlowsRequest) -> ListFlowsResponse = unheard;
-    get_flow(GetFlowRequest) -> Flow = |request| Ok(Flow { id: request.into_inner().id, ..Flow::default() });
+    get_flow(GetFlowRequest) -> Flow = |request| {
+        Ok(Flow {
+            id: request.into_inner().id,
+            ..Flow::default()
+        })
+    };
     update_flow(UpdateFlowRequest) -> Flow = |request| {
         let request = request.into_inner();
-        let given = [request.name.is_some(), request.description.is_some(), request.yaml_config.is_some()];
-        Ok(Flow { id: request.id, change_summary: format!("{given:?}"), ..Flow::default() })
+        let given = [
+            request.name.is_some(),
+            request.description.is_some(),
+            request.yaml_config.is_some(),
+        ];
+        Ok(Flow {
+            id: request.id,
+            change_summary: format!("{given:?}"),
+            ..Flow::default()
+        })
     };
     delete_flow(DeleteFlowRequest) -> DeleteFlowResponse = unheard;
     deploy_flow(DeployFlowRequest) -> Flow = |request| {
@@ -318,20 +387,31 @@ service!(FlowService {
     pause_flow(PauseFlowRequest) -> Flow = unheard;
     resume_flow(ResumeFlowRequest) -> Flow = unheard;
     test_flow(TestFlowRequest) -> TestFlowResponse = |request| {
-        Ok(TestFlowResponse { output: request.into_inner().sample_data, matched: true, ..Default::default() })
+        Ok(TestFlowResponse {
+            output: request.into_inner().sample_data,
+            matched: true,
+            ..Default::default()
+        })
     };
     run_flow(RunFlowRequest) -> RunFlowResponse = unheard;
     validate_flow(ValidateFlowRequest) -> ValidateFlowResponse = unheard;
     list_flow_versions(ListFlowVersionsRequest) -> ListFlowVersionsResponse = unheard;
     get_flow_version(GetFlowVersionRequest) -> FlowVersion = |request| {
         let request = request.into_inner();
-        Ok(FlowVersion { flow_id: request.id, version: request.version, ..FlowVersion::default() })
+        Ok(FlowVersion {
+            flow_id: request.id,
+            version: request.version,
+            ..FlowVersion::default()
+        })
     };
     diff_flow_versions(DiffFlowVersionsRequest) -> FlowDiff = unheard;
     rollback_flow(RollbackFlowRequest) -> Flow = unheard;
     get_flow_plan(GetFlowPlanRequest) -> FlowGraph = |request| {
         let text = request.into_inner().format.map(|_| "graph LR".to_owned());
-        Ok(FlowGraph { text, ..FlowGraph::default() })
+        Ok(FlowGraph {
+            text,
+            ..FlowGraph::default()
+        })
     };
     rotate_webhook_token(RotateWebhookTokenRequest) -> Flow = unheard;
 });
@@ -339,20 +419,32 @@ service!(FlowService {
 service!(MessageService {
     list_messages(ListMessagesRequest) -> ListMessagesResponse = unheard;
     get_message(GetMessageRequest) -> Message = |request| {
-        let payload = Json { text: "{\n \"b\": 1.10,\n \"a\": [ 9007199254740993, 1e400 ]\n}".to_owned() };
-        Ok(Message { id: request.into_inner().id, payload: Some(payload), ..Message::default() })
+        let payload = Json {
+            text: "{\n \"b\": 1.10,\n \"a\": [ 9007199254740993, 1e400 ]\n}".to_owned(),
+        };
+        Ok(Message {
+            id: request.into_inner().id,
+            payload: Some(payload),
+            ..Message::default()
+        })
     };
     retry_message(RetryMessageRequest) -> RetryMessageResponse = |request| {
-        Ok(RetryMessageResponse { message_id: request.into_inner().id })
+        Ok(RetryMessageResponse {
+            message_id: request.into_inner().id,
+        })
     };
     replay_message(ReplayMessageRequest) -> ReplayMessageResponse = unheard;
     discard_message(DiscardMessageRequest) -> Message = unheard;
     retry_messages(BulkMessagesRequest) -> BulkMessagesResponse = |request| {
         let ids = request.into_inner().ids;
-        Ok(BulkMessagesResponse { count: ids.len() as u32, message_ids: ids })
+        Ok(BulkMessagesResponse {
+            count: ids.len() as u32,
+            message_ids: ids,
+        })
     };
     replay_messages(BulkMessagesRequest) -> BulkMessagesResponse = unheard;
-    @ type StreamMessagesStream = Pin<Box<dyn Stream<Item = Result<StreamMessagesResponse, Status>> + Send>>;
+    @ type StreamMessagesStream =
+        Pin<Box<dyn Stream<Item = Result<StreamMessagesResponse, Status>> + Send>>;
     @ async fn stream_messages(
         &self,
         request: Request<StreamMessagesRequest>,
@@ -361,24 +453,55 @@ service!(MessageService {
         if request.status.as_deref() == Some("unknown") {
             return Err(Status::invalid_argument("status: unknown"));
         }
-        let after: u64 = request.last_event_id.unwrap_or_default().parse().unwrap_or_default();
+        let after: u64 = request
+            .last_event_id
+            .unwrap_or_default()
+            .parse()
+            .unwrap_or_default();
         let event = |id: u64| {
-            let payload = Some(Json { text: "{\n\"line\": \"a\\nb\"\n}".to_owned() });
-            let message = Message { id: format!("msg_{id}"), payload, ..Message::default() };
-            Ok(StreamMessagesResponse { id: id.to_string(), event: "message".to_owned(), message: Some(message), lagged: None })
+            let payload = Some(Json {
+                text: "{\n\"line\": \"a\\nb\"\n}".to_owned(),
+            });
+            let message = Message {
+                id: format!("msg_{id}"),
+                payload,
+                ..Message::default()
+            };
+            Ok(StreamMessagesResponse {
+                id: id.to_string(),
+                event: "message".to_owned(),
+                message: Some(message),
+                lagged: None,
+            })
         };
         let events = futures::stream::iter((after + 1..=3).map(event).collect::<Vec<_>>());
         match request.flow_id.as_deref() {
             Some("breaks") => {
-                let broken = futures::stream::iter([Err(Status::internal("disk /dev/sda1 on fire"))]);
-                Ok(Response::new(Box::pin(futures::StreamExt::chain(events, broken))))
+                let broken =
+                    futures::stream::iter([Err(Status::internal("disk /dev/sda1 on fire"))]);
+                Ok(Response::new(Box::pin(futures::StreamExt::chain(
+                    events, broken,
+                ))))
             }
             Some("lags") => {
-                let lagged = Some(StreamLag { resume_from: "3".to_owned() });
-                let last = StreamMessagesResponse { id: "3".to_owned(), event: "lagged".to_owned(), message: None, lagged };
-                Ok(Response::new(Box::pin(futures::StreamExt::chain(events, futures::stream::iter([Ok(last)])))))
+                let lagged = Some(StreamLag {
+                    resume_from: "3".to_owned(),
+                });
+                let last = StreamMessagesResponse {
+                    id: "3".to_owned(),
+                    event: "lagged".to_owned(),
+                    message: None,
+                    lagged,
+                };
+                Ok(Response::new(Box::pin(futures::StreamExt::chain(
+                    events,
+                    futures::stream::iter([Ok(last)]),
+                ))))
             }
-            Some("waits") => Ok(Response::new(Box::pin(futures::StreamExt::chain(events, futures::stream::pending())))),
+            Some("waits") => Ok(Response::new(Box::pin(futures::StreamExt::chain(
+                events,
+                futures::stream::pending(),
+            )))),
             _ => Ok(Response::new(Box::pin(events))),
         }
     }

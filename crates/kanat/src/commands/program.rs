@@ -38,7 +38,8 @@ mod tests {
     fn the_build_is_told_with_its_commit_when_it_is_known() {
         let about = |commit: &str| {
             let text = format!(
-                r#"{{"version":"1.2.3","commit":{commit},"profile":"release","platform":"x86_64-linux"}}"#
+                r#"{{"version":"1.2.3","commit":{commit},"profile":"release",
+                "platform":"x86_64-linux"}}"#
             );
             Json::parse(&text).unwrap()
         };

@@ -140,7 +140,10 @@ impl Page {
         let url = client.url();
         let _ = writeln!(out, "\n  export KANAT_URL={url} KANAT_API_KEY={key}\n");
         if let Some(flow) = scene.flows.first() {
-            let order = r#"{"id":"SO-1","total":12.5,"customer":{"email":"you@example.com"},"ship_to":{"country":"Italy"}}"#;
+            let order = concat!(
+                r#"{"id":"SO-1","total":12.5,"customer":{"email":"you@example.com"},"#,
+                r#""ship_to":{"country":"Italy"}}"#
+            );
             let _ = writeln!(
                 out,
                 "  curl -H 'content-type: application/json' \\\n    -d '{order}' \\\n    {}\n",

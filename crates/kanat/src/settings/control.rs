@@ -41,7 +41,12 @@ pub struct Flags {
     pub bootstrap_api_key: Option<String>,
     /// Begin a new configuration although there is a message log with messages, which nobody will
     /// see then.
-    #[arg(long, env = "KANAT_ACCEPT_EMPTY_CONFIG", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(
+        long,
+        env = "KANAT_ACCEPT_EMPTY_CONFIG",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
     pub accept_empty_config: Option<bool>,
     /// What data-plane nodes say to get their plans, 16 characters or more [default: none can
     /// connect].
@@ -57,7 +62,12 @@ pub struct Flags {
     pub nodes: Option<Vec<nodes::Entry>>,
     /// Let nodes connect without TLS from other machines, although plans carry the secrets of
     /// connectors.
-    #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(
+        long,
+        env = "KANAT_SEND_SECRETS_UNENCRYPTED",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
     pub send_secrets_unencrypted: Option<bool>,
 }
 
@@ -80,8 +90,20 @@ pub struct Settings {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; public_url, api_url, allowed_origins, retention_days, batch_retention_days, bootstrap_api_key,
-            accept_empty_config, join_token, tls_client_ca, nodes, send_secrets_unencrypted);
+        or!(
+            self, file;
+            public_url,
+            api_url,
+            allowed_origins,
+            retention_days,
+            batch_retention_days,
+            bootstrap_api_key,
+            accept_empty_config,
+            join_token,
+            tls_client_ca,
+            nodes,
+            send_secrets_unencrypted,
+        );
         self
     }
 

@@ -42,7 +42,12 @@ pub struct Flags {
     pub listen_without_tls: Option<bool>,
     /// Reach control planes on other machines without TLS, although plans carry the secrets of
     /// connectors.
-    #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(
+        long,
+        env = "KANAT_SEND_SECRETS_UNENCRYPTED",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
     pub send_secrets_unencrypted: Option<bool>,
 }
 
@@ -70,7 +75,16 @@ impl Flags {
     }
 
     fn or(mut self, file: Self) -> Self {
-        or!(self, file; control_plane, environments, join_token, tls_ca, plan_file, listen_without_tls, send_secrets_unencrypted);
+        or!(
+            self, file;
+            control_plane,
+            environments,
+            join_token,
+            tls_ca,
+            plan_file,
+            listen_without_tls,
+            send_secrets_unencrypted,
+        );
         self.process = self.process.or(file.process);
         self.node = self.node.or(file.node);
         self

@@ -137,8 +137,25 @@ impl TlsFiles {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; listen, data_dir, database_url, egress, egress_allow, trusted_proxies, metrics_listen, metrics_tls_cert,
-            metrics_tls_key, otlp_endpoint, tls_cert, tls_key, drain_seconds, drain_grace, master_key, log);
+        or!(
+            self, file;
+            listen,
+            data_dir,
+            database_url,
+            egress,
+            egress_allow,
+            trusted_proxies,
+            metrics_listen,
+            metrics_tls_cert,
+            metrics_tls_key,
+            otlp_endpoint,
+            tls_cert,
+            tls_key,
+            drain_seconds,
+            drain_grace,
+            master_key,
+            log,
+        );
         self.pools = self.pools.or(file.pools);
         self.adapters = self.adapters.or(file.adapters);
         self

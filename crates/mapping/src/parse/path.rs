@@ -124,7 +124,12 @@ impl Parser<'_> {
 
 /// `trigger.body` and `trigger.payload` are the payload; the names of headers are in lower case.
 fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
-    let is = |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Name(found)) if found == name);
+    let is = |segment: Option<&Segment>, name: &str| {
+        matches!(
+            segment,
+            Some(Segment::Name(found)) if found == name
+        )
+    };
     if root == Root::Trigger && (is(segments.first(), "body") || is(segments.first(), "payload")) {
         segments.remove(0);
         return Path {

@@ -155,7 +155,10 @@ fn check_json(template: &str, expected: &str) {
 #[test]
 fn fills_in_json() {
     check_json(
-        r#" {"contacts": [{"email": "{{ source.country }}", "n": 1.10, "m": "{{ source.missing }}"}], "a": [ 1 ] } "#,
+        concat!(
+            r#" {"contacts": [{"email": "{{ source.country }}", "n": 1.10, "#,
+            r#""m": "{{ source.missing }}"}], "a": [ 1 ] } "#
+        ),
         r#"{"contacts":[{"email":"de","n":1.10}],"a":[ 1 ]}"#,
     );
     check_json(

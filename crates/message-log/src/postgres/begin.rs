@@ -95,7 +95,9 @@ mod tests {
         };
         let patience = Patience::in_place(PATIENCE);
         tokio::select! {
-            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", &patience) => panic!("it cannot begin yet"),
+            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", &patience) => {
+                panic!("it cannot begin yet")
+            }
             () = asked => {}
         }
         sqlx::raw_sql("SELECT pg_advisory_unlock(7)")

@@ -170,7 +170,8 @@ ALTER TABLE polls ADD COLUMN error TEXT;
 /// Dead letters and retries of an environment, in the order of the log. All other messages have no
 /// entry in it.
 const FAILING: &str = "
-CREATE INDEX messages_failing ON messages (environment_id, seq) WHERE status IN ('dead_letter', 'retrying');
+CREATE INDEX messages_failing ON messages (environment_id, seq) \
+    WHERE status IN ('dead_letter', 'retrying');
 ";
 
 /// By `renewals` and the one row of `epoch`, nodes find that the log went back to an earlier copy:
@@ -226,7 +227,8 @@ pub(super) async fn check_locks(conn: &mut PgConnection) -> Result<(), sqlx::Err
 
 /// The most connections that the server, the database and the role allow.
 const CONNECTIONS: &str = "SELECT least(
-    current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+    current_setting('max_connections')::bigint \
+        - current_setting('superuser_reserved_connections')::bigint,
     (SELECT nullif(rolconnlimit, -1)::bigint FROM pg_roles WHERE rolname = current_user),
     (SELECT nullif(datconnlimit, -1)::bigint FROM pg_database WHERE datname = current_database()))";
 

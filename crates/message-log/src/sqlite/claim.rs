@@ -76,8 +76,10 @@ SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
 /// Columns of a message that can be claimed.
 macro_rules! claimed_columns {
     () => {
-        "m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
-    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent, m.size_bytes,
+        "m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, \
+         m.trigger_kind, m.owner,
+    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent, \
+         m.size_bytes,
     b.raw_body, b.payload, b.request"
     };
 }

@@ -12,8 +12,10 @@ use crate::{Error, Message};
 /// What does not change with a message's state; `m` is `messages`, `b` is `bodies`.
 macro_rules! fixed_columns {
     () => {
-        "m.seq AS message_seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version,
-         m.trigger_kind, m.max_attempts, m.received_at, m.batch_id, m.replay_of, m.ordering_key, m.traceparent,
+        "m.seq AS message_seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, \
+         m.flow_version,
+         m.trigger_kind, m.max_attempts, m.received_at, m.batch_id, m.replay_of, m.ordering_key, \
+         m.traceparent,
          coalesce(b.payload, b.raw_body) AS payload"
     };
 }

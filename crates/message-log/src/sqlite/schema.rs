@@ -166,7 +166,8 @@ INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0
 /// Dead letters and retries of an environment, in the order of the log. All other messages have no
 /// entry in it.
 const FAILING: &str = "
-CREATE INDEX messages_failing ON messages (environment_id) WHERE status IN ('dead_letter', 'retrying');
+CREATE INDEX messages_failing ON messages (environment_id) \
+    WHERE status IN ('dead_letter', 'retrying');
 ";
 
 /// Is written while messages are refused, to find whether there is room again.

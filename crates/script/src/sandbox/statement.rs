@@ -243,7 +243,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_code_makes_it_panic(code in r#"[a `'"/\\(){}\[\]$\n*é]{0,40}"#, line in 0..4u32, column in 0..20u32) {
+        fn no_code_makes_it_panic(
+            code in r#"[a `'"/\\(){}\[\]$\n*é]{0,40}"#,
+            line in 0..4u32,
+            column in 0..20u32,
+        ) {
             begin(&code, Position { line, column }, "a");
         }
     }

@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn tells_each_path() {
-        let answer = r#"{"from":"1","to":"draft","changes":[{"path":"mapping.a","before":"source.x","after":"source.y"},
+        let answer = r#"{"from":"1","to":"draft","changes":[
+            {"path":"mapping.a","before":"source.x","after":"source.y"},
             {"path":"when","after":"source.a"},{"path":"b","before":1}]}"#;
         let shown = show(&Json::parse(answer).unwrap());
         assert_eq!(

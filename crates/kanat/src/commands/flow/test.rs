@@ -205,8 +205,11 @@ mod tests {
     fn shows_the_calls_that_a_run_would_make() {
         let answer = r#"{"output":{"id":1},"matched":true,"errors":[],"trace":[
             {"stage":"received","name":"test","status":"ok"},
-            {"stage":"step","name":"open","status":"skipped","request":{"method":"PUT","url":"http://desk/t","headers":{"x":"1"},"body":{"a":1.10}}},
-            {"stage":"delivery","name":"target","status":"skipped","request":{"method":"POST","url":"http://erp/in","headers":{}},"error":"the output of step \"open\" is not known"}]}"#;
+            {"stage":"step","name":"open","status":"skipped","request":
+                {"method":"PUT","url":"http://desk/t","headers":{"x":"1"},"body":{"a":1.10}}},
+            {"stage":"delivery","name":"target","status":"skipped","request":
+                {"method":"POST","url":"http://erp/in","headers":{}},
+                "error":"the output of step \"open\" is not known"}]}"#;
         let answer = Json::parse(answer).unwrap();
         assert_eq!(output(&answer), "{\n  \"id\": 1\n}\n");
         let shown = calls(&answer);

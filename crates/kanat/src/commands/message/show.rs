@@ -166,8 +166,9 @@ mod tests {
     fn a_trace_tells_what_was_called_and_what_came_back() {
         let told = |error: &str| {
             let entry = format!(
-                r#"[{{"at":"2026-01-31T12:00:00.000Z","stage":"delivery","name":"erp","status":"failed","durationMs":7,
-                "attempt":1,"error":"{error}","request":{{"method":"POST","url":"http://erp/in"}},
+                r#"[{{"at":"2026-01-31T12:00:00.000Z","stage":"delivery","name":"erp",
+                "status":"failed","durationMs":7,"attempt":1,"error":"{error}",
+                "request":{{"method":"POST","url":"http://erp/in"}},
                 "response":{{"status":500,"headers":{{}},"body":{{"error": "E42"}}}}}}]"#
             );
             let Json::List(entries) = Json::parse(&entry).unwrap() else {
@@ -194,7 +195,8 @@ mod tests {
     fn each_attempt_tells_its_error_once() {
         let entry = |attempt: u32, stage: &str| {
             format!(
-                r#"{{"at":"2026-01-31T12:00:00.000Z","stage":"{stage}","name":"erp","status":"failed","durationMs":0,
+                r#"{{"at":"2026-01-31T12:00:00.000Z","stage":"{stage}","name":"erp",
+                "status":"failed","durationMs":0,
                 "attempt":{attempt},"error":"the target refused it"}}"#
             )
         };

@@ -97,7 +97,11 @@ async fn relay(mut client: TcpStream, server: &str, state: &AtomicU8) -> std::io
                 if asked.is_empty() {
                     return Ok(());
                 }
-                let broken = if asked.ends_with(COMMIT) { state.swap(INTACT, Ordering::SeqCst) } else { INTACT };
+                let broken = if asked.ends_with(COMMIT) {
+                    state.swap(INTACT, Ordering::SeqCst)
+                } else {
+                    INTACT
+                };
                 if broken == BEFORE {
                     return Ok(());
                 }
