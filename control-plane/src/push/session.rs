@@ -155,9 +155,13 @@ impl Session {
         let mut written = Written::new(node_id.clone());
         let end = tokio::select! {
             end = self.serve(&seat) => end,
-            () = replaced.cancelled() => End::Failed(Status::aborted("the node opened another stream")),
+            () = replaced.cancelled() => {
+                End::Failed(Status::aborted("the node opened another stream"))
+            }
             never = written.keep(&hub, &answered) => match never {},
-            () = hub.stop.cancelled() => End::Failed(Status::unavailable("the control plane shuts down")),
+            () = hub.stop.cancelled() => {
+                End::Failed(Status::unavailable("the control plane shuts down"))
+            }
         };
         match end {
             End::Closed => tracing::info!(node.id = %self.node.id, "node disconnected"),
@@ -230,7 +234,9 @@ impl Session {
                 }
                 _ = sets.changed() => {}
                 () = sleep_until(heard + SILENCE) => {
-                    return Err(End::Failed(Status::deadline_exceeded("three heartbeats of the node are missing")));
+                    return Err(End::Failed(Status::deadline_exceeded(
+                        "three heartbeats of the node are missing",
+                    )));
                 }
             }
         }

@@ -25,7 +25,10 @@ pub const ALL: &[Template] = &[
                       other one.",
         kind: Kind::Transform,
         code: include_str!("templates/pick_and_rename.js"),
-        sample_input: r#"{"id":"SO-1","customer":{"mail":"a@example.com"},"total":149.50,"internal":true}"#,
+        sample_input: concat!(
+            r#"{"id":"SO-1","customer":{"mail":"a@example.com"},"#,
+            r#""total":149.50,"internal":true}"#
+        ),
         sample_output: r#"{"order_id":"SO-1","email":"a@example.com","total":149.50}"#,
     },
     Template {
@@ -45,8 +48,14 @@ pub const ALL: &[Template] = &[
                       each group in cents.",
         kind: Kind::Transform,
         code: include_str!("templates/group_lines.js"),
-        sample_input: r#"{"id":"SO-1","lines":[{"sku":"A","qty":1,"price":10.10},{"sku":"B","qty":2,"price":5},{"sku":"A","qty":3,"price":10.10}]}"#,
-        sample_output: r#"{"id":"SO-1","lines":[{"sku":"A","qty":4,"amount":"40.40"},{"sku":"B","qty":2,"amount":"10.00"}]}"#,
+        sample_input: concat!(
+            r#"{"id":"SO-1","lines":[{"sku":"A","qty":1,"price":10.10},"#,
+            r#"{"sku":"B","qty":2,"price":5},{"sku":"A","qty":3,"price":10.10}]}"#
+        ),
+        sample_output: concat!(
+            r#"{"id":"SO-1","lines":[{"sku":"A","qty":4,"amount":"40.40"},"#,
+            r#"{"sku":"B","qty":2,"amount":"10.00"}]}"#
+        ),
     },
     Template {
         id: "tidy-contact",
@@ -55,8 +64,14 @@ pub const ALL: &[Template] = &[
                       number with its country code.",
         kind: Kind::Transform,
         code: include_str!("templates/tidy_contact.js"),
-        sample_input: r#"{"name":" Anna Maria  Vogel ","email":"Anna@Example.COM ","phone":"0331 / 55 12-3","country":"DE"}"#,
-        sample_output: r#"{"first_name":"Anna Maria","last_name":"Vogel","email":"anna@example.com","phone":"+4933155123"}"#,
+        sample_input: concat!(
+            r#"{"name":" Anna Maria  Vogel ","email":"Anna@Example.COM ","#,
+            r#""phone":"0331 / 55 12-3","country":"DE"}"#
+        ),
+        sample_output: concat!(
+            r#"{"first_name":"Anna Maria","last_name":"Vogel","email":"anna@example.com","#,
+            r#""phone":"+4933155123"}"#
+        ),
     },
     Template {
         id: "drop-empty",
@@ -65,7 +80,10 @@ pub const ALL: &[Template] = &[
                       are.",
         kind: Kind::Transform,
         code: include_str!("templates/drop_empty.js"),
-        sample_input: r#"{"id":0,"note":"","tags":[],"address":{"street":null},"paid":false,"lines":[{"sku":"A","memo":null}]}"#,
+        sample_input: concat!(
+            r#"{"id":0,"note":"","tags":[],"address":{"street":null},"paid":false,"#,
+            r#""lines":[{"sku":"A","memo":null}]}"#
+        ),
         sample_output: r#"{"id":0,"paid":false,"lines":[{"sku":"A"}]}"#,
     },
     Template {
@@ -76,7 +94,10 @@ pub const ALL: &[Template] = &[
         kind: Kind::Source,
         code: include_str!("templates/csv_to_records.js"),
         sample_input: r#""sku;name\nA-1;\"Lamp, \"\"small\"\"\"\nB-2;Chair\n""#,
-        sample_output: r#"{"records":[{"sku":"A-1","name":"Lamp, \"small\""},{"sku":"B-2","name":"Chair"}]}"#,
+        sample_output: concat!(
+            r#"{"records":[{"sku":"A-1","name":"Lamp, \"small\""},"#,
+            r#"{"sku":"B-2","name":"Chair"}]}"#
+        ),
     },
     Template {
         id: "unwrap-envelope",
@@ -85,7 +106,10 @@ pub const ALL: &[Template] = &[
                       and checks its type.",
         kind: Kind::Source,
         code: include_str!("templates/unwrap_envelope.js"),
-        sample_input: r#""{\"type\":\"order.created\",\"id\":\"evt_1\",\"data\":\"{\\\"id\\\":\\\"SO-1\\\"}\"}""#,
+        sample_input: concat!(
+            r#""{\"type\":\"order.created\",\"id\":\"evt_1\","#,
+            r#"\"data\":\"{\\\"id\\\":\\\"SO-1\\\"}\"}""#
+        ),
         sample_output: r#"{"id":"SO-1","event_id":"evt_1"}"#,
     },
     Template {
@@ -96,7 +120,11 @@ pub const ALL: &[Template] = &[
         kind: Kind::Target,
         code: include_str!("templates/xml_body.js"),
         sample_input: r#"{"id":"SO-1","note":"a < b & c","lines":[{"sku":"A"},{"sku":"B"}]}"#,
-        sample_output: r#""<?xml version=\"1.0\" encoding=\"UTF-8\"?><order><id>SO-1</id><note>a &lt; b &amp; c</note><lines><sku>A</sku></lines><lines><sku>B</sku></lines></order>""#,
+        sample_output: concat!(
+            r#""<?xml version=\"1.0\" encoding=\"UTF-8\"?>"#,
+            "<order><id>SO-1</id><note>a &lt; b &amp; c</note>",
+            r#"<lines><sku>A</sku></lines><lines><sku>B</sku></lines></order>""#
+        ),
     },
     Template {
         id: "form-body",
@@ -105,7 +133,13 @@ pub const ALL: &[Template] = &[
                       application/x-www-form-urlencoded.",
         kind: Kind::Target,
         code: include_str!("templates/form_body.js"),
-        sample_input: r#"{"amount":1000,"currency":"eur","metadata":{"order":"SO 1"},"items":["a","b"]}"#,
-        sample_output: r#""amount=1000&currency=eur&metadata%5Border%5D=SO%201&items%5B0%5D=a&items%5B1%5D=b""#,
+        sample_input: concat!(
+            r#"{"amount":1000,"currency":"eur","metadata":{"order":"SO 1"},"#,
+            r#""items":["a","b"]}"#
+        ),
+        sample_output: concat!(
+            r#""amount=1000&currency=eur&metadata%5Border%5D=SO%201"#,
+            r#"&items%5B0%5D=a&items%5B1%5D=b""#
+        ),
     },
 ];

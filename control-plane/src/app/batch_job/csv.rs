@@ -51,7 +51,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_strangers_wrote_reads_back_cell_by_cell(message in any::<String>(), field in any::<Option<String>>(), payload in any::<String>()) {
+        fn what_strangers_wrote_reads_back_cell_by_cell(
+            message in any::<String>(),
+            field in any::<Option<String>>(),
+            payload in any::<String>(),
+        ) {
             let failed = Failed {
                 position: 7,
                 message_id: None,
@@ -64,10 +68,22 @@ mod tests {
             rows.write(&failed).unwrap();
             let text = rows.end().unwrap();
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-            let read: Vec<Vec<String>> =
-                reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
-            let expected = ["7", "", "status", &message, field.as_deref().unwrap_or_default(), &payload];
-            prop_assert_eq!(read, [expected.map(|cell| mark(cell).into_owned()).to_vec()]);
+            let read: Vec<Vec<String>> = reader
+                .records()
+                .map(|row| row.unwrap().iter().map(str::to_owned).collect())
+                .collect();
+            let expected = [
+                "7",
+                "",
+                "status",
+                &message,
+                field.as_deref().unwrap_or_default(),
+                &payload,
+            ];
+            prop_assert_eq!(
+                read,
+                [expected.map(|cell| mark(cell).into_owned()).to_vec()]
+            );
         }
     }
 }

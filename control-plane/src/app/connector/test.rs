@@ -275,12 +275,18 @@ mod tests {
             let Shown { url, headers, .. } = Shown::of(&Mask::new(instance.secrets()), &request);
             (url, headers)
         };
-        let bearer = r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s-4711","headers":{"X-A":"t s-4711!"}}"#;
+        let bearer = concat!(
+            r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s-4711","#,
+            r#""headers":{"X-A":"t s-4711!"}}"#
+        );
         let (url, headers) = shown(bearer);
         assert_eq!(url.as_str(), "https://erp.example/");
         assert_eq!(headers["x-a"].as_str(), "********!");
         assert_eq!(headers["authorization"], "Bearer ********");
-        let query = r#"{"base_url":"https://erp.example","auth":"api_key","api_key":"t s-4711","api_key_in":"query","api_key_name":"k"}"#;
+        let query = concat!(
+            r#"{"base_url":"https://erp.example","auth":"api_key","api_key":"t s-4711","#,
+            r#""api_key_in":"query","api_key_name":"k"}"#
+        );
         assert_eq!(shown(query).0, "https://erp.example/?k=********");
     }
 

@@ -106,7 +106,11 @@ pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
 /// What came with a payload that came by the API.
 pub fn request_json(received_at: Timestamp) -> String {
     format!(
-        r#"{{"headers":{{}},"query":{{}},"method":"POST","path_params":{{}},"received_at":"{received_at}"}}"#
+        concat!(
+            r#"{{"headers":{{}},"query":{{}},"method":"POST","path_params":{{}},"#,
+            r#""received_at":"{}"}}"#
+        ),
+        received_at
     )
 }
 

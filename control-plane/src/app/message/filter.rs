@@ -184,9 +184,10 @@ mod tests {
             };
             query.check(tenant.clone())
         };
-        assert!(
-            matches!(listed("flw_1", &["held"]), Ok(Listed::Flow(filter)) if filter.statuses == [Status::Held])
-        );
+        assert!(matches!(
+            listed("flw_1", &["held"]),
+            Ok(Listed::Flow(filter)) if filter.statuses == [Status::Held]
+        ));
         let failing = |flow_id| match listed(flow_id, &["dead_letter", "retrying"]) {
             Ok(Listed::Environment(filter)) => (filter.flow_id, filter.statuses),
             other => panic!("{other:?}"),

@@ -61,7 +61,11 @@ pub fn write(seen: &Seen) -> String {
         .map(|(name, text)| format!("{}:{text}", Value::from(name)))
         .collect();
     format!(
-        r#"{{"openapi":"3.1.0","info":{info},"servers":{},"paths":{},"components":{{"schemas":{{{}}},"securitySchemes":{}}}}}"#,
+        concat!(
+            r#"{{"openapi":"3.1.0","info":{},"servers":{},"paths":{},"#,
+            r#""components":{{"schemas":{{{}}},"securitySchemes":{}}}}}"#
+        ),
+        info,
         json!([{ "url": seen.base_url }]),
         Value::Object(paths),
         schemas.join(","),

@@ -117,7 +117,8 @@ fn has_every_version_that_serves_and_schemas_as_they_came() {
 #[test]
 fn input_without_a_body_is_in_path_and_query() {
     let schema = r##"{"$defs": {"n": {"type": "integer"}}, "required": ["limit"],
-        "properties": {"id": {"type": "integer"}, "limit": {"$ref": "#/$defs/n"}, "open": {"type": "boolean"}}}"##;
+        "properties": {"id": {"type": "integer"}, "limit": {"$ref": "#/$defs/n"},
+        "open": {"type": "boolean"}}}"##;
     let mut protected = api(Method::Get, "orders/{id}", Auth::OAuth2);
     protected.oauth2 = Some(OAuth2 {
         issuer: "https://id.example/".to_owned(),
@@ -134,7 +135,9 @@ fn input_without_a_body_is_in_path_and_query() {
         operation["parameters"],
         json!([
             { "name": "id", "in": "path", "required": true, "schema": { "type": "integer" } },
-            { "name": "limit", "in": "query", "required": true, "schema": { "$ref": "#/components/schemas/v1.Request/properties/limit" } },
+            { "name": "limit", "in": "query", "required": true, "schema": {
+                "$ref": "#/components/schemas/v1.Request/properties/limit",
+            } },
             { "name": "open", "in": "query", "required": false, "schema": { "type": "boolean" } },
         ])
     );
@@ -155,7 +158,10 @@ fn input_without_a_body_is_in_path_and_query() {
 
 #[test]
 fn parameters_of_a_call_with_a_body_are_no_part_of_its_schema() {
-    let schema = r##"{"$dynamicRef": "#x", "$dynamicAnchor": "x", "properties": {"id": {"type": "integer"}}}"##;
+    let schema = concat!(
+        r##"{"$dynamicRef": "#x", "$dynamicAnchor": "x", "##,
+        r#""properties": {"id": {"type": "integer"}}}"#
+    );
     let api = api(Method::Put, "orders/{id}", Auth::None);
     let (_, document) = document(
         api,
