@@ -442,7 +442,11 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
         .filter(|trigger| !trigger.is_empty())
         .unwrap_or("{}");
     format!(
-        r#"{{"flow":{{"id":{},"name":{},"version":{}}},"message":{{"id":{},"attempt":{},"trigger":{},"receivedAt":"{}"}},"trigger":{trigger}}}"#,
+        concat!(
+            r#"{{"flow":{{"id":{},"name":{},"version":{}}},"#,
+            r#""message":{{"id":{},"attempt":{},"trigger":{},"receivedAt":"{}"}},"#,
+            r#""trigger":{}}}"#
+        ),
         text(&plan.flow_id),
         text(&plan.flow_name),
         plan.version,
@@ -450,6 +454,7 @@ fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
         work.attempt(),
         text(work.source.as_str()),
         work.received_at,
+        trigger,
     )
 }
 

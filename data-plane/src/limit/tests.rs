@@ -304,9 +304,10 @@ fn the_day_ends_with_its_last_call_and_begins_anew_at_midnight() {
     assert!(!two.call(0));
     let view = two.view();
     let limits = two.limits;
-    assert!(
-        matches!(two.nodes[0].bucket.call(limits, 0, &view), Decision::Refuse(limited) if limited.retry_after == view.to_midnight)
-    );
+    assert!(matches!(
+        two.nodes[0].bucket.call(limits, 0, &view),
+        Decision::Refuse(limited) if limited.retry_after == view.to_midnight
+    ));
     two.now = 60_000;
     assert_eq!(two.load(30, &[30, 10]), 1_000);
 }
@@ -424,7 +425,11 @@ fn an_idle_key_gives_all_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_window_ever_holds_more_calls_than_the_limit(
@@ -439,9 +444,13 @@ proptest! {
             match what {
                 0 => three.dies(node),
                 1 | 2 => three.beat(),
-                3 => { three.exchange(node, 0); },
+                3 => {
+                    three.exchange(node, 0);
+                }
                 4 => three.now += 1_000,
-                _ => (0..calls).for_each(|_| { three.call(node); }),
+                _ => (0..calls).for_each(|_| {
+                    three.call(node);
+                }),
             }
             three.now += pause;
         }

@@ -85,8 +85,8 @@ pub(crate) struct Usage {
     pub bytes: usize,
 }
 
-/// A lane holds at most this part of the memory that no lane holds, so that lanes whose targets hang
-/// leave room to the others, however many they are.
+/// A lane holds at most this part of the memory that no lane holds, so that lanes whose targets
+/// hang leave room to the others, however many they are.
 const SHARE: usize = 8;
 
 /// Lanes that nobody uses are dropped once there are this many.

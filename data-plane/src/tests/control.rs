@@ -175,8 +175,12 @@ impl Control {
                         Ok(Some(NodeMessage { kind: Some(In::Ack(ack)) })) => {
                             self.inner.acked.send_replace(ack.generation);
                         }
-                        Ok(Some(NodeMessage { kind: Some(In::Nack(nack)) })) => panic!("refused: {nack:?}"),
-                        Ok(Some(NodeMessage { kind: Some(In::Drained(_)) }) | None) | Err(_) => return,
+                        Ok(Some(NodeMessage { kind: Some(In::Nack(nack)) })) => {
+                            panic!("refused: {nack:?}")
+                        }
+                        Ok(Some(NodeMessage { kind: Some(In::Drained(_)) }) | None) | Err(_) => {
+                            return;
+                        }
                         Ok(Some(_)) => {}
                     },
                 }

@@ -382,7 +382,10 @@ async fn no_trace_no_output_and_no_error_shows_a_connectors_secret() {
     })
     .await;
     let config = format!(
-        r#"{{"base_url":"{}","auth":"api_key","api_key":"s3cr3t-key","api_key_in":"query","api_key_name":"k"}}"#,
+        concat!(
+            r#"{{"base_url":"{}","auth":"api_key","api_key":"s3cr3t-key","#,
+            r#""api_key_in":"query","api_key_name":"k"}}"#
+        ),
         target.url
     );
     node.control.instance("ci_keyed", &config).await;

@@ -156,9 +156,17 @@ fn every_request_gets_an_answer() {
     proptest!(config, |(request in any_request())| {
         let shown = format!("{request:?}");
         let answer = runtime.block_on(node.send(request));
-        prop_assert!(ANSWERS.contains(&answer.status.as_u16()), "{} for {shown}", answer.status);
+        prop_assert!(
+            ANSWERS.contains(&answer.status.as_u16()),
+            "{} for {shown}",
+            answer.status
+        );
         let is_text = answer.header("content-type").starts_with("text/plain");
-        prop_assert!(is_text || serde_json::from_str::<serde_json::Value>(&answer.text).is_ok(), "{}", answer.text);
+        prop_assert!(
+            is_text || serde_json::from_str::<serde_json::Value>(&answer.text).is_ok(),
+            "{}",
+            answer.text
+        );
     });
     runtime.block_on(async {
         node.stop().await;

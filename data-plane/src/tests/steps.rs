@@ -33,7 +33,10 @@ fn tickets(name: &str) -> FlowPlan {
         step(
             "note",
             "add-comment",
-            r#"{"ticketId": "{{ steps.open.output.ticket.id }}", "ticket": {"comment": {"body": "seen", "public": false}}}"#,
+            concat!(
+                r#"{"ticketId": "{{ steps.open.output.ticket.id }}", "#,
+                r#""ticket": {"comment": {"body": "seen", "public": false}}}"#
+            ),
         ),
     ];
     plan.mapping = Some(Mapping {
@@ -100,7 +103,10 @@ async fn steps_run_in_order_and_hand_their_outputs_on() {
         calls(&desk),
         [
             r#"POST /api/v2/tickets {"ticket":{"comment":{"body":"it broke"}}}"#,
-            r#"PUT /api/v2/tickets/9007199254740993 {"ticket":{"comment": {"body": "seen", "public": false}}}"#,
+            concat!(
+                r#"PUT /api/v2/tickets/9007199254740993 {"ticket":{"comment": {"body": "seen", "#,
+                r#""public": false}}}"#
+            ),
         ]
     );
     assert_eq!(calls(&target), [r#"POST /in {"ticket":9007199254740993}"#]);

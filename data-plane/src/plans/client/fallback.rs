@@ -38,9 +38,10 @@ enum Error {
 }
 
 impl Fallback {
-    pub fn new(
-        read: impl Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new<F>(read: F) -> Self
+    where
+        F: Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync + 'static,
+    {
         Self(Arc::new(read))
     }
 }

@@ -97,7 +97,10 @@ pub(super) async fn run(
                 session.send(Out::Drained(Drained {})).await?;
                 // The stream stays open until the control plane has heard it, or is not there to
                 // hear it.
-                let _ = timeout(FAREWELL, async { while let Ok(Some(_)) = inbound.message().await {} }).await;
+                let _ = timeout(FAREWELL, async {
+                    while let Ok(Some(_)) = inbound.message().await {}
+                })
+                .await;
                 Ok(())
             }
         }

@@ -54,7 +54,9 @@ async fn a_control_plane_is_left_after_three_missed_heartbeats_and_not_before() 
                 () = pass(SECOND), if waited < LATEST => waited += SECOND,
                 // By now the node has left; however long a busy machine takes to carry its next
                 // hello, no time goes by for it.
-                () = until_it_comes(begun), if waited == LATEST => panic!("the node stays with a control plane that is silent"),
+                () = until_it_comes(begun), if waited == LATEST => {
+                    panic!("the node stays with a control plane that is silent")
+                }
             }
         }
     };

@@ -13,7 +13,10 @@ const SCHEMA: &str = r#"{
     "required": ["id", "items"],
     "properties": {
         "id": {"type": "integer"},
-        "items": {"type": "array", "items": {"type": "object", "properties": {"qty": {"type": "integer"}}}}
+        "items": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"qty": {"type": "integer"}}}
+        }
     }
 }"#;
 
@@ -142,7 +145,8 @@ async fn get_and_delete_take_query_and_path_by_the_schema() {
     let node = node_with("query", |api| {
         api.method = "GET".to_owned();
         api.versions[0].request_schema = r#"{"type":"object","required":["thing"],"properties":{
-            "thing":{"type":"integer"},"open":{"type":"boolean"},"tags":{"type":"array","items":{"type":"string"}}}}"#
+            "thing":{"type":"integer"},"open":{"type":"boolean"},
+            "tags":{"type":"array","items":{"type":"string"}}}}"#
             .to_owned();
     })
     .await;
