@@ -197,10 +197,13 @@ impl Node {
         let mut assembly = None;
         loop {
             let message = tokio::select! {
-                message = inbound.message() => message?.ok_or_else(|| Status::unavailable("closed"))?,
+                message = inbound.message() => {
+                    message?.ok_or_else(|| Status::unavailable("closed"))?
+                }
                 _ = beat.tick() => {
                     let load = Some(Load { in_flight: 0, ready: true, draining: false });
-                    send(&mut outbound, Out::Heartbeat(Heartbeat { states: Vec::new(), load })).await?;
+                    let states = Vec::new();
+                    send(&mut outbound, Out::Heartbeat(Heartbeat { states, load })).await?;
                     continue;
                 }
             };

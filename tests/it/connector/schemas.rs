@@ -193,7 +193,9 @@ async fn a_check_asks_the_endpoints_that_need_no_params() {
         changes,
         [
             json!({"kind": "removed", "path": "users[*].hush", "from": "string"}),
-            json!({"kind": "type_changed", "path": "users[*].id", "from": "integer", "to": "string"}),
+            json!({
+                "kind": "type_changed", "path": "users[*].id", "from": "integer", "to": "string",
+            }),
             json!({"kind": "added", "path": "users[*].role", "to": "string"}),
         ],
         "{other}"
@@ -211,7 +213,10 @@ version: 1
 source: { trigger: webhook }
 steps:
   - { name: order, action: http.get, connector: erp, params: { path: "orders/{{ source.id }}" } }
-  - { name: note, action: http.post, connector: erp, params: { path: /notes, body: { id: "{{ source.id }}" } } }
+  - name: note
+    action: http.post
+    connector: erp
+    params: { path: /notes, body: { id: "{{ source.id }}" } }
 on_error: { retry: 0x fixed(1s) }
 "#;
 

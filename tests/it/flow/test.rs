@@ -46,7 +46,10 @@ async fn gives_the_output_the_errors_and_whether_the_condition_held() {
     let id = app.api.flow(FLOW).await;
     let path = format!("/api/v1/flows/{id}/test");
 
-    let sample = r#"{"sampleData": {"id": 9007199254740993, "total": 149.5, "country": "de", "items": [{"sku": "a"}]}}"#;
+    let sample = concat!(
+        r#"{"sampleData": {"id": 9007199254740993, "total": 149.5, "country": "de", "#,
+        r#""items": [{"sku": "a"}]}}"#
+    );
     let answer = app.api.raw("POST", &path, "application/json", sample).await;
     let body = answer.clone().expect(200);
     assert_eq!(&body["matched"], &json!(true));

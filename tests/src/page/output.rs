@@ -101,8 +101,8 @@ mod tests {
                      webhook (1 ms)\n";
         let printed = "other\n2027-01-02T17:29:46.001Z  delivered  \
                        msg_01a1fd02e0a574f8b5c6a55e18ddd5ff  1 attempt  9 ms\npost to \
-                       http://127.0.0.1:23456/webhooks/receive/-YGykiG3k9gKOkGjzSCwU\n17:43:11.440Z  \
-                       received #1  ok  webhook\n";
+                       http://127.0.0.1:23456/webhooks/receive/-YGykiG3k9gKOkGjzSCwU\n\
+                       17:43:11.440Z  received #1  ok  webhook\n";
         assert_eq!(compare(shown, printed), Ok(()));
     }
 
