@@ -21,14 +21,20 @@ const FIELDS: [(&str, &str); 11] = [
 /// Checks the order and maps it, as the service does with each message.
 pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
     let fields = FIELDS.map(|(name, text)| {
-        (name.to_owned(), FieldValue::Expression(Expression::parse(text).expect("the expression parses")))
+        (
+            name.to_owned(),
+            FieldValue::Expression(Expression::parse(text).expect("the expression parses")),
+        )
     });
     let mapping = Mapping::new(fields.into()).expect("the fields do not conflict");
     let now = Timestamp::from_millis(1_772_357_400_000);
     move |order| {
-        kanat_mapping::json::check(order, kanat_mapping::json::MAX_DEPTH).expect("the order is JSON");
+        kanat_mapping::json::check(order, kanat_mapping::json::MAX_DEPTH)
+            .expect("the order is JSON");
         let mut out = Vec::with_capacity(512);
-        mapping.write(&Scope::new(order, now), &mut out).expect("the order can be mapped");
+        mapping
+            .write(&Scope::new(order, now), &mut out)
+            .expect("the order can be mapped");
         out
     }
 }

@@ -16,7 +16,8 @@ static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 const ORDER: &str = include_str!("order.json");
 
 fn main() {
-    let expected: serde_json::Value = serde_json::from_str(include_str!("mapped.json")).expect("the file is JSON");
+    let expected: serde_json::Value =
+        serde_json::from_str(include_str!("mapped.json")).expect("the file is JSON");
     let mut differ = false;
     for (name, mapped) in [
         ("kanat", kanat::mapping()(ORDER.as_bytes())),

@@ -11,19 +11,28 @@ const PROGRAM: &str = r#". = {
   "order_id": .id, "sent_at": .sent_at,
   "total": format_number!(.amount, scale: 2),
   "currency": upcase!(.currency), "country": upcase!(.country),
-  "customer": { "name": .buyer.full_name, "email": downcase!(.buyer.email), "city": .buyer.address.city },
+  "customer": {
+    "name": .buyer.full_name, "email": downcase!(.buyer.email), "city": .buyer.address.city
+  },
   "shipping": .shipping.method, "first_sku": upcase!(.items[0].sku), "paid": .payment.authorised
 }"#;
 
 pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
-    let compiled = compile(PROGRAM, &vrl::stdlib::all()).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let compiled =
+        compile(PROGRAM, &vrl::stdlib::all()).unwrap_or_else(|faults| panic!("{faults:?}"));
     let runtime = RefCell::new(Runtime::default());
     move |order| {
         let value: Value = serde_json::from_slice(order).expect("the order is JSON");
         let metadata = Value::Object(BTreeMap::new());
-        let mut target = TargetValue { value, metadata, secrets: Secrets::default() };
+        let mut target = TargetValue {
+            value,
+            metadata,
+            secrets: Secrets::default(),
+        };
         let mut runtime = runtime.borrow_mut();
-        runtime.resolve(&mut target, &compiled.program, &TimeZone::default()).expect("the order can be mapped");
+        runtime
+            .resolve(&mut target, &compiled.program, &TimeZone::default())
+            .expect("the order can be mapped");
         runtime.clear();
         serde_json::to_vec(&target.value).expect("a value can be written")
     }
