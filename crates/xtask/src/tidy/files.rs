@@ -1,6 +1,8 @@
-//! Each Rust file by itself: its name, its first line, its length, and no notes to come back to.
+//! Each Rust file by itself: its name, its first line, its length and width, and no notes to come
+//! back to.
 
 use super::Findings;
+use crate::words::MAX_COLUMNS;
 use crate::workspace::SourceFile;
 
 /// Names that say nothing about what is in the file.
@@ -15,6 +17,7 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
         name(file, findings);
         first_line(file, findings);
         length(file, findings);
+        width(file, findings);
         notes(file, findings);
     }
 }
@@ -57,6 +60,19 @@ fn length(file: &SourceFile, findings: &mut Findings) {
             &file.path,
             format!("{lines} lines, more than {WARN_LINES}: look for the second concept"),
         );
+    }
+}
+
+/// Finds lines that are too long: rustfmt does not break texts, nor what stands in macros.
+fn width(file: &SourceFile, findings: &mut Findings) {
+    for (index, line) in file.text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > MAX_COLUMNS {
+            findings.error(
+                format!("{}:{}", file.path, index + 1),
+                format!("{columns} columns, at most {MAX_COLUMNS}"),
+            );
+        }
     }
 }
 
@@ -114,5 +130,18 @@ mod tests {
     fn refuses_a_file_of_more_than_six_hundred_lines() {
         let text = format!("//! When a delivery is tried again.\n{}", "\n".repeat(600));
         assert_eq!(errors("a/retry.rs", &text).len(), 1);
+    }
+
+    #[test]
+    fn refuses_a_line_of_more_than_a_hundred_columns() {
+        let text = |columns| {
+            let line = "ü".repeat(columns);
+            format!("//! When a delivery is tried again.\n{line}\n")
+        };
+        assert!(errors("a/retry.rs", &text(100)).is_empty());
+        assert_eq!(
+            errors("a/retry.rs", &text(101)),
+            ["a/retry.rs:2: 101 columns, at most 100"]
+        );
     }
 }
