@@ -23,12 +23,13 @@ use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
 use kanat_script::{Asker, Caller, Pool, Scripts};
 
-use crate::ingress::credentials::{self, Opened};
+use crate::connector::Bounds;
+use crate::credentials::{self, Opened};
 use crate::observed::Observer;
-use crate::pipeline::Bounds;
+use crate::plans::published::Answering;
 use crate::plans::{Environment, Plans};
 use crate::work::Work;
-pub(crate) use answer::{Answered, Answering};
+pub(crate) use answer::Answered;
 use call::Called;
 pub(crate) use call::{ended, verdict};
 

@@ -8,7 +8,8 @@ use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
 use url::Url;
 
-use crate::ingress::{payload, verify};
+use crate::ingress::verify;
+use crate::payload;
 use crate::poll;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);

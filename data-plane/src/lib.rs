@@ -5,7 +5,11 @@
 //! `pipeline`: the lane of its target, condition and mapping, `delivery`, and its outcome back into
 //! the log. [`plans`] says which flows there are.
 
+mod admission;
 mod backlog;
+mod connector;
+mod context;
+mod credentials;
 mod delivery;
 mod error;
 #[cfg(feature = "fuzz")]
@@ -14,11 +18,15 @@ mod ingress;
 mod limit;
 mod monitor;
 mod node;
+mod oauth2;
 mod observed;
+mod payload;
+mod persist;
 mod pipeline;
 pub mod plans;
 mod poll;
 mod published;
+mod refused;
 mod service;
 #[cfg(test)]
 mod tests;

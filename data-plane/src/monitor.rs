@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kanat_telemetry::metrics;
 
-use crate::service::Shared;
+use crate::context::Shared;
 
 /// A log that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -14,15 +14,17 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
 use crate::backlog;
-use crate::ingress::{Admission, Refused};
+use crate::context::Shared;
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
+use crate::oauth2::Issuers;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans, SavedPlans};
 use crate::poll::Poller;
-use crate::published::Issuers;
-use crate::service::{Service, Shared};
+use crate::refused::Refused;
+use crate::service::Service;
 
 /// Requests that one target is sent at once, and messages in memory behind them.
 const LANE: (usize, usize) = (64, 1024);

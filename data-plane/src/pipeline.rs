@@ -7,12 +7,10 @@
 
 mod accept;
 mod behind;
-mod bounds;
 mod claim;
 mod job;
 mod lane;
 mod lease;
-mod persist;
 mod run;
 mod taking;
 mod tally;
@@ -33,16 +31,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backlog::{self, Backlog};
+use crate::connector::{Bounds, Outlook};
 use crate::limit::Limiter;
 use crate::plans::{Flow, Plans};
 pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun, NotStored};
 use behind::Behind;
-pub(crate) use bounds::{Bounds, NotNow, Outlook, Pass, Verdict};
 use job::Job;
 pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
-pub(crate) use persist::persist;
 use taking::Taking;
 pub(crate) use taking::told;
 use turns::Turns;

@@ -7,6 +7,7 @@ pub mod client;
 pub mod deployed;
 pub mod environment;
 pub mod last_good;
+pub(crate) mod published;
 mod renewal;
 pub mod snapshot;
 pub mod table;

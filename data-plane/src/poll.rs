@@ -35,8 +35,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::backlog::Backlog;
+use crate::connector::Bounds;
 use crate::observed::Observer;
-use crate::pipeline::Bounds;
 use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
 use cycle::{Cycle, Halt, Outcome};
 use hold::Hold;

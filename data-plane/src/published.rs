@@ -3,17 +3,11 @@
 //! added in one place at the end.
 
 mod access;
-mod api;
 mod coding;
 mod cors;
-mod host;
 mod input;
-mod keys;
-mod oauth2;
-mod path;
 mod repeat;
 mod route;
-mod routes;
 mod standing;
 mod wait;
 
@@ -25,18 +19,12 @@ use kanat_net::body::BoxError;
 use kanat_net::{Body, body as bodies};
 use tokio::time::Instant;
 
-pub(crate) use api::Api;
-pub(crate) use host::{Host, Hosts};
-pub(crate) use keys::{Key, Keys};
-pub(crate) use oauth2::Issuers;
-pub(crate) use routes::Routes;
-
+use crate::context::Shared;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
 use crate::limit::Standing;
 use crate::pipeline::Accepted;
 use crate::plans::{Runnable, Snapshot};
-use crate::service::Shared;
 use repeat::Sent;
 use route::{Route, Target};
 

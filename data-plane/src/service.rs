@@ -11,43 +11,18 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_net::body::{self, BoxError};
 use kanat_net::{Body, request_id};
-use tokio_util::sync::CancellationToken;
 
+use crate::context::Shared;
 use crate::error::Refusal;
-use crate::ingress::{Admission, Refused, webhook};
-use crate::limit::Limiter;
-use crate::pipeline::{self, Pipeline};
-use crate::plans::Plans;
-use crate::published::{self, Issuers};
+use crate::ingress::webhook;
+use crate::pipeline;
+use crate::published;
 
 const WEBHOOKS: &str = "/webhooks/receive/";
 /// Never a published API's.
 const INBOUND: &str = "/inbound/";
 /// A log that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// What requests are answered from.
-pub(crate) struct Shared {
-    pub plans: Plans,
-    pub pipeline: Arc<Pipeline>,
-    pub admission: Admission,
-    pub refused: Refused,
-    pub limiter: Arc<Limiter>,
-    pub issuers: Issuers,
-    /// Cancelled when the node serves on, but not for long.
-    pub leaving: CancellationToken,
-}
-
-impl Shared {
-    pub fn is_ready(&self) -> bool {
-        !self.leaving.is_cancelled() && self.plans.loaded() && self.pipeline.is_ready()
-    }
-
-    /// Whether connections are to be closed with the answer at hand.
-    fn is_going(&self) -> bool {
-        self.leaving.is_cancelled() || self.pipeline.is_draining()
-    }
-}
 
 /// The service for all paths of the data plane.
 #[derive(Clone)]

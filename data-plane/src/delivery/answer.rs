@@ -6,25 +6,16 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_engine::exchange::{self, Answered as Shown};
-use kanat_engine::{Answer, Built, Mask};
+use kanat_engine::{Built, Mask};
 use kanat_mapping::json;
 use kanat_model::message::ErrorKind;
 use kanat_net::outbound::Response;
-use kanat_schema::{Schema, Violation};
+use kanat_schema::Violation;
 
 use super::{Run, outputs};
+use crate::plans::published::Answering;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// How the answers of a version of a published API are built.
-#[derive(Debug)]
-pub(crate) struct Answering {
-    /// `None` when the flow's own output is the answer.
-    pub mapping: Option<Answer>,
-    pub schema: Option<Schema>,
-    /// An answer that does not fit the schema is not given.
-    pub strict: bool,
-}
 
 /// What a caller is to be told.
 #[derive(Debug)]
@@ -45,12 +36,6 @@ pub(crate) struct Ready {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
-}
-
-impl Answering {
-    pub fn calls_adapters(&self) -> bool {
-        self.mapping.as_ref().is_some_and(Answer::calls_adapters)
-    }
 }
 
 /// A body as it is checked, and as it goes out.

@@ -14,8 +14,8 @@ use kanat_telemetry::spans::{Kind, Span};
 
 use super::answer::{seen, shown};
 use super::{End, Run};
+use crate::connector::{NotNow, Pass, Verdict};
 use crate::observed::Ended;
-use crate::pipeline::{NotNow, Pass, Verdict};
 use crate::plans::Renewed;
 use crate::trace_context;
 

@@ -6,7 +6,7 @@ use kanat_mapping::json::write_string;
 use kanat_message_log::Step;
 use kanat_net::outbound::Response;
 
-use crate::ingress::payload;
+use crate::payload::payload;
 
 /// An answer's body as JSON, by the rules that hold for what comes in; a body that is not what it
 /// says is a string.

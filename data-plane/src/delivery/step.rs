@@ -11,7 +11,7 @@ use kanat_net::outbound::Response;
 
 use super::call::Called;
 use super::{End, Run, configuration, outputs};
-use crate::pipeline::persist;
+use crate::persist::persist;
 
 /// Bytes that the outputs of one message's steps may have together.
 const OUTPUTS_LIMIT: usize = 8 << 20;

@@ -13,8 +13,7 @@ use http::{HeaderMap, header};
 use http_body::Frame;
 use kanat_net::body::{BoxError, TooSlow};
 
-use super::admission::{Admission, NoRoom, Room, Waiting};
-use super::shares::Holders;
+use crate::admission::{Admission, Holders, NoRoom, Room, Waiting};
 
 /// Bytes of a body that is rather copied than kept as a slice of what was read.
 const SHORT: usize = 8 << 10;

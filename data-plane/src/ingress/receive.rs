@@ -10,14 +10,13 @@ use kanat_model::id::FlowId;
 use kanat_net::Peer;
 use kanat_net::body::BoxError;
 
-use super::admission::{NoRoom, Room};
 use super::body::{self, Source};
-use super::shares::Holders;
+use crate::admission::{Holders, NoRoom, Room};
 use crate::backlog::Overload;
+use crate::context::Shared;
 use crate::error::Refusal;
 use crate::pipeline::NotStored;
 use crate::plans::versions;
-use crate::service::Shared;
 
 const HEADERS_LIMIT: usize = 64 << 10;
 

@@ -19,13 +19,14 @@ use kanat_proto::plan::v1::{Verify, Webhook};
 use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
+use super::receive;
 use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
-use super::{credentials, payload, receive};
+use crate::context::Shared;
 use crate::error::Refusal;
 use crate::pipeline::{Accepted, Arrival};
 use crate::plans::{Flow, Runnable};
-use crate::service::Shared;
 use crate::trace_context;
+use crate::{credentials, payload};
 
 /// Answers a request to the webhook of `token`.
 pub(crate) async fn receive<B>(

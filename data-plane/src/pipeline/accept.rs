@@ -14,8 +14,9 @@ use kanat_telemetry::metrics::{Outcome, metrics};
 use super::job::{Job, Reply};
 use super::lane::{From, Slot};
 use super::lease::Hold;
-use super::{Outlook, Pipeline, Turn, lane_of, outlook};
+use super::{Pipeline, Turn, lane_of, outlook};
 use crate::backlog::Overload;
+use crate::connector::Outlook;
 use crate::plans::{Flow, Runnable};
 use crate::work::{Work, cost};
 

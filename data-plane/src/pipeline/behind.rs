@@ -15,8 +15,9 @@ use tokio::sync::{Mutex, mpsc};
 use super::accept::stored;
 use super::tally::Tally;
 use super::{Arrival, InFlight, NotBegun, Pipeline};
-use crate::delivery::{self, Answered, Answering};
+use crate::delivery::{self, Answered};
 use crate::plans::Runnable;
+use crate::plans::published::Answering;
 
 /// Records that may wait for the log; then calls wait for room.
 const MOST: usize = 4096;

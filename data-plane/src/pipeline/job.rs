@@ -12,8 +12,9 @@ use super::lane::Slot;
 use super::lease::Hold;
 use super::tally::Tally;
 use crate::backlog::Backlog;
-use crate::delivery::{Answered, Answering, Attempt};
+use crate::delivery::{Answered, Attempt};
 use crate::plans::Runnable;
+use crate::plans::published::Answering;
 use crate::work::Work;
 
 pub(crate) struct Job {

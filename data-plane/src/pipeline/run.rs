@@ -8,10 +8,11 @@ use kanat_message_log::{Outcome, Settled};
 use kanat_model::Timestamp;
 
 use super::job::{Ended, Job};
-use super::persist::persist;
 use super::{InFlight, Pipeline};
-use crate::delivery::{self, Answering, Attempt, Tools};
+use crate::delivery::{self, Attempt, Tools};
 use crate::observed::Observer;
+use crate::persist::persist;
+use crate::plans::published::Answering;
 use crate::plans::{Environment, Flow};
 
 /// Why an attempt came to no end of its own.

@@ -15,8 +15,8 @@ use kanat_script::{Adapter, Scripts};
 use prost::Message;
 
 use super::deployed::Deployed;
+use super::published::{Api, Host, Key, Keys, Routes};
 use super::table::{Part, Table};
-use crate::published::{Api, Host, Key, Keys, Routes};
 
 /// Bytes that a message spends on each of its repeated fields beside what they say: a tag and a
 /// length.

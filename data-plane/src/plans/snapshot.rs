@@ -9,8 +9,8 @@ use kanat_plan_stream::Sharded;
 
 use super::deployed::{Deployed, WebhookAddress};
 use super::environment::Environment;
+use super::published::Hosts;
 use super::{Runnable, versions};
-use crate::published::Hosts;
 
 /// The plans of all environments. Never changed; `Snapshot::with` makes the next one.
 #[derive(Debug, Clone, Default)]

@@ -7,8 +7,8 @@ use kanat_proto::plan::v1::Poll;
 
 use super::find::Finder;
 use super::page;
+use crate::connector::Pass;
 use crate::delivery::verdict;
-use crate::pipeline::Pass;
 
 /// Records that are handed on together, and the bytes of them after which no more are waited for.
 const TOGETHER: (usize, usize) = (256, 1 << 20);

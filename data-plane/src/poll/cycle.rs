@@ -27,9 +27,9 @@ use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
 use crate::backlog::Backlog;
+use crate::connector::{Bounds, NotNow, Pass};
 use crate::delivery::{ended, retry_after, verdict};
 use crate::observed::{Ended, Observer};
-use crate::pipeline::{Bounds, NotNow, Pass};
 use crate::plans::{Plans, Renewed, Runnable};
 
 /// From the first byte of a connection to the last of an answer.

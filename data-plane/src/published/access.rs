@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::Timestamp;
 
-use super::api::Auth;
-use super::keys::{Key, Refused, bearer};
-use super::oauth2::{self, Issuers, Subject};
 use super::route::Target;
 use crate::error::Refusal;
 use crate::limit::{Limited, Limiter, Standing};
+use crate::oauth2::{self, Issuers, Subject};
+use crate::plans::published::api::Auth;
+use crate::plans::published::keys::{Key, Refused, bearer};
 
 /// Who a call is from.
 pub(crate) enum Caller {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kanat_net::{Body, body as bodies};
 
-use super::api::{Api, Cors, Origins};
 use super::route;
+use crate::plans::published::api::{Api, Cors, Origins};
 
 /// Answers `OPTIONS` at an address where these APIs stand; a browser's question before a call, too.
 pub(crate) fn options(apis: &[Arc<Api>], headers: &HeaderMap) -> Response<Body> {

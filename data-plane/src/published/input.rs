@@ -14,9 +14,9 @@ use kanat_schema::Schema;
 
 use super::access::Caller;
 use super::route::Target;
+use crate::credentials::{self, Document};
 use crate::error::{Refusal, write_details};
-use crate::ingress::credentials::{self, Document};
-use crate::ingress::payload::{self, Called, Unfit};
+use crate::payload::{self, Called, Unfit};
 use crate::pipeline::Arrival;
 use crate::plans::Runnable;
 use crate::trace_context;

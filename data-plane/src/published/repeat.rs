@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wait;
+use crate::context::Shared;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
 use crate::pipeline::Accepted;
 use crate::plans::Flow;
-use crate::service::Shared;
 
 /// What tells a repeat from another call.
 pub(crate) struct Sent {

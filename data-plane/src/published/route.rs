@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kanat_mapping::json::write_string;
 use kanat_net::Peer;
 
-use super::api::{Api, State, Version};
-use super::path::Requested;
 use crate::error::Refusal;
+use crate::plans::published::api::{Api, State, Version};
+use crate::plans::published::path::Requested;
 use crate::plans::{Environment, Snapshot};
 
 /// What stands at the address of a request.

@@ -14,12 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::repeat::{self, Sent};
 use super::route::Target;
-use crate::delivery::{self, Answered, Answering};
+use crate::admission::Room;
+use crate::context::Shared;
+use crate::delivery::{self, Answered};
 use crate::error::Refusal;
-use crate::ingress::{Room, receive};
+use crate::ingress::receive;
 use crate::pipeline::{Arrival, Begun, Lost, NotBegun, Pipeline, Reply};
 use crate::plans::Runnable;
-use crate::service::Shared;
+use crate::plans::published::Answering;
 
 /// When one who came at a bad time may come again.
 const PAUSE: Duration = Duration::from_secs(1);

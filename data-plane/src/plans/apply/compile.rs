@@ -16,8 +16,8 @@ use prost::Message;
 use super::{Applied, Upsert};
 use crate::plans::deployed::Deployed;
 use crate::plans::environment::Compiled;
+use crate::plans::published::{Api, Host, Key};
 use crate::plans::table::{Part, Table};
-use crate::published::{Api, Host, Key};
 
 impl Applied {
     /// Errors with what keeps the resource from running, in words for an operator.

@@ -101,7 +101,7 @@ impl Keys {
 }
 
 /// The token of `Authorization: Bearer`.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked(7)?;
     (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then(|| token.trim_ascii())

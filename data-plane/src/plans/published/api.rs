@@ -10,8 +10,8 @@ use kanat_model::id::FlowId;
 use kanat_proto::plan::v1;
 use kanat_schema::Schema;
 
+use super::answering::Answering;
 use super::path::Path;
-use crate::delivery::Answering;
 
 /// Headers that a call may need, and pages may send.
 const ALWAYS_ALLOWED: [&str; 3] = ["authorization", "content-type", "idempotency-key"];

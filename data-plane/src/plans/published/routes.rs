@@ -158,8 +158,8 @@ fn beginnings(path: &Path) -> (Vec<String>, String) {
 mod tests {
     use kanat_proto::plan::v1::{ApiVersion, PublishedApi};
 
+    use super::super::path::Requested;
     use super::*;
-    use crate::published::path::Requested;
 
     fn api(id: &str, method: &str, path: &str) -> Arc<Api> {
         let version = ApiVersion {

@@ -1,10 +1,13 @@
 //! Bounds on what requests may hold in memory together while they are read and stored.
 
+mod shares;
+
 use std::sync::Arc;
 
 use kanat_net::budget::{Budget, Reservation};
 
-use super::shares::{Holders, Share, Shares};
+pub(crate) use shares::Holders;
+use shares::{Share, Shares};
 
 /// Bytes that a request costs beside its body.
 const OVERHEAD: usize = 16 << 10;
