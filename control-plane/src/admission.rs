@@ -1,9 +1,10 @@
 //! The memory that requests hold while they are read and answered: behind authentication, in front
-//! of the services.
+//! of the services. A call of one message goes on once that has come: what it holds further in, it
+//! does not hold because its sender lets it wait. Calls without a caller were read before.
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -11,32 +12,51 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::Frame;
 use kanat_model::Error;
-use kanat_net::budget::{Budget, NoRoom, Reservation};
+use kanat_model::id::ApiKeyId;
+use kanat_net::budget::{Budget, Held, NoRoom, Shares};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
-use crate::grpc::status;
+use crate::app::Caller;
+use crate::authentication::Rules;
+use crate::grpc::{MAX_MESSAGE_BYTES, status};
+use crate::request;
 
 /// Bytes in front of a message: one of flags, four of length.
 const PREFIX: usize = 5;
 
-/// Services whose requests hold no more memory together than a budget has.
+/// Parts of the memory, of which one caller may have one.
+const SHARES: usize = 4;
+
+/// Services whose requests hold no more memory together than a budget has, and those of one caller
+/// no more than a quarter of it.
 #[derive(Clone)]
 pub struct Admission<S> {
     inner: S,
+    rules: Arc<Rules>,
     memory: Arc<Budget>,
+    shares: Arc<Shares<ApiKeyId>>,
 }
 
 impl<S> Admission<S> {
-    pub fn new(inner: S, memory: Arc<Budget>) -> Self {
-        Self { inner, memory }
+    pub fn new(inner: S, rules: Arc<Rules>, memory: Arc<Budget>) -> Self {
+        let share = memory.left() / SHARES;
+        Self {
+            inner,
+            rules,
+            memory,
+            shares: Arc::new(Shares::new(share)),
+        }
     }
 }
 
 impl<S> Service<Request<Body>> for Admission<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response<Body>;
@@ -47,45 +67,53 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let held = Held(Arc::new(Mutex::new((self.memory.open(), Ok(())))));
-        let message = Message::default();
-        let answer = self.inner.call(request.map(|body| {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // The clone takes the readiness that was polled for; the original is polled anew.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let Some(caller) = request.extensions().get::<Caller>() else {
+            return Box::pin(inner.call(request));
+        };
+        let share = self.shares.of(caller.key_id.clone());
+        let held = Held::new(&self.memory);
+        // What the gateway holds of the same request.
+        let before = request.extensions_mut().remove::<Held>();
+        let all = [Some(&held), before.as_ref()];
+        let within = all
+            .into_iter()
+            .flatten()
+            .try_for_each(|held| held.within(&share));
+        if let Err(refused) = within {
+            return Box::pin(std::future::ready(Ok(no_room(refused))));
+        }
+        let streams = self.rules.streams(request.uri().path());
+        let request = request.map(|body| {
             Body::new(Counted {
                 body,
-                message,
+                message: Message::default(),
                 held: held.clone(),
             })
-        }));
+        });
         Box::pin(async move {
-            let answer = answer.await?;
+            let answer = if streams {
+                inner.call(request).await?
+            } else {
+                match request::whole(request, PREFIX + MAX_MESSAGE_BYTES).await {
+                    Ok(request) => inner.call(request).await?,
+                    Err(status) => status.into_http(),
+                }
+            };
             // Of a body that broke off, the services know only that it did.
-            match held.outcome() {
-                Ok(()) => Ok(answer),
-                Err(NoRoom) => Ok(status::of(Error::unavailable(NoRoom.to_string())).into_http()),
-            }
+            Ok(match held.outcome() {
+                Ok(()) => answer,
+                Err(refused) => no_room(refused),
+            })
         })
     }
 }
 
-/// Room that a request holds until its answer begins, and whether there was room for it.
-#[derive(Clone)]
-struct Held(Arc<Mutex<(Reservation, Result<(), NoRoom>)>>);
-
-impl Held {
-    fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
-        let mut held = self.lock();
-        held.1 = held.0.hold(bytes);
-        held.1
-    }
-
-    fn outcome(&self) -> Result<(), NoRoom> {
-        self.lock().1
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (Reservation, Result<(), NoRoom>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn no_room(refused: NoRoom) -> Response<Body> {
+    status::of(Error::unavailable(refused.to_string())).into_http()
 }
 
 /// A request's body that breaks off when there is no room for the message that comes.
@@ -161,18 +189,48 @@ mod tests {
 
     use futures::StreamExt;
     use http_body_util::{BodyExt, StreamBody};
+    use kanat_auth::Role;
+    use kanat_model::id::{AccountId, EnvironmentId};
     use tower::ServiceExt;
 
     use super::*;
+
+    const ONE: &str = "/kanat.v1.FlowService/CreateFlow";
+    const STREAM: &str = "/kanat.v1.BatchJobService/CreateBatchJob";
+
+    fn caller(key: &str) -> Caller {
+        Caller {
+            account_id: AccountId::from("acc_1"),
+            environment_id: EnvironmentId::from("env_1"),
+            role: Role::Editor,
+            key_id: ApiKeyId::from(key),
+            name: key.to_owned(),
+            bound_to: None,
+            expires_at: None,
+            call: None,
+        }
+    }
 
     fn message(bytes: usize) -> Vec<u8> {
         let length = u32::try_from(bytes).unwrap().to_be_bytes();
         [&[0][..], &length, &vec![7; bytes]].concat()
     }
 
-    /// Returns the code of the answer to messages of these sizes that come in pieces, and how many
-    /// bytes the service read.
-    async fn send(memory: &Arc<Budget>, sizes: &[usize]) -> (i32, usize) {
+    /// A request of a key with messages of these sizes, which come in pieces.
+    fn request(path: &str, key: &str, sizes: &[usize]) -> Request<Body> {
+        let bytes: Vec<_> = sizes.iter().flat_map(|size| message(*size)).collect();
+        let pieces: Vec<_> = bytes.chunks(7).map(Bytes::copy_from_slice).collect();
+        let body = StreamBody::new(
+            futures::stream::iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece))),
+        );
+        let mut request = Request::post(path).body(Body::new(body)).unwrap();
+        request.extensions_mut().insert(caller(key));
+        request
+    }
+
+    /// Returns the code of the answer to messages of these sizes, and how many bytes the service
+    /// read.
+    async fn send(memory: &Arc<Budget>, path: &str, sizes: &[usize]) -> (i32, usize) {
         let read = Arc::new(AtomicUsize::new(0));
         let service = {
             let memory = Arc::clone(memory);
@@ -194,13 +252,9 @@ mod tests {
                 }
             })
         };
-        let bytes: Vec<_> = sizes.iter().flat_map(|size| message(*size)).collect();
-        let pieces: Vec<_> = bytes.chunks(7).map(Bytes::copy_from_slice).collect();
-        let body = StreamBody::new(
-            futures::stream::iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece))),
-        );
-        let answer = Admission::new(service, Arc::clone(memory))
-            .oneshot(Request::new(Body::new(body)))
+        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let answer = Admission::new(service, rules, Arc::clone(memory))
+            .oneshot(request(path, "key_1", sizes))
             .await
             .unwrap();
         (
@@ -211,28 +265,78 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_without_room_is_refused_before_it_has_come() {
-        let memory = Budget::new(100);
-        assert_eq!(send(&memory, &[100]).await, (0, 105));
-        let (code, read) = send(&memory, &[10_000]).await;
-        assert_eq!(code, tonic::Code::Unavailable as i32);
-        assert!(read <= 105, "{read}");
-        assert_eq!(memory.taken(), 0);
-        let others = memory.take(50).unwrap();
-        assert_eq!(
-            send(&memory, &[60]).await.0,
-            tonic::Code::Unavailable as i32
-        );
-        assert_eq!(send(&memory, &[50]).await.0, 0);
-        drop(others);
+        let memory = Budget::new(400);
+        for path in [ONE, STREAM] {
+            assert_eq!(send(&memory, path, &[100]).await, (0, 105));
+            let (code, read) = send(&memory, path, &[10_000]).await;
+            assert_eq!(code, tonic::Code::Unavailable as i32);
+            assert!(read <= 105, "{read}");
+            assert_eq!(memory.taken(), 0);
+            let others = memory.take(350).unwrap();
+            assert_eq!(
+                send(&memory, path, &[60]).await.0,
+                tonic::Code::Unavailable as i32
+            );
+            assert_eq!(send(&memory, path, &[12]).await.0, 0);
+            drop(others);
+        }
     }
 
     #[tokio::test]
     async fn of_a_stream_the_message_under_way_counts() {
-        let memory = Budget::new(100);
-        assert_eq!(send(&memory, &[90, 90, 0, 90]).await, (0, 290));
+        let memory = Budget::new(400);
+        assert_eq!(send(&memory, STREAM, &[90, 90, 0, 90]).await, (0, 290));
         assert_eq!(
-            send(&memory, &[90, 110]).await.0,
+            send(&memory, STREAM, &[90, 110]).await.0,
             tonic::Code::Unavailable as i32
         );
+    }
+
+    #[tokio::test]
+    async fn a_caller_has_a_quarter_and_a_call_of_one_message_begins_once_that_has_come() {
+        let memory = Budget::new(400);
+        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let calls = Arc::new(AtomicUsize::new(0));
+        let service = {
+            let calls = Arc::clone(&calls);
+            tower::service_fn(move |_: Request<Body>| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                async { Ok::<_, Infallible>(Status::ok("").into_http()) }
+            })
+        };
+        let admission = Admission::new(service, rules, Arc::clone(&memory));
+        let stalled = || {
+            request(ONE, "key_1", &[50]).map(|body| {
+                let silence = futures::stream::pending::<Result<Frame<Bytes>, Status>>();
+                let came = body.into_data_stream().map(|data| data.map(Frame::data));
+                Body::new(StreamBody::new(came.chain(silence)))
+            })
+        };
+        let mut held = [
+            Box::pin(admission.clone().oneshot(stalled())),
+            Box::pin(admission.clone().oneshot(stalled())),
+        ];
+        for call in &mut held {
+            assert!(futures::poll!(call.as_mut()).is_pending());
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 0);
+        let code = async |key: &str, sizes: &[usize]| {
+            let answer = admission.clone().oneshot(request(ONE, key, sizes)).await;
+            status::number(answer.unwrap().headers())
+        };
+        assert_eq!(code("key_1", &[1]).await, tonic::Code::Unavailable as u16);
+        assert_eq!(code("key_2", &[100]).await, 0);
+        // What the gateway holds of a body is part of the same quarter.
+        let mut before = request(ONE, "key_3", &[50]);
+        let body = Held::new(&memory);
+        body.hold(51).unwrap();
+        before.extensions_mut().insert(body);
+        let answer = admission.clone().oneshot(before).await.unwrap();
+        assert_eq!(
+            status::number(answer.headers()),
+            tonic::Code::Unavailable as u16
+        );
+        drop(held);
+        assert_eq!(code("key_1", &[100]).await, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the
 //! request's extensions, before a byte of the body is read. Which calls need what is in
-//! `authentication/rules.rs`.
+//! `authentication/rules.rs`. Who needs no credential sends a small request, which goes on once it
+//! has come: strangers hold nothing of what callers share.
 
 mod lasting;
 mod places;
@@ -18,18 +19,20 @@ use http::{HeaderMap, Request, Response};
 use kanat_auth::{Role, key};
 use kanat_model::id::RequestId;
 use kanat_model::{Code, Error, Timestamp};
-use kanat_net::Peer;
+use kanat_net::{Pacing, Peer};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 use kanat_telemetry::metrics;
+use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
 use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
+use crate::request;
 use lasting::Credentials;
-use places::{Kind, Places};
+use places::{Holder, Kind, Places};
 pub use rules::Rules;
 use wrong_keys::WrongKeys;
 
@@ -79,7 +82,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         // The clone takes the readiness that was polled for; the original is polled anew.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
@@ -98,32 +101,27 @@ where
             } else {
                 Kind::Call
             };
-            let admitted = admit(
-                &app,
-                &rules,
-                &path,
-                request.headers(),
-                &wrong_keys,
-                peer.as_ref(),
-            )
-            .await;
-            let admitted = admitted.and_then(|caller| {
-                caller
-                    .map(|caller| Ok((places.take(&caller.key_id, kind)?, caller)))
-                    .transpose()
-            });
-            let mut response = match admitted {
-                Ok(None) => inner.call(request).await?,
-                Ok(Some((place, caller))) => {
-                    request.extensions_mut().insert(caller.clone());
-                    let response = inner.call(request).await?;
-                    match kind {
-                        Kind::Stream => credentials.bound(&app, caller, place, response),
-                        Kind::Call => response,
-                    }
-                }
-                Err(error) => status::of(error).into_http(),
+            let answered = async {
+                let peer = peer.as_ref();
+                let admitted = admit(&app, &rules, &path, request.headers(), &wrong_keys, peer);
+                let caller = admitted.await.map_err(status::of)?;
+                let holder = match &caller {
+                    Some(caller) => Some(Holder::Key(caller.key_id.clone())),
+                    None => peer.map(|peer| Holder::Stranger(peer.network())),
+                };
+                let place = holder.map(|holder| places.take(holder, kind));
+                let place = place.transpose().map_err(status::of)?;
+                let request = ready(request, caller.as_ref(), &rules).await?;
+                let response = match inner.call(request).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                };
+                Ok::<_, Status>(match kind {
+                    Kind::Stream => credentials.bound(&app, caller, place, response),
+                    Kind::Call => response,
+                })
             };
+            let mut response = answered.await.unwrap_or_else(Status::into_http);
             metrics().api_called(
                 rules.name(&path),
                 status::number(response.headers()),
@@ -137,6 +135,26 @@ where
     }
 }
 
+/// Returns a request with its caller. Without one it is small, and has come.
+async fn ready(
+    mut request: Request<Body>,
+    caller: Option<&Caller>,
+    rules: &Rules,
+) -> Result<Request<Body>, Status> {
+    let path = request.uri().path();
+    let Some(caller) = caller else {
+        let most = rules.public(path).unwrap_or_default();
+        return request::whole(request, most).await;
+    };
+    if let Some(pacing) = request.extensions().get::<Pacing>()
+        && rules.streams(path)
+    {
+        pacing.end();
+    }
+    request.extensions_mut().insert(caller.clone());
+    Ok(request)
+}
+
 /// The caller of a method that needs one, and may call it; none for a public method.
 async fn admit(
     app: &App,
@@ -146,7 +164,7 @@ async fn admit(
     wrong_keys: &WrongKeys,
     peer: Option<&Peer>,
 ) -> Result<Option<Caller>, Error> {
-    if rules.is_public(path) {
+    if rules.public(path).is_some() {
         return Ok(None);
     }
     let caller = caller(app, headers, wrong_keys, peer).await?;
@@ -305,6 +323,7 @@ fn unauthenticated(message: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use http_body::Frame;
     use kanat_net::Peer;
     use tower::ServiceExt;
 
@@ -339,8 +358,7 @@ mod tests {
         let app = Arc::new(testing::in_folder(folder.path()).await);
         let caller = testing::caller(&app, Role::Owner).await;
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
-        let done = tower::service_fn(|_| async { Ok(tonic::Status::ok("").into_http()) });
-        let service = Authentication::new(done, Arc::clone(&app), rules);
+        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
         let new = |name: &str| crate::app::api_key::New {
             name: name.to_owned(),
             role: None,
@@ -376,5 +394,77 @@ mod tests {
             unauthenticated
         );
         assert_eq!(call(&service, wrong, None).await, unauthenticated);
+    }
+
+    async fn done(_: Request<Body>) -> Result<Response<Body>, Infallible> {
+        Ok(Status::ok("").into_http())
+    }
+
+    #[tokio::test]
+    async fn a_stranger_asks_little_and_at_the_pace_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = Arc::new(testing::in_folder(folder.path()).await);
+        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
+        let (sender, body) = tokio::sync::mpsc::unbounded_channel::<Result<_, Status>>();
+        let stream = tokio_stream::wrappers::UnboundedReceiverStream::new(body);
+        let request = Request::post("/grpc.health.v1.Health/Check");
+        let body = Body::new(http_body_util::StreamBody::new(stream));
+        let mut request = request.body(body).unwrap();
+        let pacing = Pacing::default();
+        request.extensions_mut().insert(pacing.clone());
+        let mut answer = Box::pin(service.oneshot(request));
+        let piece = || Ok(Frame::data(bytes::Bytes::from_static(&[0; 1000])));
+        sender.send(piece()).unwrap();
+        assert!(futures::poll!(answer.as_mut()).is_pending());
+        sender.send(piece()).unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(
+            status::number(answer.headers()),
+            tonic::Code::InvalidArgument as u16
+        );
+        assert!(!pacing.has_ended());
+    }
+
+    #[tokio::test]
+    async fn streams_of_callers_come_at_any_pace_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = Arc::new(testing::in_folder(folder.path()).await);
+        let caller = testing::caller(&app, Role::Owner).await;
+        let key = crate::app::api_key::New {
+            name: "streams".to_owned(),
+            role: None,
+            environment: None,
+            expires_at: None,
+        };
+        let (_, key) = crate::app::api_key::create(&app, &caller, key)
+            .await
+            .unwrap();
+        let key = format!("Bearer {}", key.unwrap().expose());
+        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
+        for (path, key, expected) in [
+            (LIST, key.as_str(), false),
+            ("/kanat.v1.MessageService/StreamMessages", &key, false),
+            ("/kanat.v1.BatchJobService/CreateBatchJob", &key, true),
+            (
+                "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                &key,
+                true,
+            ),
+            (
+                "/kanat.v1.BatchJobService/CreateBatchJob",
+                "Bearer x",
+                false,
+            ),
+            ("/grpc.health.v1.Health/Watch", &key, false),
+        ] {
+            let pacing = Pacing::default();
+            let request = Request::post(path).header("authorization", key);
+            let mut request = request.body(Body::empty()).unwrap();
+            request.extensions_mut().insert(pacing.clone());
+            service.clone().oneshot(request).await.unwrap();
+            assert_eq!(pacing.has_ended(), expected, "{path} with {key}");
+        }
     }
 }

@@ -22,6 +22,7 @@ mod master_key;
 mod monitor;
 mod public_url;
 pub mod push;
+mod request;
 mod service;
 mod validation;
 

@@ -11,10 +11,10 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kanat_gateway::Gateway;
-use kanat_net::Body;
 use kanat_net::body::BoxError;
 use kanat_net::budget::Budget;
 use kanat_net::server::answer::AtAnyPace;
+use kanat_net::{Body, Pacing};
 use kanat_proto::FILE_DESCRIPTOR_SET;
 use tonic::service::Routes;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
@@ -66,7 +66,7 @@ impl PublicService {
         let rules = Arc::new(rules);
         let routes = Idempotency::new(routes, Arc::clone(app), Arc::clone(&rules));
         let memory = Budget::new(MAX_BODY_BYTES);
-        let routes = Admission::new(routes, Arc::clone(&memory));
+        let routes = Admission::new(routes, Arc::clone(&rules), Arc::clone(&memory));
         let api = Authentication::new(routes, Arc::clone(app), rules);
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
@@ -87,12 +87,6 @@ impl PublicService {
     pub fn serves<B>(request: &Request<B>) -> bool {
         is_rest(request.uri().path()) || is_grpc(request) || cors::asks_for_grpc(request)
     }
-
-    /// Whether the body of a request that it serves may be a stream whose sender is silent while it
-    /// has nothing to say.
-    pub fn takes_stream<B>(request: &Request<B>) -> bool {
-        !is_rest(request.uri().path()) && is_grpc(request)
-    }
 }
 
 impl<B> Service<Request<B>> for PublicService
@@ -108,13 +102,15 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         if let Some(answer) = self.cors.preflight(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let cors = self.cors.clone();
         let origin = request.headers().get(http::header::ORIGIN).cloned();
         if is_rest(request.uri().path()) {
+            // What comes over REST has a pace, also where it is read while it comes.
+            request.extensions_mut().remove::<Pacing>();
             let gateway = Arc::clone(&self.gateway);
             return Box::pin(async move {
                 let mut response = gateway.handle(request).await;

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use kanat_tests::split::Split;
 use kanat_tests::target::{Reply, ok, status};
-use kanat_tests::{FakeTarget, Rest, TestApp, until};
+use kanat_tests::{FakeTarget, Rest, TestApp, until, wait};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::webhook::passthrough;
 
@@ -555,6 +557,33 @@ async fn metrics_are_read_over_tls_and_a_port_alone_is_one_of_this_machine() {
     )
     .await;
     assert!(clear.is_err(), "{clear:?}");
+}
+
+#[tokio::test]
+async fn one_client_does_not_take_all_places_of_the_metrics() {
+    let (app, metrics) = start().await;
+    let address = metrics.trim_start_matches("http://");
+    let mut held = Vec::new();
+    for _ in 0..64 {
+        held.push(TcpStream::connect(address).await.unwrap());
+    }
+    // Another address of this machine is another client.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(address.parse().unwrap()).await.unwrap();
+    let request = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    other.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    let read = other.read_to_string(&mut answer);
+    tokio::time::timeout(wait::DEADLINE, read)
+        .await
+        .expect("an answer in time")
+        .unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200 "),
+        "{answer}\n{}",
+        app.log()
+    );
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ async fn webhook_runs_and_calls_are_spans_of_the_senders_trace() {
 
 #[tokio::test]
 async fn a_trace_that_its_sender_does_not_sample_is_not_exported_and_the_rest_goes_out_at_the_end()
- {
+{
     let collector = FakeTarget::start().await;
     let mut app = TestApp::start_with(&[("KANAT_OTLP_ENDPOINT", &collector.url())]).await;
     let target = FakeTarget::start().await;

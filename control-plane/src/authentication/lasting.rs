@@ -42,17 +42,21 @@ struct Reading {
 }
 
 impl Credentials {
-    /// The answer as long as the caller's credential lasts.
+    /// The answer as long as the caller's credential lasts, where there is one; it has its place
+    /// until it ends.
     pub fn bound(
         &self,
         app: &Arc<App>,
-        caller: Caller,
-        place: Place,
+        caller: Option<Caller>,
+        place: Option<Place>,
         response: Response<Body>,
     ) -> Response<Body> {
         let credentials = self.clone();
         let app = Arc::clone(app);
-        let end = async move { status::of(credentials.end(&app, &caller).await) }.boxed();
+        let end = match caller {
+            Some(caller) => async move { status::of(credentials.end(&app, &caller).await) }.boxed(),
+            None => futures::future::pending().boxed(),
+        };
         response.map(|body| {
             Body::new(Bound {
                 body,
@@ -147,7 +151,7 @@ struct Bound {
     body: Body,
     /// Why it ends; taken once it has.
     end: Option<BoxFuture<'static, Status>>,
-    _place: Place,
+    _place: Option<Place>,
 }
 
 impl http_body::Body for Bound {
@@ -187,18 +191,17 @@ mod tests {
     use kanat_model::id::{AccountId, EnvironmentId};
 
     use super::*;
-    use crate::authentication::places::{Kind, Places};
+    use crate::authentication::places::{Holder, Kind, Places};
 
     #[test]
     fn an_answer_of_headers_alone_is_at_its_end() {
-        let place = Places::default()
-            .take(&ApiKeyId::from("key_1"), Kind::Stream)
-            .unwrap();
+        let key = Holder::Key(ApiKeyId::from("key_1"));
+        let place = Places::default().take(key, Kind::Stream).unwrap();
         let end = Some(futures::future::pending().boxed());
         assert!(http_body::Body::is_end_stream(&Bound {
             body: Body::empty(),
             end,
-            _place: place
+            _place: Some(place)
         }));
     }
 

@@ -2,26 +2,38 @@
 //! and live streams.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kanat_model::id::ApiKeyId;
 use kanat_model::{Code, Error};
 
-/// Calls of one credential that wait for their answer.
+/// Calls of one holder that wait for their answer.
 const CALLS_OF_ONE: usize = 64;
-/// Live streams of one credential.
+/// Live streams of one holder.
 const STREAMS_OF_ONE: usize = 64;
 /// Live streams of all credentials.
 const STREAMS: usize = 1_000;
+/// Live streams of all who have none.
+const STREAMS_OF_STRANGERS: usize = 256;
 
-/// What is open, by credential.
+/// What is open, by who holds it.
 #[derive(Clone, Default)]
 pub struct Places(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    of_one: HashMap<(ApiKeyId, Kind), usize>,
+    of_one: HashMap<(Holder, Kind), usize>,
     streams: usize,
+    streams_of_strangers: usize,
+}
+
+/// Who has places.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holder {
+    Key(ApiKeyId),
+    /// The network of somebody who calls what needs no credential.
+    Stranger(IpAddr),
 }
 
 /// What a call takes a place of.
@@ -36,7 +48,7 @@ pub enum Kind {
 /// A place that is free again when this is dropped.
 pub struct Place {
     places: Places,
-    held: (ApiKeyId, Kind),
+    held: (Holder, Kind),
 }
 
 impl Places {
@@ -44,19 +56,21 @@ impl Places {
     ///
     /// # Errors
     /// When as many are taken as may be.
-    pub fn take(&self, key_id: &ApiKeyId, kind: Kind) -> Result<Place, Error> {
+    pub fn take(&self, holder: Holder, kind: Kind) -> Result<Place, Error> {
         let mut open = self.open();
-        let held = (key_id.clone(), kind);
+        let who = holder.name();
+        let most = holder.streams();
+        let held = (holder, kind);
         let of_one = open.of_one.get(&held).copied().unwrap_or(0);
         let refusal = match kind {
             Kind::Call if of_one >= CALLS_OF_ONE => {
-                Some(format!("this key has {CALLS_OF_ONE} calls waiting"))
+                Some(format!("{who} has {CALLS_OF_ONE} calls waiting"))
             }
             Kind::Stream if of_one >= STREAMS_OF_ONE => {
-                Some(format!("this key has {STREAMS_OF_ONE} live streams open"))
+                Some(format!("{who} has {STREAMS_OF_ONE} live streams open"))
             }
-            Kind::Stream if open.streams >= STREAMS => {
-                Some(format!("{STREAMS} live streams are open"))
+            Kind::Stream if *open.streams_like(&held.0) >= most => {
+                Some(format!("{most} live streams are open"))
             }
             Kind::Call | Kind::Stream => None,
         };
@@ -64,7 +78,7 @@ impl Places {
             return Err(Error::new(Code::ResourceExhausted, refusal));
         }
         open.of_one.insert(held.clone(), of_one + 1);
-        open.streams += usize::from(kind == Kind::Stream);
+        *open.streams_like(&held.0) += usize::from(kind == Kind::Stream);
         Ok(Place {
             places: self.clone(),
             held,
@@ -76,10 +90,37 @@ impl Places {
     }
 }
 
+impl Holder {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "this key",
+            Self::Stranger(_) => "this address",
+        }
+    }
+
+    /// Number of streams that all holders of this sort may have.
+    fn streams(&self) -> usize {
+        match self {
+            Self::Key(_) => STREAMS,
+            Self::Stranger(_) => STREAMS_OF_STRANGERS,
+        }
+    }
+}
+
+impl Open {
+    /// The streams of all holders of the same sort.
+    fn streams_like(&mut self, holder: &Holder) -> &mut usize {
+        match holder {
+            Holder::Key(_) => &mut self.streams,
+            Holder::Stranger(_) => &mut self.streams_of_strangers,
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.places.open();
-        open.streams -= usize::from(self.held.1 == Kind::Stream);
+        *open.streams_like(&self.held.0) -= usize::from(self.held.1 == Kind::Stream);
         if let Some(of_one) = open.of_one.get_mut(&self.held) {
             *of_one -= 1;
             if *of_one == 0 {
@@ -96,19 +137,19 @@ mod tests {
     #[test]
     fn one_caller_takes_so_many_places_and_leaves_those_of_others() {
         let places = Places::default();
-        let one = ApiKeyId::from("key_1");
-        let other = ApiKeyId::from("key_2");
+        let one = || Holder::Key(ApiKeyId::from("key_1"));
+        let other = || Holder::Key(ApiKeyId::from("key_2"));
         let mut calls: Vec<_> = (0..CALLS_OF_ONE)
-            .map(|_| places.take(&one, Kind::Call).unwrap())
+            .map(|_| places.take(one(), Kind::Call).unwrap())
             .collect();
         assert_eq!(
-            places.take(&one, Kind::Call).err().unwrap().code,
+            places.take(one(), Kind::Call).err().unwrap().code,
             Code::ResourceExhausted
         );
-        assert!(places.take(&one, Kind::Stream).is_ok());
-        assert!(places.take(&other, Kind::Call).is_ok());
+        assert!(places.take(one(), Kind::Stream).is_ok());
+        assert!(places.take(other(), Kind::Call).is_ok());
         calls.pop();
-        assert!(places.take(&one, Kind::Call).is_ok());
+        assert!(places.take(one(), Kind::Call).is_ok());
         drop(calls);
         assert!(places.open().of_one.is_empty());
     }
@@ -116,19 +157,41 @@ mod tests {
     #[test]
     fn all_callers_have_so_many_streams_together() {
         let places = Places::default();
-        let key = |n: usize| ApiKeyId::from(format!("key_{}", n / STREAMS_OF_ONE));
+        let key = |n: usize| Holder::Key(ApiKeyId::from(format!("key_{}", n / STREAMS_OF_ONE)));
         let mut streams: Vec<_> = (0..STREAMS)
-            .map(|n| places.take(&key(n), Kind::Stream).unwrap())
+            .map(|n| places.take(key(n), Kind::Stream).unwrap())
             .collect();
         assert_eq!(
             places
-                .take(&key(STREAMS * 2), Kind::Stream)
+                .take(key(STREAMS * 2), Kind::Stream)
                 .err()
                 .unwrap()
                 .code,
             Code::ResourceExhausted
         );
         streams.pop();
-        assert!(places.take(&key(STREAMS * 2), Kind::Stream).is_ok());
+        assert!(places.take(key(STREAMS * 2), Kind::Stream).is_ok());
+    }
+
+    #[test]
+    fn streams_of_strangers_leave_those_of_callers() {
+        let places = Places::default();
+        let stranger = |n: usize| {
+            let address = u32::try_from(n / STREAMS_OF_ONE).unwrap();
+            Holder::Stranger(std::net::Ipv4Addr::from(address).into())
+        };
+        let streams: Vec<_> = (0..STREAMS_OF_STRANGERS)
+            .map(|n| places.take(stranger(n), Kind::Stream).unwrap())
+            .collect();
+        let more = stranger(STREAMS_OF_STRANGERS);
+        let refused = places.take(more.clone(), Kind::Stream).err().unwrap();
+        assert_eq!(refused.message, "256 live streams are open");
+        let own = places.take(stranger(0), Kind::Stream).err().unwrap();
+        assert_eq!(own.message, "this address has 64 live streams open");
+        assert!(places.take(more, Kind::Call).is_ok());
+        let key = Holder::Key(ApiKeyId::from("key_1"));
+        assert!(places.take(key, Kind::Stream).is_ok());
+        drop(streams);
+        assert!(places.open().of_one.is_empty());
     }
 }

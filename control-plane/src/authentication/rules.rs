@@ -11,6 +11,13 @@ use prost_reflect::{
 
 /// The service that anybody may ask.
 const HEALTH: &str = "grpc.health.v1.Health";
+/// Its method whose answers last as long as their callers like.
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+
+/// Bytes of a request for health: the name of a service.
+const HEALTH_BYTES: usize = 1 << 10;
+/// Bytes of another request that needs no credential: what fits into a URL.
+const PUBLIC_BYTES: usize = 64 << 10;
 
 /// Services that tell what services there are. Their answers last as long as their callers like.
 const REFLECTION: &[&str] = &[
@@ -82,7 +89,7 @@ impl Rules {
     /// Whether the request of the method at `path` is a stream of messages, which is read while the
     /// method runs.
     pub fn streams(&self, path: &str) -> bool {
-        self.streams.contains(path)
+        self.streams.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// Returns an answer of the method at `path`, one gRPC frame, as it is kept and given again:
@@ -111,7 +118,7 @@ impl Rules {
     /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as
     /// its caller likes.
     pub fn lasts(&self, path: &str) -> bool {
-        self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
+        path == WATCH || self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.
@@ -123,10 +130,13 @@ impl Rules {
         }
     }
 
-    /// Whether the method at `path`, such as `/kanat.v1.FlowService/GetFlow`, needs no credential.
-    pub fn is_public(&self, path: &str) -> bool {
-        let (service, _) = split(path);
-        service == HEALTH || self.public_methods.contains(path)
+    /// Returns how many bytes a request of the method at `path`, such as
+    /// `/kanat.v1.FlowService/GetFlow`, may have where it needs no credential.
+    pub fn public(&self, path: &str) -> Option<usize> {
+        if split(path).0 == HEALTH {
+            return Some(HEALTH_BYTES);
+        }
+        self.public_methods.contains(path).then_some(PUBLIC_BYTES)
     }
 
     /// What the method at `path` needs.
@@ -136,7 +146,8 @@ impl Rules {
             Permission::Billing
         } else if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
             Permission::Admin
-        } else if REFLECTION.contains(&service)
+        } else if service == HEALTH
+            || REFLECTION.contains(&service)
             || !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word))
         {
             Permission::Read
@@ -225,19 +236,25 @@ mod tests {
             ("", Permission::Write),
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");
-            assert!(!rules.is_public(path), "{path}");
+            assert_eq!(rules.public(path), None, "{path}");
         }
     }
 
     #[test]
     fn health_is_public_and_reflection_for_all_who_have_a_key() {
         let rules = Rules::default();
-        assert!(rules.is_public("/grpc.health.v1.Health/Check"));
+        for method in ["Check", "Watch"] {
+            let path = format!("/grpc.health.v1.Health/{method}");
+            assert_eq!(rules.public(&path), Some(1024));
+            assert_eq!(rules.permission(&path), Permission::Read);
+            assert_eq!(rules.lasts(&path), method == "Watch");
+            assert!(!rules.streams(&path));
+        }
         for version in ["v1", "v1alpha"] {
             let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-            assert!(!rules.is_public(&path));
+            assert_eq!(rules.public(&path), None);
             assert_eq!(rules.permission(&path), Permission::Read);
-            assert!(rules.lasts(&path));
+            assert!(rules.lasts(&path) && rules.streams(&path));
         }
     }
 }

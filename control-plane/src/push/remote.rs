@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use kanat_auth::key;
 use kanat_model::Secret;
+use kanat_net::Pacing;
 use kanat_net::tls::ClientCertificate;
 use kanat_proto::node::v1::plan_service_server::{PlanServiceServer, SERVICE_NAME};
 use subtle::ConstantTimeEq;
@@ -227,6 +228,9 @@ mod tests {
         let mut request = Request::new(());
         if let Some(token) = token {
             request
+                if let Some(pacing) = request.extensions().get::<Pacing>() {
+                    pacing.end();
+                }
                 .headers_mut()
                 .insert("authorization", format!("Bearer {token}").parse().unwrap());
         }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Request, Version};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
+use kanat_net::Peer;
 use kanat_proto::v1::message_service_client::MessageServiceClient;
 use kanat_proto::v1::{CreateApiKeyRequest, ListLookupTablesRequest, StreamMessagesRequest};
 use prost::Message;
@@ -84,6 +85,36 @@ async fn a_caller_has_so_many_streams_and_no_more() {
         .stream_messages(StreamMessagesRequest::default())
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_stranger_watches_so_many_services_and_no_more() {
+    let plane = TestPlane::start().await;
+    let watch = async |address: &str| {
+        let request = Request::post("http://kanat.test/grpc.health.v1.Health/Watch")
+            .version(Version::HTTP_2)
+            .header("content-type", "application/grpc");
+        let nothing = Full::new(Bytes::from_static(&[0; 5]));
+        let mut request = request.body(nothing).unwrap();
+        request.extensions_mut().insert(Peer {
+            address: address.parse().unwrap(),
+            is_encrypted: false,
+        });
+        let answer = plane.plane.service().oneshot(request).await.unwrap();
+        answer
+            .headers()
+            .get("grpc-status")
+            .is_none()
+            .then_some(answer)
+    };
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        streams.push(watch("192.0.2.1").await.expect("it is watched"));
+    }
+    assert!(watch("192.0.2.1").await.is_none());
+    assert!(watch("192.0.2.2").await.is_some());
+    streams.pop();
+    assert!(watch("192.0.2.1").await.is_some());
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ where
     async fn answer<B>(
         &self,
         parts: &Arc<Parts>,
-        extensions: Extensions,
+        mut extensions: Extensions,
         body: B,
         request_id: &HeaderValue,
     ) -> Result<Response<Body>, Problem>
@@ -184,6 +184,7 @@ where
         };
         // The service judges the caller by the headers, and reads the body after that.
         let (request, reading) = incoming.frames();
+        extensions.insert(reading.held());
         let metadata = header::to_metadata(&parts.headers, request_id);
         let call = Call {
             uri: rpc.uri.clone(),

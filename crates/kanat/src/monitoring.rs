@@ -21,8 +21,9 @@ use crate::settings::process::Settings;
 /// A log that does not tell its backlog within this time is out of reach.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Scrapers and probes are few.
+/// Scrapers and probes are few. One of them gets a quarter, as on every listener.
 const CONNECTIONS: usize = 64;
+const OF_A_PEER: usize = CONNECTIONS / 4;
 
 /// The parts of this process that are watched.
 pub struct Monitoring {
@@ -50,7 +51,7 @@ impl Door {
             .map(|files| listener::tls(files, None, names))
             .transpose()?;
         let bounds = server::Options {
-            places: Places::new(CONNECTIONS, CONNECTIONS),
+            places: Places::new(CONNECTIONS, OF_A_PEER),
             tls,
             ..server::Options::default()
         };

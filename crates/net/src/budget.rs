@@ -1,7 +1,9 @@
 //! A bound on the bytes that a set of things may hold in memory together.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// So many bytes, shared by whoever takes of them.
 #[derive(Debug)]
@@ -14,7 +16,27 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
+    /// Part of the budget that one holder may have, of which the bytes are taken too.
+    share: Option<Arc<Budget>>,
     bytes: usize,
+}
+
+/// Reservation that several parts of a request's way hold, and whether there was room for it.
+#[derive(Debug, Clone)]
+pub struct Held(Arc<Mutex<Holding>>);
+
+#[derive(Debug)]
+struct Holding {
+    reservation: Reservation,
+    outcome: Result<(), NoRoom>,
+}
+
+/// Parts of a budget that single holders may have.
+#[derive(Debug)]
+pub struct Shares<K> {
+    bytes: usize,
+    /// Those of which something may be held.
+    known: Mutex<HashMap<K, Weak<Budget>>>,
 }
 
 /// The cause of a body that breaks off because nothing is left for it. The answer to it is 503.
@@ -33,16 +55,15 @@ impl Budget {
 
     /// `None` when fewer than `bytes` are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
-        self.subtract(bytes).then(|| Reservation {
-            budget: Arc::clone(self),
-            bytes,
-        })
+        let mut reservation = self.open();
+        reservation.grow(bytes).then_some(reservation)
     }
 
     /// Returns a reservation of nothing, which can be made larger.
     pub fn open(self: &Arc<Self>) -> Reservation {
         Reservation {
             budget: Arc::clone(self),
+            share: None,
             bytes: 0,
         }
     }
@@ -53,6 +74,10 @@ impl Budget {
                 left.checked_sub(bytes)
             })
             .is_ok()
+    }
+
+    fn add(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::AcqRel);
     }
 
     /// Bytes that nothing holds.
@@ -73,9 +98,17 @@ impl Reservation {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             return true;
         };
-        let taken = self.budget.subtract(more);
-        self.bytes += if taken { more } else { 0 };
-        taken
+        if !self.budget.subtract(more) {
+            return false;
+        }
+        if let Some(share) = &self.share
+            && !share.subtract(more)
+        {
+            self.budget.add(more);
+            return false;
+        }
+        self.bytes += more;
+        true
     }
 
     /// Makes the reservation one of exactly `bytes`.
@@ -85,18 +118,92 @@ impl Reservation {
     pub fn hold(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
-        self.budget.left.fetch_add(less, Ordering::AcqRel);
+        self.give_back(less);
         if self.grow(bytes) {
             Ok(())
         } else {
             Err(NoRoom)
         }
     }
+
+    fn give_back(&self, bytes: usize) {
+        self.budget.add(bytes);
+        if let Some(share) = &self.share {
+            share.add(bytes);
+        }
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.left.fetch_add(self.bytes, Ordering::AcqRel);
+        self.give_back(self.bytes);
+    }
+}
+
+impl Held {
+    /// Holds nothing of a budget yet.
+    pub fn new(budget: &Arc<Budget>) -> Self {
+        Self(Arc::new(Mutex::new(Holding {
+            reservation: budget.open(),
+            outcome: Ok(()),
+        })))
+    }
+
+    /// Takes what is held of `share` as well.
+    ///
+    /// # Errors
+    /// When it has less left.
+    pub fn within(&self, share: &Arc<Budget>) -> Result<(), NoRoom> {
+        let mut holding = self.lock();
+        if !share.subtract(holding.reservation.bytes) {
+            return Err(NoRoom);
+        }
+        let former = holding.reservation.share.replace(Arc::clone(share));
+        if let Some(former) = former {
+            former.add(holding.reservation.bytes);
+        }
+        Ok(())
+    }
+
+    /// Holds exactly `bytes` from now on.
+    ///
+    /// # Errors
+    /// When so many are not left; what was held still is.
+    pub fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
+        let mut holding = self.lock();
+        holding.outcome = holding.reservation.hold(bytes);
+        holding.outcome
+    }
+
+    /// Returns whether there was room for what was to be held last.
+    pub fn outcome(&self) -> Result<(), NoRoom> {
+        self.lock().outcome
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Holding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash> Shares<K> {
+    /// Makes shares of so many bytes each.
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Returns the share of a holder.
+    pub fn of(&self, holder: K) -> Arc<Budget> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.get(&holder).and_then(Weak::upgrade) {
+            return share;
+        }
+        known.retain(|_, share| share.strong_count() > 0);
+        let share = Budget::new(self.bytes);
+        known.insert(holder, Arc::downgrade(&share));
+        share
     }
 }
 
@@ -124,5 +231,34 @@ mod tests {
         drop(third);
         drop(second);
         assert_eq!(budget.left(), 10);
+    }
+
+    #[test]
+    fn a_holder_has_its_share_and_no_more() {
+        let budget = Budget::new(10);
+        let shares = Shares::new(4);
+        let held = |holder| {
+            let held = Held::new(&budget);
+            held.within(&shares.of(holder)).unwrap();
+            held
+        };
+        let mut of_one = [held(1), held(1)];
+        assert_eq!(of_one[0].hold(3), Ok(()));
+        assert_eq!(of_one[1].hold(2), Err(NoRoom));
+        assert_eq!(of_one[1].outcome(), Err(NoRoom));
+        assert_eq!(budget.taken(), 3);
+        assert_eq!(held(2).hold(4), Ok(()), "another holder has its own");
+        assert_eq!(of_one[0].hold(1), Ok(()));
+        assert_eq!(of_one[1].hold(3), Ok(()));
+        of_one[0] = held(1);
+        assert_eq!(of_one[0].hold(1), Ok(()));
+        drop(of_one);
+        assert_eq!(budget.taken(), 0);
+        shares.of(3);
+        assert_eq!(
+            shares.known.lock().unwrap().len(),
+            1,
+            "those that hold nothing are forgotten"
+        );
     }
 }

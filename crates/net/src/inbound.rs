@@ -6,12 +6,14 @@
 mod pace;
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::EXPECT;
+use http::{HeaderMap, Request};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -31,9 +33,28 @@ pub struct Inbound {
     body: Option<Incoming>,
     /// The client waits to be told that it may send, and is told by the first read.
     asks_first: bool,
-    /// None where the sender may be silent.
-    pace: Option<Pace>,
+    pace: Pace,
+    /// None where nobody may end the pace.
+    pacing: Option<Pacing>,
     drains: TaskTracker,
+}
+
+/// The least pace of a request's body, which a service may end. It is among the extensions of
+/// requests whose bodies may be streams.
+#[derive(Debug, Clone, Default)]
+pub struct Pacing(Arc<AtomicBool>);
+
+impl Pacing {
+    /// Takes the body at any pace from now on: it is a stream whose sender is silent while it has
+    /// nothing to say.
+    pub fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the body is taken at any pace.
+    pub fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Inbound {
@@ -41,16 +62,25 @@ impl Inbound {
         Self {
             body: Some(body),
             asks_first: headers.contains_key(EXPECT),
-            pace: Some(Pace::new()),
+            pace: Pace::new(),
+            pacing: None,
             drains,
         }
     }
 
-    /// Takes the body at any pace: it is a stream whose sender is silent while it has nothing to
-    /// say.
-    pub fn at_any_pace(mut self) -> Self {
-        self.pace = None;
-        self
+    /// Lets the service of a request end the pace of its body.
+    pub fn with_pacing(request: Request<Self>) -> Request<Self> {
+        let pacing = Pacing::default();
+        let mut request = request.map(|mut body| {
+            body.pacing = Some(pacing.clone());
+            body
+        });
+        request.extensions_mut().insert(pacing);
+        request
+    }
+
+    fn has_pace(&self) -> bool {
+        !self.pacing.as_ref().is_some_and(Pacing::has_ended)
     }
 }
 
@@ -64,21 +94,21 @@ impl http_body::Body for Inbound {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         this.asks_first = false;
+        let has_pace = this.has_pace();
         let Some(body) = &mut this.body else {
             return Poll::Ready(None);
         };
         match Pin::new(body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Some(pace) = &mut this.pace {
-                    pace.came(frame.data_ref().map_or(0, Bytes::len));
-                }
+                this.pace.came(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(end) => Poll::Ready(end.map(|frame| frame.map_err(BoxError::from))),
-            Poll::Pending => match &mut this.pace {
-                Some(pace) => pace.poll_too_slow(cx).map(|()| Some(Err(TooSlow.into()))),
-                None => Poll::Pending,
-            },
+            Poll::Pending if has_pace => {
+                let too_slow = this.pace.poll_too_slow(cx);
+                too_slow.map(|()| Some(Err(TooSlow.into())))
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
 

@@ -13,5 +13,5 @@ pub mod server;
 pub mod tls;
 
 pub use body::Body;
-pub use inbound::Inbound;
+pub use inbound::{Inbound, Pacing};
 pub use peer::Peer;

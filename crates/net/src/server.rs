@@ -65,7 +65,7 @@ impl Default for Options {
             unread_timeout: Duration::from_secs(30),
             max_head: 64 << 10,
             max_headers: 100,
-            max_streams: 256,
+            max_streams: 128,
             tls: None,
             trusted_proxies: TrustedProxies::default(),
         }

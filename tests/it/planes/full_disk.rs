@@ -96,8 +96,7 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
 
 /// Only root may mount the disk, so that it is a test of the soak.
 #[tokio::test]
-async fn a_full_disk_of_postgresql_answers_503_and_loses_nothing_acked_and_needs_no_restart()
- {
+async fn a_full_disk_of_postgresql_answers_503_and_loses_nothing_acked_and_needs_no_restart() {
     if !soak::is_on() {
         return;
     }
@@ -202,8 +201,7 @@ async fn a_service_starts_on_a_full_disk_reads_and_goes_on_once_there_is_room() 
 const DISK_MIB: u32 = 32;
 
 #[tokio::test]
-async fn what_became_of_messages_is_written_on_a_full_disk_and_room_is_taken_up_without_restart()
- {
+async fn what_became_of_messages_is_written_on_a_full_disk_and_room_is_taken_up_without_restart() {
     let app = TestApp::start_on_a_disk_of(DISK_MIB).await;
     let target = FakeTarget::scripted(|_, _| Reply::Late(200)).await;
     app.api.http_instance("erp", &target.url()).await;

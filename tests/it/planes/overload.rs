@@ -128,7 +128,7 @@ async fn a_service_that_starts_anew_knows_the_backlog_that_it_has() {
 
 #[tokio::test]
 async fn a_flow_is_refused_while_its_oldest_message_is_too_old_but_not_for_what_is_held_or_retried()
- {
+{
     let app = TestApp::start_with(&[("KANAT_BACKLOG_AGE", "1s")]).await;
     let hanging = FakeTarget::scripted(|_, _| Reply::Hang).await;
     app.api.http_instance("erp", &hanging.url()).await;

@@ -108,8 +108,7 @@ async fn a_switch_of_versions_under_load_is_an_error_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_deprecated_version_says_so_in_each_answer_and_a_retired_one_points_to_its_successor()
- {
+async fn a_deprecated_version_says_so_in_each_answer_and_a_retired_one_points_to_its_successor() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let body = json!({

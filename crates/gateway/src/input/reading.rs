@@ -8,27 +8,30 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use kanat_net::body::BoxError;
-use kanat_net::budget::{Budget, NoRoom, Reservation};
+use kanat_net::budget::{Budget, Held, NoRoom};
 use tonic::{Code, Status};
 
 use crate::error::Problem;
 
 /// The reading of one request. Its memory is held until the last clone is dropped.
 #[derive(Clone)]
-pub(crate) struct Reading(Arc<Mutex<State>>);
-
-struct State {
+pub(crate) struct Reading {
     /// What the body holds.
-    held: Reservation,
-    refusal: Option<Problem>,
+    held: Held,
+    refusal: Arc<Mutex<Option<Problem>>>,
 }
 
 impl Reading {
     pub(super) fn new(memory: &Arc<Budget>) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            held: memory.open(),
-            refusal: None,
-        })))
+        Self {
+            held: Held::new(memory),
+            refusal: Arc::default(),
+        }
+    }
+
+    /// What the body holds: the service may bound it further, once it knows the caller.
+    pub(crate) fn held(&self) -> Held {
+        self.held.clone()
     }
 
     /// Notes what is wrong with the request. Returns what the service gets to know of it.
@@ -38,18 +41,18 @@ impl Reading {
             status if status.code() == Code::Cancelled => Status::aborted("the body broke off"),
             status => status,
         };
-        self.state().refusal = Some(problem);
+        *self.lock() = Some(problem);
         status
     }
 
     /// Returns what was wrong with the request, if anything was.
     pub(crate) fn refusal(&self) -> Option<Problem> {
-        self.state().refusal.take()
+        self.lock().take()
     }
 
     /// Holds `bytes` from now on.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
-        self.state().held.hold(bytes)
+        self.held.hold(bytes)
     }
 
     /// Returns the body, whose bytes are held as they come.
@@ -61,8 +64,8 @@ impl Reading {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Problem>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -58,12 +58,7 @@ impl Service<Request<Inbound>> for Router {
 
     fn call(&mut self, request: Request<Inbound>) -> Self::Future {
         if PublicService::serves(&request) {
-            let request = if PublicService::takes_stream(&request) {
-                request.map(Inbound::at_any_pace)
-            } else {
-                request
-            };
-            let answer = self.control.call(request);
+            let answer = self.control.call(Inbound::with_pacing(request));
             let shutdown = self.shutdown.clone();
             return Box::pin(async move {
                 answer
