@@ -305,6 +305,58 @@ async fn public_host_is_the_default_environments(api: &Rest, node: &str) {
     assert_eq!(call(node, "any.example.com").await.status, 404);
 }
 
+#[tokio::test]
+async fn an_environment_takes_no_calls_of_others_by_its_base_url() {
+    let app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
+    answers(&app.api, "default").await;
+    let path = "/api/v1/environments";
+    let production = json!({ "baseUrl": "https://prd.example.com" });
+    app.api
+        .patch(&format!("{path}/production"), &production)
+        .await
+        .expect(200);
+    let body = json!({ "name": "bound", "role": "admin", "environmentId": "staging" });
+    let bound = app.api.post("/api/v1/api-keys", &body).await.expect(201);
+    let bound = app.api.with_key(bound["key"].as_str().unwrap());
+    let set = async |base_url: &str| {
+        let body = json!({ "baseUrl": base_url });
+        bound.put(&format!("{path}/staging"), &body).await
+    };
+    for taken in [
+        "http://prd.example.com",
+        "http://prd.example.com:443",
+        "https://PRD.example.com.",
+        "https://hooks.example.com",
+        "http://hooks.example.com:8443",
+    ] {
+        set(taken).await.expect_error(409, "ALREADY_EXISTS");
+    }
+    for wrong in [
+        app.base.as_str(),
+        "http://127.0.0.1",
+        "http://[::1]:8080",
+        "http://localhost",
+        "http://kanat:8080",
+    ] {
+        let details = set(wrong).await.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], "baseUrl", "{wrong}");
+    }
+    set("https://stg.example.com").await.expect(200);
+    for host in ["hooks.example.com", "127.0.0.1", "localhost"] {
+        assert_eq!(
+            call(&app.base, host).await.expect(200),
+            json!({ "by": "default" })
+        );
+    }
+    assert_eq!(call(&app.base, "prd.example.com").await.status, 404);
+    // What has no domain is the default environment's, also where that says so itself.
+    let development = json!({ "baseUrl": "http://127.0.0.1:8080" });
+    app.api
+        .patch(&format!("{path}/development"), &development)
+        .await
+        .expect(200);
+}
+
 /// Publishes an API in the environment of `api` that says by whom it is answered.
 async fn answers(api: &Rest, by: &str) {
     api.deployed(&crate::published_api::quote("who")).await;

@@ -7,6 +7,7 @@ use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
+use kanat_net::Authority;
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::environment::{self, Environment};
@@ -47,7 +48,7 @@ pub async fn create(
         updated_at: now,
     };
     let mut change = Change::begin(app, &made.id).await?;
-    refuse_shared_base_url(change.db(), &made).await?;
+    refuse_hosts_of_others(change.db(), &made).await?;
     environment::insert(change.db(), &made).await?;
     publish(&mut change, &app.sealer, &made).await?;
     change.commit(made).await
@@ -90,7 +91,9 @@ pub async fn update(
         after.base_url = check_base_url(base_url)?;
     }
     if after != before {
-        refuse_shared_base_url(change.db(), &after).await?;
+        if after.base_url != before.base_url {
+            refuse_hosts_of_others(change.db(), &after).await?;
+        }
         after.updated_at = Timestamp::now();
         environment::update(change.db(), &mut after).await?;
         publish(&mut change, &app.sealer, &after).await?;
@@ -320,20 +323,38 @@ fn check_base_url(text: &str) -> Result<Option<String>, Error> {
     Ok(Some(url.origin().ascii_serialization()))
 }
 
-async fn refuse_shared_base_url(db: &mut Db, environment: &Environment) -> Result<(), Error> {
-    let Some(base_url) = &environment.base_url else {
+/// Refuses a base URL whose host has the calls of another environment, whatever its scheme is:
+/// nodes tell calls by their hosts.
+async fn refuse_hosts_of_others(db: &mut Db, environment: &Environment) -> Result<(), Error> {
+    let (Some(base_url), Some(own)) = (&environment.base_url, authority(environment)) else {
         return Ok(());
     };
-    match environment::by_base_url(db, &environment.account_id, base_url).await? {
-        Some(other) if other.id != environment.id => {
-            let message = format!(
-                "{base_url} is the base URL of the environment {:?}",
-                other.name
-            );
-            Err(Error::new(Code::AlreadyExists, message))
-        }
-        Some(_) | None => Ok(()),
+    if !environment.is_default && own.has_no_domain() {
+        let message = format!(
+            "{base_url:?} has no domain: calls to IP addresses and such names are those of the \
+             default environment"
+        );
+        return Err(Error::field("baseUrl", message));
     }
+    let taken = |by: &str| Error::new(Code::AlreadyExists, format!("{base_url} is the {by}"));
+    let public_host = meta::get(db, PUBLIC_HOST).await?.unwrap_or_default();
+    if !environment.is_default && own.name() == Authority::new(&public_host).name() {
+        return Err(taken("address of the service, of the default environment"));
+    }
+    for other in environment::all(db).await? {
+        if other.id != environment.id && authority(&other).as_ref() == Some(&own) {
+            return Err(match other.account_id == environment.account_id {
+                true => taken(&format!("base URL of the environment {:?}", other.name)),
+                false => taken("base URL of another account"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn authority(environment: &Environment) -> Option<Authority> {
+    let url = Url::parse(environment.base_url.as_deref()?).ok()?;
+    Authority::of_url(&url)
 }
 
 fn beyond_binding() -> Error {

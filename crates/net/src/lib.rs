@@ -1,6 +1,7 @@
 //! What touches the network: listeners with limits and drain, and the one outbound client, behind
 //! the egress guard. What is said over the network is not known here.
 
+pub mod authority;
 pub mod body;
 pub mod budget;
 pub mod egress;
@@ -12,6 +13,7 @@ pub mod request_id;
 pub mod server;
 pub mod tls;
 
+pub use authority::Authority;
 pub use body::Body;
 pub use inbound::{Inbound, Pacing};
 pub use peer::Peer;

@@ -131,24 +131,6 @@ pub async fn list(
     })
 }
 
-const BY_BASE_URL: &str = "SELECT id, account_id, name, is_default, generation, base_url, \
-                           revision, created_at, updated_at FROM environment WHERE account_id = \
-                           $1 AND base_url = $2";
-
-/// The account's environment that has this base URL.
-pub async fn by_base_url(
-    db: &mut Db,
-    account: &AccountId,
-    base_url: &str,
-) -> Result<Option<Environment>, Error> {
-    let row = sqlx::query(BY_BASE_URL)
-        .bind(account.as_str())
-        .bind(base_url)
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
-}
-
 const UPDATE: &str = "UPDATE environment SET name = $2, base_url = $3, revision = revision + 1, \
                       updated_at = $4 WHERE id = $1";
 

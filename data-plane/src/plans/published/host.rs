@@ -1,11 +1,11 @@
 //! Which environment a request is for, by the host that it names.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use kanat_auth::Sealer;
 use kanat_model::id::EnvironmentId;
+use kanat_net::Authority;
 use kanat_proto::plan::v1::EnvironmentSettings;
 use url::Url;
 
@@ -15,7 +15,7 @@ pub(crate) struct Host {
     /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell
     /// environments apart.
     pub base_url: Option<Box<str>>,
-    authority: Option<Box<str>>,
+    authority: Option<Authority>,
     /// It takes the requests whose host names no environment, unless it has an address of its own.
     is_default: bool,
     /// The host name of the service's public URL.
@@ -46,7 +46,9 @@ impl Host {
                 ))
             }
         };
-        let public_host = Some(public_host.into_boxed_str()).filter(|host| !host.is_empty());
+        let public_host = Some(public_host)
+            .filter(|host| !host.is_empty())
+            .map(|host| Authority::new(&host).name().into());
         if base_url.is_empty() {
             return Ok(Self {
                 base_url: None,
@@ -59,19 +61,14 @@ impl Host {
         let url = Url::parse(&base_url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https"));
-        let authority = url.as_ref().and_then(|url| {
-            let host = url.host_str()?;
-            Some(
-                url.port()
-                    .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
-            )
-        });
-        let authority =
-            authority.ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
+        let authority = url
+            .as_ref()
+            .and_then(Authority::of_url)
+            .ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
         let base_url = Some(base_url.trim_end_matches('/').into());
         Ok(Self {
             base_url,
-            authority: Some(authority.into()),
+            authority: Some(authority),
             is_default,
             public_host,
             sealer,
@@ -88,7 +85,8 @@ impl Host {
 /// The environments of a node by host.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    named: HashMap<Box<str>, EnvironmentId>,
+    /// None where several name the host: whose calls they are, nobody knows.
+    named: HashMap<Authority, Option<EnvironmentId>>,
     default: Option<EnvironmentId>,
     /// Host names of the service itself.
     public: HashSet<Box<str>>,
@@ -100,16 +98,33 @@ impl Hosts {
     /// Of environments in the order of their ids, with what each says; `are_all` tells whether
     /// there may be others of which the node has not heard yet. The only one is the default one,
     /// whatever it says. Of several, a default one that has an address takes the requests to that
-    /// address alone.
+    /// address alone. An address that several have is nobody's, and the host of the service is no
+    /// other one's than the default one's.
     pub fn new<'a>(
         environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>,
         are_all: bool,
     ) -> Self {
         let environments: Vec<_> = environments.collect();
-        let named = environments.iter();
-        let named =
-            named.filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
-        let named: HashMap<_, _> = named.collect();
+        let public: HashSet<_> = environments
+            .iter()
+            .filter_map(|(_, host)| host.as_ref()?.public_host.clone())
+            .collect();
+        let mut named = HashMap::new();
+        let mut is_told_apart = !are_all;
+        for (id, host) in &environments {
+            let Some((host, authority)) =
+                host.and_then(|host| Some((host, host.authority.as_ref()?)))
+            else {
+                continue;
+            };
+            is_told_apart = true;
+            if host.is_default || !public.contains(authority.name()) {
+                named
+                    .entry(authority.clone())
+                    .and_modify(|one| *one = None)
+                    .or_insert_with(|| Some((*id).clone()));
+            }
+        }
         let default = match environments.as_slice() {
             [(only, _)] if are_all => Some(*only),
             several => several
@@ -117,14 +132,10 @@ impl Hosts {
                 .find(|(_, host)| host.is_some_and(Host::takes_the_rest))
                 .map(|(id, _)| *id),
         };
-        let public = environments
-            .iter()
-            .filter_map(|(_, host)| host.as_ref()?.public_host.clone());
-        let is_told_apart = !are_all || !named.is_empty();
         Self {
             default: default.cloned(),
             named,
-            public: public.collect(),
+            public,
             is_told_apart,
         }
     }
@@ -137,51 +148,14 @@ impl Hosts {
         if !self.is_told_apart {
             return self.default.as_ref();
         }
-        let host = host.to_ascii_lowercase();
-        let plain = host
-            .strip_suffix(":443")
-            .or_else(|| host.strip_suffix(":80"))
-            .unwrap_or(&host);
-        let named = self
-            .named
-            .get(host.as_str())
-            .or_else(|| self.named.get(plain));
-        if named.is_none() && self.is_of_the_service(without_port(&host)) {
-            return self.default.as_ref();
+        let authority = Authority::new(host);
+        match self.named.get(&authority) {
+            Some(named) => named.as_ref(),
+            None if authority.has_no_domain() || self.public.contains(authority.name()) => {
+                self.default.as_ref()
+            }
+            None => None,
         }
-        named
-    }
-
-    /// Returns whether a host name, in lower case, is one of the service, not of an environment:
-    /// none at all, an IP address, a name without a domain, or that of the public URL.
-    fn is_of_the_service(&self, name: &str) -> bool {
-        let bare = name.strip_suffix('.').unwrap_or(name);
-        !bare.contains('.')
-            || bare.ends_with(".localhost")
-            || is_address(name)
-            || self.public.contains(bare)
-    }
-}
-
-/// Returns `host` without its port. An IPv6 address keeps its brackets.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port))
-            if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_address(host) =>
-        {
-            name
-        }
-        Some(_) | None => host,
-    }
-}
-
-fn is_address(name: &str) -> bool {
-    let bracketed = name
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'));
-    match bracketed {
-        Some(inside) => inside.parse::<Ipv6Addr>().is_ok(),
-        None => name.parse::<IpAddr>().is_ok(),
     }
 }
 
@@ -235,6 +209,36 @@ mod tests {
             assert_eq!(hosts.find(asked), Some(expected), "{asked}");
         }
         assert_eq!(third.base_url.as_deref(), Some("http://t:81/x"));
+    }
+
+    #[test]
+    fn a_host_that_several_environments_name_is_nobodys() {
+        let ids = ["env_1", "env_2", "env_3"].map(EnvironmentId::new);
+        let settings = [
+            host("http://api.example.com", false),
+            host("https://api.example.com", false),
+            host("", true),
+        ];
+        let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), true);
+        for asked in ["api.example.com", "api.example.com:443"] {
+            assert_eq!(hosts.find(asked), None, "{asked}");
+        }
+        assert_eq!(hosts.find("hooks.example.com"), Some(&ids[2]));
+    }
+
+    #[test]
+    fn the_host_of_the_service_is_the_default_environments_whatever_another_one_says() {
+        let ids = ["env_1", "env_2"].map(EnvironmentId::new);
+        for (default, expected) in [
+            ("", Some(&ids[1])),
+            ("https://hooks.example.com", Some(&ids[1])),
+            ("https://api.example.com", None),
+        ] {
+            let settings = [host("http://Hooks.example.com", false), host(default, true)];
+            let hosts = Hosts::new(ids.iter().zip(settings.iter().map(Some)), true);
+            assert_eq!(hosts.find("hooks.example.com"), expected, "{default}");
+            assert_eq!(hosts.find("qa.example.com"), None, "{default}");
+        }
     }
 
     #[test]
