@@ -1,11 +1,13 @@
 //! Decisions about many messages at once: those that a filter finds.
 
+use std::time::Duration;
+
 use futures::stream::{self, Stream, StreamExt};
-use kanat_message_log::{Filter, Message, Position};
+use kanat_message_log::{Filter, Message, NewMessage, Position, key};
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use kanat_model::page::Page;
-use kanat_model::{Code, Error};
+use kanat_model::{Code, Error, Timestamp};
 
 use super::{Query, append, deployed, replayed, tenant};
 use crate::app::{App, Caller};
@@ -48,13 +50,16 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
     taken_up(retries.buffered(AT_ONCE)).await
 }
 
-/// Replays every message that the query finds; gives the ids of the new ones, oldest first.
+/// Replays every message that the query finds; gives the ids of the new ones, oldest first. A call
+/// with an idempotency key replays each of them once, however often it is repeated.
 pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
     let filter = query.check(tenant(caller))?;
     let paused = super::check_flow(app, caller, &filter.flow_id).await?;
-    let Some(filter) = paused.apply(filter) else {
+    let Some(mut filter) = paused.apply(filter) else {
         return Ok(Vec::new());
     };
+    let begun = begun(app, caller).await?;
+    filter.until = filter.until.into_iter().chain(begun).min();
     let found = find(app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());
@@ -70,9 +75,36 @@ pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<
     });
     let replays = contents.buffered(AT_ONCE).map(|read| async move {
         let (content, message) = read?;
-        append(app, replayed(message, content, plan)).await
+        let call = caller.call.as_deref();
+        let dedupe = call.map(|call| key::management(&format!("{call}:{}", message.id)));
+        let message = replayed(message, content, plan);
+        let message = NewMessage {
+            dedupe: dedupe.into_iter().collect(),
+            received_at: begun.map_or(message.received_at, |at| at.max(message.received_at)),
+            ..message
+        };
+        append(app, message).await
     });
     taken_up(replays.buffered(AT_ONCE)).await
+}
+
+/// Returns when a call with an idempotency key began first. What it makes is received then or
+/// later, by any clock, and what it finds before: its repeats do not find what it made.
+async fn begun(app: &App, caller: &Caller) -> Result<Option<Timestamp>, Error> {
+    if caller.call.is_none() {
+        return Ok(None);
+    }
+    let mut tx = app.store.begin().await?;
+    if let Some(noted) = caller.made_before(&mut tx).await? {
+        let millis = noted.parse().map_err(|_| Error::internal())?;
+        return Ok(Some(Timestamp::from_millis(millis)));
+    }
+    // What came within this millisecond is found, too.
+    let begun = Timestamp::now().after(Duration::from_millis(1));
+    let noted = begun.as_millis().to_string();
+    caller.note_made(&mut tx, &noted).await?;
+    tx.commit().await?;
+    Ok(Some(begun))
 }
 
 /// All messages that the filter finds, oldest first, with no payload kept.

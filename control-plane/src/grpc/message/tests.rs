@@ -303,6 +303,34 @@ async fn many_are_retried_or_replayed_by_a_filter() {
 }
 
 #[tokio::test]
+async fn a_replay_in_bulk_that_is_repeated_under_its_key_happens_once() {
+    let fixture = Fixture::deployed().await;
+    for n in 0..3 {
+        fixture
+            .ended(&format!(r#"{{"n":{n}}}"#), Outcome::Delivered)
+            .await;
+    }
+    let replay = async |call: &str| {
+        let caller = Caller {
+            call: Some(call.to_owned()),
+            ..fixture.caller.clone()
+        };
+        let request = Fixture::request_of(caller, bulk());
+        let answer = fixture.api.replay_messages(request).await.unwrap();
+        answer.into_inner().message_ids
+    };
+    let all = async || fixture.list(Default::default()).await.unwrap().data.len();
+    let first = replay("call_1").await;
+    assert_eq!(first.len(), 3);
+    assert_eq!(replay("call_1").await, first);
+    assert_eq!(all().await, 6);
+    // Another call finds the replays, too.
+    assert_eq!(replay("call_2").await.len(), 6);
+    assert_eq!(all().await, 12);
+    assert_eq!(replay("call_1").await, first);
+}
+
+#[tokio::test]
 async fn a_message_is_discarded_once() {
     let fixture = Fixture::new().await;
     let id = fixture.ended("{}", Outcome::DeadLetter).await;
