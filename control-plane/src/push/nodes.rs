@@ -12,6 +12,8 @@ use kanat_store::node as saved;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::remote::Grant;
+
 /// How long a node that went away stays listed.
 pub const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -220,6 +222,8 @@ pub struct Nodes {
 #[derive(Debug)]
 struct Known {
     node: Node,
+    /// What its session was let in with.
+    grant: Grant,
     session: CancellationToken,
     /// What the node is to be told: drain, within that time.
     drain: watch::Sender<Option<Duration>>,
@@ -234,6 +238,14 @@ pub struct Seat<'a> {
     drain: watch::Receiver<Option<Duration>>,
 }
 
+/// Why a node gets no seat.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the node id {:?} is that of a node which is connected with another token or certificate",
+    .0.as_str()
+)]
+pub struct Taken(NodeId);
+
 impl Default for Nodes {
     fn default() -> Self {
         Self {
@@ -245,16 +257,33 @@ impl Default for Nodes {
 
 impl Nodes {
     /// Seats a node that connected; a session that it had before ends.
-    pub fn connect(&self, node: Node, session: CancellationToken) -> Seat<'_> {
+    ///
+    /// # Errors
+    /// The id is that of a node which is connected and proved itself otherwise, or of the one of
+    /// this process.
+    pub fn connect(
+        &self,
+        node: Node,
+        grant: &Grant,
+        session: CancellationToken,
+    ) -> Result<Seat<'_>, Taken> {
         let id = node.id.clone();
         let oldest = Timestamp::now().before(LISTED);
         let mut known = self.lock();
         known.retain(|_, k| k.node.status != Status::Disconnected || k.node.last_seen > oldest);
+        let is_taken = known.get(&id).is_some_and(|former| {
+            let is_held = former.node.status != Status::Disconnected || former.grant.is_own();
+            is_held && !grant.may_replace(&former.grant)
+        });
+        if is_taken {
+            return Err(Taken(id));
+        }
         let (drain, wishes) = watch::channel(None);
         if let Some(former) = known.insert(
             id.clone(),
             Known {
                 node,
+                grant: grant.clone(),
                 session: session.clone(),
                 drain,
             },
@@ -263,12 +292,12 @@ impl Nodes {
         }
         drop(known);
         self.changed.send_replace(());
-        Seat {
+        Ok(Seat {
             nodes: self,
             id,
             session,
             drain: wishes,
-        }
+        })
     }
 
     /// Tells a node that is connected here to drain; one that is not is told by whom it is

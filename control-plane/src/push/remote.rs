@@ -91,7 +91,7 @@ impl Access {
     }
 
     /// Returns what a node may ask for: what all of the ways allow in which it is bound, else
-    /// everything.
+    /// everything; and what it has proved itself with.
     fn check<B>(&self, request: &Request<B>) -> Result<Grant, Status> {
         let certificate = request.extensions().get::<ClientCertificate>();
         if self.certificate && certificate.is_none() {
@@ -137,9 +137,14 @@ impl Access {
                 "the node shows neither a token nor a certificate that is let in",
             ));
         }
+        let is_by_token = knows_token || !by_token.is_empty();
         let bound = by_token.into_iter().chain(by_certificate);
         Ok(Grant {
             allowed: bound.map(|bound| bound.environments.clone()).collect(),
+            shown: Some(Shown {
+                token: is_by_token.then_some(given),
+                certificate: certificate.cloned(),
+            }),
         })
     }
 }
@@ -149,6 +154,16 @@ impl Access {
 pub struct Grant {
     /// Lists of ids or names of environments, each of which bounds it.
     allowed: Vec<Vec<String>>,
+    /// None of a node of this process.
+    shown: Option<Shown>,
+}
+
+/// What a node has proved itself with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    /// SHA-256 of a token that lets nodes in.
+    token: Option<[u8; 32]>,
+    certificate: Option<ClientCertificate>,
 }
 
 impl Grant {
@@ -157,6 +172,17 @@ impl Grant {
         self.allowed
             .iter()
             .all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
+    }
+
+    /// Returns whether a node of this grant may take the seat of one that is connected with
+    /// `other`: one that proved itself in the same way, and a node of this process that of any.
+    pub fn may_replace(&self, other: &Self) -> bool {
+        self.shown.is_none() || self.shown == other.shown
+    }
+
+    /// Returns whether the node is one of this process.
+    pub fn is_own(&self) -> bool {
+        self.shown.is_none()
     }
 
     /// Returns whether every environment is open to the node, those of the future too.
@@ -202,6 +228,9 @@ where
         match self.access.check(&request) {
             Ok(grant) => {
                 request.extensions_mut().insert(grant);
+                if let Some(pacing) = request.extensions().get::<Pacing>() {
+                    pacing.end();
+                }
                 Service::call(&mut self.plans, request.map(Body::new))
             }
             Err(status) => Box::pin(async move { Ok(status.into_http()) }),
@@ -228,9 +257,6 @@ mod tests {
         let mut request = Request::new(());
         if let Some(token) = token {
             request
-                if let Some(pacing) = request.extensions().get::<Pacing>() {
-                    pacing.end();
-                }
                 .headers_mut()
                 .insert("authorization", format!("Bearer {token}").parse().unwrap());
         }
@@ -328,12 +354,24 @@ mod tests {
         assert_eq!(allowed(&tokens, Some("other"), true), refused);
         assert_eq!(allowed(&tokens, None, false), refused);
 
+        let grant = |access: &Access, token, certificate| {
+            access.check(&request(token, certificate)).unwrap()
+        };
+        let of_staging = grant(&tokens, Some("of-staging"), false);
+        assert!(of_staging.may_replace(&of_staging.clone()));
+
         let beside = Access::by_token(&Secret::new("join".to_owned()))
             .and_bound(vec![by_token(), by_certificate()]);
         assert_eq!(allowed(&beside, Some("join"), false), everything);
         assert_eq!(allowed(&beside, Some("join"), true), staging);
         assert_eq!(allowed(&beside, Some("of-staging"), false), staging);
         assert_eq!(allowed(&beside, None, true), refused);
+
+        let of_all = grant(&beside, Some("join"), false);
+        let own = Grant::default();
+        for [one, other] in [[&of_staging, &of_all], [&of_all, &of_staging]] {
+            assert!(!one.may_replace(other) && !one.may_replace(&own) && own.may_replace(one));
+        }
 
         let certificates = Access::by_certificate().and_bound(vec![by_certificate(), by_token()]);
         assert_eq!(allowed(&certificates, None, true), staging);

@@ -148,7 +148,21 @@ impl Session {
     pub async fn run(mut self) {
         let hub = Arc::clone(&self.hub);
         let node_id = self.node.id.clone();
-        let seat = hub.nodes.connect(self.node.clone(), self.replaced.clone());
+        let seat = hub
+            .nodes
+            .connect(self.node.clone(), &self.grant, self.replaced.clone());
+        let seat = match seat {
+            Ok(seat) => seat,
+            Err(taken) => {
+                let reason = taken.to_string();
+                tracing::warn!(node.id = %node_id, reason, "a node was refused");
+                // Nobody may be left to take it.
+                let _ = self
+                    .outbound
+                    .try_send(Err(Status::permission_denied(reason)));
+                return;
+            }
+        };
         tracing::info!(node.id = %self.node.id, node.build = %self.node.build, "node connected");
         let replaced = self.replaced.clone();
         let answered = Arc::clone(&self.answered);

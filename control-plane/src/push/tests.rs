@@ -3,6 +3,7 @@
 mod node;
 mod refused;
 mod restored;
+mod seat;
 mod silence;
 mod table;
 
