@@ -247,15 +247,22 @@ fn tell_unread() {
 }
 
 /// Returns whether a request says for which host it is, and of one alone: others on the way may
-/// have taken it for another's. Probes of HTTP/1.0 need not.
+/// have taken it for another's. Probes of HTTP/1.0 need not, and an `:authority` is enough.
 fn names_one_host(parts: &Parts) -> bool {
-    if parts.version != Version::HTTP_11 && parts.version != Version::HTTP_10 {
-        return true;
-    }
     let mut hosts = parts.headers.get_all(header::HOST).iter();
-    match hosts.next() {
-        Some(_) => hosts.next().is_none(),
-        None => parts.version == Version::HTTP_10 && is_probe(parts),
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return false;
+    }
+    let is_first_version = parts.version == Version::HTTP_11 || parts.version == Version::HTTP_10;
+    match (host, parts.uri.authority()) {
+        // What HTTP/1 names in its first line counts, and `Host` does not.
+        (Some(host), Some(authority)) if !is_first_version => host
+            .as_bytes()
+            .eq_ignore_ascii_case(authority.as_str().as_bytes()),
+        (Some(_), _) => true,
+        (None, _) if is_first_version => parts.version == Version::HTTP_10 && is_probe(parts),
+        (None, _) => true,
     }
 }
 
@@ -264,8 +271,7 @@ fn is_probe(parts: &Parts) -> bool {
 }
 
 fn hostless() -> Response<Body> {
-    let text =
-        r#"{"error":"a request has one Host header","code":"INVALID_ARGUMENT","details":[]}"#;
+    let text = r#"{"error":"a request names one host","code":"INVALID_ARGUMENT","details":[]}"#;
     refusal(StatusCode::BAD_REQUEST, text)
 }
 
@@ -312,7 +318,15 @@ mod tests {
         assert!(request(Version::HTTP_10, "/ready", &[]));
         assert!(!request(Version::HTTP_10, "/a", &[]));
         assert!(!request(Version::HTTP_10, "/health", &["x", "y"]));
-        assert!(request(Version::HTTP_2, "/a", &[]));
+        let of_x = "https://x/a";
+        for hosts in [&[][..], &["x"], &["X"]] {
+            assert!(request(Version::HTTP_2, of_x, hosts), "{hosts:?}");
+        }
+        for hosts in [&["y"][..], &["x:443"], &["x", "x"], &["x", "y"]] {
+            assert!(!request(Version::HTTP_2, of_x, hosts), "{hosts:?}");
+        }
+        assert!(request(Version::HTTP_2, "/a", &["x"]));
+        assert!(request(Version::HTTP_11, "http://x/a", &["y"]));
     }
 
     #[tokio::test]
