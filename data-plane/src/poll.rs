@@ -29,7 +29,6 @@ use kanat_model::id::BootId;
 use kanat_net::outbound;
 use kanat_proto::plan::v1::{Poll, trigger::Kind};
 use kanat_telemetry::metrics;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -37,11 +36,11 @@ use tokio_util::sync::CancellationToken;
 use crate::backlog::Backlog;
 use crate::connector::Bounds;
 use crate::observed::Observer;
-use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
+use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
 use hold::Hold;
 use looks::{Looked, Looks};
-use place::Place;
+use place::{Place, Places, Source};
 use records::REMEMBERED;
 use request::Requests;
 use state::{Progress, State};
@@ -54,9 +53,6 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
-
-/// Cycles at one time, each with an answer in memory; beside those that wait for their connector.
-const CYCLES: usize = 16;
 
 /// What polls of this node have in common.
 pub(crate) struct Poller {
@@ -81,7 +77,7 @@ impl Poller {
     pub async fn run(self, stop: CancellationToken) {
         let poller = Arc::new(self);
         let owner = BootId::generate();
-        let places = Arc::new(Semaphore::new(CYCLES));
+        let places = Places::new();
         let mut snapshot = Arc::new(Snapshot::default());
         let mut looks = Looks::default();
         let mut running = JoinSet::new();
@@ -101,11 +97,20 @@ impl Poller {
                 let places = Arc::clone(&places);
                 let stop = stop.clone();
                 running.spawn(async move {
-                    let again_at = tokio::select! {
-                        place = Place::take(&places) => poller.look(&flow, owner, place, &stop).await,
-                        () = stop.cancelled() => Timestamp::steady(),
+                    let again_at = match flow.ready().map(|flow| Source::of(&flow)) {
+                        Ok(source) => tokio::select! {
+                            place = Place::take(&places, source) => {
+                                poller.look(&flow, owner, place, &stop).await
+                            }
+                            () = stop.cancelled() => Timestamp::steady(),
+                        },
+                        Err(error) => cannot_run(&flow, &error),
                     };
-                    Looked { flow_id: flow.id.clone(), version: flow.version, again_at }
+                    Looked {
+                        flow_id: flow.id.clone(),
+                        version: flow.version,
+                        again_at,
+                    }
                 });
             }
             let pause = pause(looks.first(), Timestamp::steady());
@@ -127,7 +132,7 @@ impl Poller {
         &self,
         flow: &Deployed,
         owner: BootId,
-        place: Place<'_>,
+        place: Place,
         stop: &CancellationToken,
     ) -> Timestamp {
         let now = Timestamp::steady();
@@ -136,25 +141,18 @@ impl Poller {
         let snapshot = self.plans.load();
         let as_deployed =
             |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
-        let runnable = match snapshot
-            .flow(&flow.id)
-            .filter(as_deployed)
-            .map(|flow| snapshot.runnable(flow))
-            .transpose()
-        {
-            Ok(Some(Some(runnable))) => runnable,
-            Ok(Some(None) | None) => return now.after(LOOK),
-            Err(error) => {
-                tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
-                return now.after(ASK_AGAIN);
-            }
+        let Some(flow) = snapshot.flow(&flow.id).filter(as_deployed) else {
+            return now.after(LOOK);
         };
-        let flow_id = flow.id.clone();
-        let version = flow.version;
+        let runnable = match snapshot.runnable(flow) {
+            Ok(Some(runnable)) => runnable,
+            Ok(None) => return now.after(LOOK),
+            Err(error) => return cannot_run(flow, &error),
+        };
         let held_until = now.after(self.lease);
         let claim = PollClaim {
-            flow_id: flow_id.clone(),
-            version,
+            flow_id: flow.id.clone(),
+            version: flow.version,
             owner: owner.clone(),
             now,
             held_until,
@@ -163,10 +161,9 @@ impl Poller {
             Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
             Ok(PollClaimed::Taken { token, state }) => {
                 let hold = Hold {
-                    flow_id,
+                    flow: Arc::clone(flow),
                     owner,
                     token,
-                    version,
                     lease: self.lease,
                 };
                 match self
@@ -197,7 +194,7 @@ impl Poller {
         runnable: &Runnable,
         hold: &Hold,
         state: State,
-        place: Place<'_>,
+        place: Place,
         stop: &CancellationToken,
     ) -> Result<Timestamp, Error> {
         let Some(poll) = poll_of(&runnable.flow) else {
@@ -208,33 +205,40 @@ impl Poller {
         let resumed = state
             .progress
             .clone()
-            .filter(|progress| progress.version == hold.version);
+            .filter(|progress| progress.version == hold.flow.version);
         let progress = match resumed {
             Some(progress) => progress,
             // A flow that polls at fixed times does not poll at its deploy.
-            None if poll.schedule.is_some() && state.scheduled_for != Some(hold.version) => {
+            None if poll.schedule.is_some() && state.scheduled_for != Some(hold.flow.version) => {
                 let due = due(poll, now, now, Timestamp::steady());
                 let state = State {
-                    scheduled_for: Some(hold.version),
+                    scheduled_for: Some(hold.flow.version),
                     progress: None,
                     ..state
                 };
                 return hold.give_back(log, due, Some(&state), None).await;
             }
-            None => Progress::first(now, hold.version),
+            None => Progress::first(now, hold.flow.version),
         };
         let began_at = progress.began_at;
+        let left = async {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = runnable.removed.cancelled() => {}
+            }
+        };
         let outcome = tokio::select! {
             outcome = self.cycle(runnable, poll, hold, &state, progress, place) => outcome,
             () = hold.keep_on(log) => return Ok(Timestamp::steady().after(ASK_AGAIN)),
-            () = stop.cancelled() => {
-                // Another node goes on at once, from the page that is not done.
+            () = left => {
+                // Another node goes on at once, from the page that is not done, where it has the
+                // flow.
                 return hold.give_back(log, Timestamp::steady(), None, None).await;
             }
         };
         let ended = Timestamp::now();
         let steady = Timestamp::steady();
-        let counts = metrics().flows.of(hold.flow_id.as_str());
+        let counts = metrics().flows.of(hold.flow.id.as_str());
         let mut next = due(poll, began_at, ended, steady).max(steady);
         let (state, error) = match outcome {
             Ok(Outcome {
@@ -244,10 +248,10 @@ impl Poller {
             }) => {
                 metrics().poll_messages.inc_by(taken as u64);
                 if let Some(complaint) = &complaint {
-                    tracing::warn!(flow.id = %hold.flow_id, error = %complaint, "a poll failed");
+                    tracing::warn!(flow.id = %hold.flow.id, error = %complaint, "a poll failed");
                     counts.poll_failed();
                 } else {
-                    tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
+                    tracing::debug!(flow.id = %hold.flow.id, messages = taken, "polled");
                     counts.poll_succeeded();
                 }
                 (state, complaint)
@@ -258,7 +262,7 @@ impl Poller {
                 message,
                 not_before,
             }) => {
-                tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
+                tracing::warn!(flow.id = %hold.flow.id, error = %message, "a poll failed");
                 counts.poll_failed();
                 next = next.max(not_before.unwrap_or(next));
                 (
@@ -286,7 +290,7 @@ impl Poller {
         hold: &Hold,
         state: &State,
         mut progress: Progress,
-        place: Place<'_>,
+        place: Place,
     ) -> Result<Outcome, Halt> {
         let agent = HeaderValue::from_str(&format!("kanat/{}", self.build));
         let agent = agent.unwrap_or(HeaderValue::from_static("kanat"));
@@ -332,17 +336,23 @@ impl Poller {
         if done.is_ok()
             && !poll.record_id.is_empty()
             && let Err(error) = log
-                .forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED))
+                .forget_records(&hold.flow.id, Timestamp::now().before(REMEMBERED))
                 .await
         {
             tracing::warn!(
-                flow.id = %hold.flow_id,
+                flow.id = %hold.flow.id,
                 %error,
                 "records of long ago cannot be forgotten",
             );
         }
         done
     }
+}
+
+/// Says of a flow that it cannot run, and when to look again.
+fn cannot_run(flow: &Deployed, error: &versions::Error) -> Timestamp {
+    tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
+    Timestamp::steady().after(ASK_AGAIN)
 }
 
 /// Until the first flow is due; not much longer, since clocks are set.

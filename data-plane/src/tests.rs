@@ -8,6 +8,7 @@ mod held;
 mod ingress;
 mod lanes;
 mod node;
+mod polls;
 mod property;
 mod published;
 mod steps;

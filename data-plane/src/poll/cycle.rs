@@ -1,8 +1,10 @@
 //! One cycle: page after page until the last, each durable before the next is asked for.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,6 +42,9 @@ const TRIES: u32 = 6;
 
 /// The longest wait within a cycle; after a longer one the next cycle begins.
 const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+
+/// Pages after which a cycle without a bound of its own has failed: its endpoint never ends.
+const MOST_PAGES: u32 = 1_000_000;
 
 /// Pause of a cycle whose flow takes no messages.
 const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
@@ -82,8 +87,8 @@ pub(super) enum Halt {
         /// The endpoint asks to be left alone until then.
         not_before: Option<Timestamp>,
     },
-    /// Its connector takes no calls until then, or its flow no messages: the cycle goes on from the
-    /// page that is not done.
+    /// Its connector takes no calls until then, its flow no messages, or they are others by now: the
+    /// cycle goes on from the page that is not done.
     Waits { until: Timestamp },
 }
 
@@ -93,13 +98,16 @@ impl Cycle<'_> {
         &self,
         state: &State,
         mut progress: Progress,
-        mut place: Place<'_>,
+        mut place: Place,
     ) -> Result<Outcome, Halt> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
         // The first page has a link of its own, by which a later one may lead back to it.
-        let mut asked =
-            HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
+        let hashes = RandomState::new();
+        let mut asked = HashSet::from([
+            hashes.hash_one(self.url(&self.requests.first())?),
+            hashes.hash_one(self.url(&progress.next)?),
+        ]);
         let mut repeats = Repeats::of(pagination);
         let mut taken = 0;
         let mut complaint = None;
@@ -163,7 +171,10 @@ impl Cycle<'_> {
             let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else {
                 break;
             };
-            if !asked.insert(self.url(&next)?) {
+            if progress.pages >= MOST_PAGES {
+                return Err(format!("there is no last page among {MOST_PAGES}").into());
+            }
+            if !asked.insert(hashes.hash_one(self.url(&next)?)) {
                 return Err(format!(
                     "page {} leads back to one before: the endpoint goes in a circle",
                     progress.pages
@@ -182,6 +193,7 @@ impl Cycle<'_> {
                 }
                 Err(error) => return Err(unstored(&error)),
             }
+            place.pass_on().await;
         }
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
@@ -322,7 +334,7 @@ impl Cycle<'_> {
     async fn ask(
         &self,
         position: &Position,
-        place: &mut Place<'_>,
+        place: &mut Place,
     ) -> Result<(Url, HeaderMap, Answer), Halt> {
         let mut tries = 0;
         loop {
@@ -335,6 +347,7 @@ impl Cycle<'_> {
                 timeout: TIMEOUT,
             };
             let pass = self.turn(place).await?;
+            self.check_current()?;
             self.check_token()?;
             let answer = self.outbound.open(request).await;
             let status = answer.as_ref().map(Stream::status);
@@ -418,6 +431,29 @@ impl Cycle<'_> {
         self.instance.filter(|_| self.requests.authorized)
     }
 
+    /// Errors when the flow or its source was changed, paused or taken away meanwhile: nothing more
+    /// is asked with what was.
+    fn check_current(&self) -> Result<(), Halt> {
+        let snapshot = self.plans.load();
+        let flow = &self.hold.flow;
+        let is_same_flow = snapshot
+            .flow(&flow.id)
+            .is_some_and(|current| Arc::ptr_eq(current, flow));
+        let source = &self.runnable.flow.plan().source_instance;
+        let instance = snapshot
+            .environment(&flow.environment_id)
+            .and_then(|environment| environment.instance(source));
+        // What did not change is in one place.
+        let is_same_source =
+            instance.map(std::ptr::from_ref) == self.instance.map(std::ptr::from_ref);
+        if is_same_flow && is_same_source {
+            return Ok(());
+        }
+        Err(Halt::Waits {
+            until: Timestamp::steady(),
+        })
+    }
+
     /// Errors when the access token of the cycle has ended meanwhile; it goes on at once where
     /// another is there.
     fn check_token(&self) -> Result<(), Halt> {
@@ -439,7 +475,7 @@ impl Cycle<'_> {
     }
 
     /// The right to one call of the connector. Who waits for it leaves its place to another cycle.
-    async fn turn(&self, place: &mut Place<'_>) -> Result<Option<Pass>, Halt> {
+    async fn turn(&self, place: &mut Place) -> Result<Option<Pass>, Halt> {
         let flow = &self.runnable.flow;
         if self
             .backlog

@@ -1,18 +1,20 @@
 //! The right to poll for a flow, which a node keeps by saying that it lives.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_message_log::{Error, MessageLog, Poll, PollEnded, Settled};
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId};
+use kanat_model::id::BootId;
 
 use super::state::State;
+use crate::plans::Deployed;
 
 pub(super) struct Hold {
-    pub flow_id: FlowId,
+    /// The flow as it was when the right was taken.
+    pub flow: Arc<Deployed>,
     pub owner: BootId,
     pub token: i64,
-    pub version: u32,
     /// How long others wait for a word of the holder.
     pub lease: Duration,
 }
@@ -46,7 +48,7 @@ impl Hold {
         {
             Settled::Done => Ok(due_at),
             Settled::Fenced => {
-                tracing::warn!(flow.id = %self.flow_id, "another node has taken a poll over");
+                tracing::warn!(flow.id = %self.flow.id, "another node has taken a poll over");
                 Ok(Timestamp::steady())
             }
         }
@@ -60,7 +62,7 @@ impl Hold {
                 Ok(Settled::Done) => {}
                 Ok(Settled::Fenced) => return,
                 Err(error) => {
-                    tracing::warn!(flow.id = %self.flow_id, %error, "a poll cannot be kept")
+                    tracing::warn!(flow.id = %self.flow.id, %error, "a poll cannot be kept")
                 }
             }
         }
@@ -74,10 +76,10 @@ impl Hold {
         ended: Option<PollEnded>,
     ) -> Poll {
         Poll {
-            flow_id: self.flow_id.clone(),
+            flow_id: self.flow.id.clone(),
             owner: self.owner.clone(),
             token: self.token,
-            version: self.version,
+            version: self.flow.version,
             due_at,
             held_until,
             state: state.map(State::to_bytes),

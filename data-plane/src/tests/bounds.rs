@@ -120,7 +120,7 @@ async fn messages_wait_for_a_connector_that_fails_and_lose_no_attempt_by_it() {
 }
 
 /// A flow that polls `/orders` of an instance, page by page for ever, and delivers nothing.
-fn polling(instance: &str, max_pages: u32) -> FlowPlan {
+pub(super) fn polling(instance: &str, max_pages: u32) -> FlowPlan {
     let pagination = Pagination {
         strategy: "cursor".to_owned(),
         max_pages,
@@ -147,12 +147,12 @@ fn polling(instance: &str, max_pages: u32) -> FlowPlan {
 }
 
 /// A page with one record, and the cursor of the next one.
-fn page(n: usize) -> Response<&'static str> {
+pub(super) fn page(n: usize) -> Response<&'static str> {
     let body = format!(r#"{{"data":[{{"id":{n}}}],"next":"c{n}"}}"#);
     Response::new(Box::leak(body.into_boxed_str()))
 }
 
-async fn stored(node: &Node, count: u64) {
+pub(super) async fn stored(node: &Node, count: u64) {
     let mut changed = node.log.changed();
     while node.stored() < count {
         changed.changed().await.unwrap();
