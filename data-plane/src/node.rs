@@ -102,7 +102,9 @@ impl DataPlane {
         sealer: Arc<Sealer>,
     ) -> Self {
         let plans = Plans::new(Arc::clone(&log));
-        let issuers = Issuers::new(outbound.clone());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let issuers = Issuers::new(outbound.clone(), tasks.clone(), stop.clone());
         let polled = outbound.with_max_response(options.poll_answer);
         let limiter = Arc::new(Limiter::new(
             Arc::clone(&log) as Arc<dyn Quotas>,
@@ -133,8 +135,6 @@ impl DataPlane {
             plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
         let drain_requests = client.drain_requests();
         let saved_plans = client.saved_plans();
-        let stop = CancellationToken::new();
-        let tasks = TaskTracker::new();
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
         tasks.spawn(plans.clone().let_rest(stop.clone()));

@@ -1,6 +1,7 @@
 //! Access tokens of a published API's issuer: JWTs that are proved by the issuer's public keys.
 //! Which algorithms are taken is decided here, never by the token. The keys are fetched when they
-//! are first needed, kept, and fetched again for a key that is not known, though not often.
+//! are first needed, kept, and fetched again for a key that is not known, though not often; keys
+//! that could not be fetched for long prove nothing.
 
 mod jwt;
 mod keys;
@@ -13,9 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kanat_model::Timestamp;
 use kanat_net::outbound;
 use kanat_proto::plan::v1;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use jwt::{Claims, Token};
-use keys::{Source, Unreachable};
+use keys::{Fetcher, Source, Unreachable};
 
 /// A longer token is none of an issuer that means well.
 const LONGEST: usize = 16 << 10;
@@ -25,7 +28,7 @@ const AHEAD_SECONDS: f64 = 60.0;
 
 /// The issuers of all published APIs, with the keys that they have shown.
 pub(crate) struct Issuers {
-    outbound: outbound::Client,
+    fetcher: Fetcher,
     /// By issuer and address of the keys.
     sources: Mutex<HashMap<(String, String), Arc<Source>>>,
 }
@@ -50,10 +53,14 @@ pub(crate) enum Refused {
 }
 
 impl Issuers {
-    /// Keys are fetched through the guard of `outbound`.
-    pub fn new(outbound: outbound::Client) -> Self {
+    /// Keys are fetched through the guard of `outbound`, on tasks of `tasks`, until `stop`.
+    pub fn new(outbound: outbound::Client, tasks: TaskTracker, stop: CancellationToken) -> Self {
         Self {
-            outbound,
+            fetcher: Fetcher {
+                outbound,
+                tasks,
+                stop,
+            },
             sources: Mutex::default(),
         }
     }
@@ -76,7 +83,7 @@ impl Issuers {
         let source = self.source(api);
         let header = &token.header;
         let key = match source
-            .key(&self.outbound, header.kid.as_deref(), header.alg)
+            .key(&self.fetcher, header.kid.as_deref(), header.alg)
             .await
         {
             Ok(Some(key)) => key,

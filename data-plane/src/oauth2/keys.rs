@@ -12,12 +12,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::jwt::{Algorithm, Key, decode};
 
 /// Keys are fetched anew after so long, for the sake of those that were withdrawn.
 const FRESH: Duration = Duration::from_secs(10 * 60);
+
+/// Keys that could not be fetched anew for so long prove nothing any more: they may be withdrawn.
+const TRUSTED: Duration = Duration::from_secs(60 * 60);
 
 /// Tokens with keys that nobody knows make us ask the issuer no more often than this.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -30,11 +35,19 @@ pub(super) struct Source {
     /// Empty when the issuer's discovery document names it.
     jwks_url: String,
     keys: ArcSwapOption<Keys>,
-    /// When they were last asked for; held while somebody asks.
-    asked: Mutex<Option<Instant>>,
+    /// When they were last asked for; held while they are fetched.
+    asked: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Nothing is known, and the issuer does not answer.
+/// Who fetches keys, on tasks of its own: a caller that goes away leaves the others what it asked
+/// for.
+pub(super) struct Fetcher {
+    pub outbound: outbound::Client,
+    pub tasks: TaskTracker,
+    pub stop: CancellationToken,
+}
+
+/// Nothing is known that can be trusted, and the issuer does not answer.
 pub(super) struct Unreachable;
 
 struct Keys {
@@ -81,18 +94,18 @@ impl Source {
             issuer,
             jwks_url,
             keys: ArcSwapOption::empty(),
-            asked: Mutex::new(None),
+            asked: Arc::default(),
         }
     }
 
     /// The key of that id and algorithm; without an id, the only one of the algorithm.
     pub async fn key(
-        &self,
-        outbound: &outbound::Client,
+        self: &Arc<Self>,
+        fetcher: &Fetcher,
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Option<Arc<PublicKey>>, Unreachable> {
-        let known = self.keys.load_full();
+        let known = self.trusted();
         let found = known.as_ref().and_then(|keys| keys.find(id, algorithm));
         let fresh = known
             .as_ref()
@@ -100,22 +113,40 @@ impl Source {
         if found.is_some() && (fresh || self.asked.try_lock().is_err()) {
             return Ok(found);
         }
-        let mut asked = self.asked.lock().await;
+        let mut asked = Arc::clone(&self.asked).lock_owned().await;
         if asked.is_none_or(|asked| asked.elapsed() >= PAUSE) {
             *asked = Some(Instant::now());
-            match self.fetch(outbound).await {
-                Ok(keys) => self.keys.store(Some(Arc::new(keys))),
-                Err(error) => tracing::warn!(
-                    issuer = self.issuer,
-                    error,
-                    "the keys of an issuer cannot be fetched"
-                ),
+            let source = Arc::clone(self);
+            let outbound = fetcher.outbound.clone();
+            let stop = fetcher.stop.clone();
+            let fetch = fetcher.tasks.spawn(async move {
+                stop.run_until_cancelled(source.refresh(&outbound)).await;
+                drop(asked);
+            });
+            if let Err(error) = fetch.await {
+                tracing::error!(issuer = self.issuer, %error, "a fetch of keys broke off");
             }
         }
-        drop(asked);
-        match self.keys.load_full() {
+        match self.trusted() {
             Some(keys) => Ok(keys.find(id, algorithm)),
             None => Err(Unreachable),
+        }
+    }
+
+    fn trusted(&self) -> Option<Arc<Keys>> {
+        self.keys
+            .load_full()
+            .filter(|keys| keys.fetched.elapsed() < TRUSTED)
+    }
+
+    async fn refresh(&self, outbound: &outbound::Client) {
+        match self.fetch(outbound).await {
+            Ok(keys) => self.keys.store(Some(Arc::new(keys))),
+            Err(error) => tracing::warn!(
+                issuer = self.issuer,
+                error,
+                "the keys of an issuer cannot be fetched"
+            ),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Tokens of an issuer with real keys, whose key set comes over a real socket.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeySize, PublicKeyComponents};
@@ -17,6 +18,8 @@ use kanat_net::egress::{LocalTargets, Policy};
 use kanat_net::outbound;
 use kanat_proto::plan::v1::OAuth2;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::{Issuers, Refused, Subject};
 use crate::tests::target::Target;
@@ -124,17 +127,33 @@ impl Key {
     }
 }
 
-/// An issuer that shows these keys, and counts how often it is asked for them.
+/// An issuer that shows some keys, and counts how often it is asked for them.
 struct Issuer {
     target: Target,
+    keys: Arc<Mutex<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
     issuers: Issuers,
+}
+
+fn issuers(local: LocalTargets) -> Issuers {
+    let policy = Arc::new(Policy::new(Vec::new(), local));
+    let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
+    Issuers::new(outbound, TaskTracker::new(), CancellationToken::new())
+}
+
+/// Lets so much time pass.
+async fn after(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 impl Issuer {
     async fn with(keys: Vec<Value>) -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
+        let keys = Arc::new(Mutex::new(keys));
+        let shown = Arc::clone(&keys);
         let target = Target::answering(move |_, request| {
             let host = request.headers["host"].to_str().unwrap();
             let body = if request.path == "/.well-known/openid-configuration" {
@@ -144,17 +163,16 @@ impl Issuer {
                 })
             } else {
                 counted.fetch_add(1, Ordering::SeqCst);
-                json!({"keys": keys})
+                json!({"keys": *shown.lock().unwrap()})
             };
             Response::new(&*body.to_string().leak())
         })
         .await;
-        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
-        let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
         Self {
             target,
+            keys,
             asked,
-            issuers: Issuers::new(outbound),
+            issuers: issuers(LocalTargets::Allowed),
         }
     }
 
@@ -346,14 +364,55 @@ async fn keys_that_cannot_be_had_are_nobodys_fault() {
         issuer.verify(&key.token("1", &issuer.claims())).await,
         Err(Refused::Unreachable)
     );
-    let guarded = {
-        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Refused));
-        Issuers::new(outbound::Client::new(policy, &outbound::Options::default()).unwrap())
-    };
+    let guarded = issuers(LocalTargets::Refused);
     let token = key.token("1", &issuer.claims());
     assert_eq!(
         guarded.verify(&issuer.api(), token.as_bytes(), NOW).await,
         Err(Refused::Unreachable)
     );
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_the_keys_that_it_asked_for_to_others() {
+    let withdrawn = Key::ed();
+    let new = Key::ed();
+    let issuer = Issuer::with(vec![withdrawn.jwk("1")]).await;
+    let old_token = withdrawn.token("1", &issuer.claims());
+    let new_token = new.token("2", &issuer.claims());
+    assert!(issuer.verify(&old_token).await.is_ok());
+    let before = issuer.target.received().len();
+    *issuer.keys.lock().unwrap() = vec![new.jwk("2")];
+    after(Duration::from_secs(10)).await;
+    issuer.target.hang();
+    let made_up = Key::ed().token("3", &issuer.claims());
+    tokio::select! {
+        refused = issuer.verify(&made_up) => {
+            panic!("nobody has answered: {refused:?}")
+        }
+        () = issuer.target.arrivals(before + 1) => {}
+    }
+    issuer.target.release();
+    assert!(issuer.verify(&new_token).await.is_ok());
+    let refused = issuer.verify(&old_token).await;
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert_eq!(issuer.asked.load(Ordering::SeqCst), 2);
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_fetched_anew_are_trusted_for_an_hour() {
+    let key = Key::ed();
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    let token = key.token("1", &issuer.claims());
+    assert!(issuer.verify(&token).await.is_ok());
+    let keys = std::mem::take(&mut *issuer.keys.lock().unwrap());
+    after(Duration::from_secs(59 * 60)).await;
+    assert!(issuer.verify(&token).await.is_ok());
+    after(Duration::from_secs(60)).await;
+    assert_eq!(issuer.verify(&token).await, Err(Refused::Unreachable));
+    *issuer.keys.lock().unwrap() = keys;
+    after(Duration::from_secs(10)).await;
+    assert!(issuer.verify(&token).await.is_ok());
     issuer.target.stop().await;
 }
