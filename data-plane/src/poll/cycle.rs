@@ -162,7 +162,9 @@ impl Cycle<'_> {
                 count,
                 &headers,
                 &url,
-            )?;
+            )
+            .map_err(|message| self.mask().apply(&message).into_owned())?
+            .map(|next| self.requests.bare(next));
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
             if let Some(Position::Value(cursor)) = &next {
@@ -183,7 +185,7 @@ impl Cycle<'_> {
             }
             progress.next = next;
             let state = State {
-                progress: Some(progress.clone()),
+                progress: Some(progress.clone()).filter(|progress| !self.shows_secret(progress)),
                 ..state.clone()
             };
             match self.hold.keep(self.log, Some(&state)).await {
@@ -233,6 +235,15 @@ impl Cycle<'_> {
                 .take_in(self.log, first, records)
                 .await
                 .map_err(|error| unstored(&error))?;
+        }
+    }
+
+    /// Whether the next page's address repeats a secret in a place that it cannot be taken from: a
+    /// node that took over would begin the cycle anew.
+    fn shows_secret(&self, progress: &Progress) -> bool {
+        match &progress.next {
+            Position::Url(url) => self.mask().apply(url) != *url,
+            Position::First | Position::Value(_) | Position::Offset(_) => false,
         }
     }
 

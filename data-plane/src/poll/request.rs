@@ -6,7 +6,7 @@ use kanat_catalog::Instance;
 use kanat_mapping::{EvaluationError, Scope, Template};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::{Pagination, Poll};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::state::{Position, State};
 
@@ -18,7 +18,8 @@ pub(super) struct Requests {
     headers: HeaderMap,
     /// Whether they go with the instance's credentials.
     pub authorized: bool,
-    /// What credentials add to the query.
+    /// Parameters of the query that hold secrets: the instance's credentials, and what the poll
+    /// makes of its secrets.
     credentials: Vec<(String, String)>,
     /// Texts that were made of the instance's secrets, and may not show either.
     pub secrets: Vec<String>,
@@ -90,10 +91,14 @@ impl Requests {
                     .to_owned(),
             );
         }
-        let credentials = instance.map_or_else(
-            || Ok(Vec::new()),
-            |instance| credentials(instance, &url, &mut headers),
-        )?;
+        let mut credentials: Vec<_> = url
+            .query_pairs()
+            .filter(|(_, value)| secrets.iter().any(|secret| value.contains(secret.as_str())))
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        if let Some(instance) = instance {
+            credentials.extend(self::credentials(instance, &url, &mut headers)?);
+        }
         let authorized = instance.is_some();
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
@@ -144,6 +149,37 @@ impl Requests {
             url.query_pairs_mut().append_pair(name, value);
         }
         Ok((url, self.headers.clone()))
+    }
+
+    /// A position without the secrets that [`Self::at`] adds to it: what an endpoint repeats of
+    /// them in its links is not for the log.
+    pub fn bare(&self, position: Position) -> Position {
+        let Position::Url(text) = position else {
+            return position;
+        };
+        match Url::parse(&text) {
+            Ok(mut url) if url.origin() == self.url.origin() => {
+                let kept: Vec<&str> = url
+                    .query()
+                    .unwrap_or_default()
+                    .split('&')
+                    .filter(|pair| !self.is_credential(pair))
+                    .collect();
+                let query = kept.join("&");
+                url.set_query((!query.is_empty()).then_some(query.as_str()));
+                Position::Url(url.into())
+            }
+            Ok(_) | Err(_) => Position::Url(text),
+        }
+    }
+
+    /// Whether `name=value`, as it stands in a query, is one of the credentials.
+    fn is_credential(&self, pair: &str) -> bool {
+        form_urlencoded::parse(pair.as_bytes()).any(|(name, value)| {
+            self.credentials
+                .iter()
+                .any(|(own, secret)| own.eq_ignore_ascii_case(&name) && *secret == value)
+        })
     }
 
     /// The URL with another value of the parameter that carries the position.
@@ -397,8 +433,52 @@ mod tests {
             "https://shop.example/orders?key=k&page=2"
         );
         assert_eq!(
+            at(&link("https://shop.example/orders?page=2")),
+            "https://shop.example/orders?page=2&key=k"
+        );
+        assert_eq!(
             at(&link("https://evil.example/?page=2")),
             "https://evil.example/?page=2"
+        );
+    }
+
+    #[test]
+    fn a_position_is_kept_without_the_secrets_that_a_link_repeats() {
+        let key = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k/1", "api_key_in": "query",
+            "api_key_name": "key"}"#;
+        let param = Poll {
+            params: vec![named("Sign", "v1 {{ instance.token }}")],
+            ..poll("https://shop.example/orders?t={{ instance.token }}")
+        };
+        let bare =
+            |requests: &Requests, link: &str| match requests.bare(Position::Url(link.to_owned())) {
+                Position::Url(url) => url,
+                other => panic!("{other:?}"),
+            };
+        let by_key = prepared(&poll("https://shop.example/orders"), key);
+        for (link, kept) in [
+            ("?a[]=%20b&key=k%2F1&flag", "?a[]=%20b&flag"),
+            ("?KEY=k/1", ""),
+            ("?key=other&page=k/1", "?key=other&page=k/1"),
+            ("", ""),
+        ] {
+            assert_eq!(
+                bare(&by_key, &format!("https://shop.example/orders{link}")),
+                format!("https://shop.example/orders{kept}")
+            );
+        }
+        assert_eq!(
+            bare(&by_key, "https://evil.example/?key=k/1"),
+            "https://evil.example/?key=k/1"
+        );
+        let by_param = prepared(&param, CONFIG);
+        let link = "https://shop.example/orders?page=2&t=t0p&sign=v1+t0p";
+        let kept = bare(&by_param, link);
+        assert_eq!(kept, "https://shop.example/orders?page=2");
+        let (asked, _) = by_param.at(&Position::Url(kept)).unwrap();
+        assert_eq!(
+            asked.as_str(),
+            "https://shop.example/orders?page=2&t=t0p&Sign=v1+t0p"
         );
     }
 }

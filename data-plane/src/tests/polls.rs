@@ -1,8 +1,14 @@
 //! Polls whose endpoints never come to a last page, or never answer: what ends them, and what they
 //! leave to others.
 
+use std::time::Duration;
+
+use http::Response;
+use kanat_message_log::{PollClaim, PollClaimed};
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, FlowId};
 use kanat_proto::plan::v1::trigger::Kind;
-use kanat_proto::plan::v1::{FlowPlan, Poll};
+use kanat_proto::plan::v1::{FlowPlan, Pagination, Poll};
 
 use super::bounds::{page, polling, stored};
 use super::node::Node;
@@ -162,6 +168,54 @@ async fn polls_that_never_end_take_turns() {
         }
     }
     node.stop().await;
+    provider.stop().await;
+    sink.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_a_link_repeats_is_not_in_the_log() {
+    let node = Node::start().await;
+    let sink = Target::start().await;
+    let provider = Target::answering(|n, received| {
+        let link = format!("<{}&page={n}>; rel=next", received.path);
+        Response::builder()
+            .header("link", link)
+            .body(r#"{"data":[]}"#)
+            .unwrap()
+    })
+    .await;
+    let config = format!(
+        r#"{{"base_url":"{}","auth":"api_key","api_key":"k3y-s3cret","api_key_in":"query",
+            "api_key_name":"key"}}"#,
+        provider.url
+    );
+    node.control.instance("ci_shop", &config).await;
+    let mut plan = endless("ci_shop", "linked");
+    poll_of(&mut plan).pagination = Some(Pagination {
+        strategy: "link_header".to_owned(),
+        ..Pagination::default()
+    });
+    node.deploy(&plan, &sink.url).await;
+    provider.arrivals(3).await;
+    for received in provider.received() {
+        assert_eq!(received.path.matches("key=k3y-s3cret").count(), 1);
+    }
+    node.plane.drain(Duration::from_secs(60)).await;
+    let now = Timestamp::steady();
+    let claim = PollClaim {
+        flow_id: FlowId::from("flw_linked"),
+        version: plan.version,
+        owner: BootId::generate(),
+        now,
+        held_until: now,
+    };
+    let PollClaimed::Taken { state, .. } = node.log.claim_poll(&claim).await.unwrap() else {
+        panic!("the poll is given back");
+    };
+    let state = String::from_utf8(state.to_vec()).unwrap();
+    assert!(state.contains("/linked?page=0"), "{state}");
+    assert!(!state.contains("s3cret"), "{state}");
+    node.log.close().await;
     provider.stop().await;
     sink.stop().await;
 }
