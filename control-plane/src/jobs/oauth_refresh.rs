@@ -10,5 +10,9 @@ use crate::app::connector::oauth;
 /// Runs for ever.
 pub async fn run(app: Arc<App>) {
     let complaint = "cannot see whether tokens of connectors are to be renewed";
-    due::run(&app.store, complaint, |now| oauth::refresh_due(&app, now)).await;
+    let renewals = oauth::Renewals::default();
+    due::run(&app.store, complaint, |_| {
+        oauth::refresh_due(&app, &renewals)
+    })
+    .await;
 }

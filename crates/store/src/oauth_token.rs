@@ -30,6 +30,31 @@ pub struct Lease<'a> {
     pub until: Timestamp,
 }
 
+/// Environments whose tokens are left alone for now, because enough of theirs are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// All of theirs.
+    pub all: Vec<EnvironmentId>,
+    /// Those of theirs for which the last attempt failed.
+    pub failing: Vec<EnvironmentId>,
+}
+
+impl LeftAlone {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.failing.is_empty()
+    }
+}
+
+/// A list that queries find an id in: ids have no spaces.
+fn listed(ids: &[EnvironmentId]) -> String {
+    let mut list = " ".to_owned();
+    for id in ids {
+        list.push_str(id.as_str());
+        list.push(' ');
+    }
+    list
+}
+
 fn read(row: &AnyRow) -> Result<OauthToken, Error> {
     Ok(OauthToken {
         instance_id: row.id("instance_id")?,
@@ -80,13 +105,22 @@ pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken
 /// Of those that somebody asks for the end of the first lease counts.
 const FIRST: &str = "SELECT min(due) AS due FROM (SELECT refresh_at AS due FROM (SELECT \
                      refresh_at FROM oauth_token WHERE refresh_at IS NOT NULL AND lease_until <= \
-                     $1 ORDER BY refresh_at LIMIT 1) AS free UNION ALL SELECT min(lease_until) \
-                     FROM oauth_token WHERE refresh_at <= $1 AND lease_until > $1) AS first";
+                     $1 AND $2 NOT LIKE '% ' || environment_id || ' %' AND (failures = 0 OR $3 \
+                     NOT LIKE '% ' || environment_id || ' %') ORDER BY refresh_at LIMIT 1) AS \
+                     free UNION ALL SELECT min(lease_until) FROM oauth_token WHERE refresh_at <= \
+                     $1 AND lease_until > $1) AS first";
 
-/// When the first new tokens are due that nobody asks for by then; it may be long ago.
-pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+/// When the first new tokens are due that nobody asks for by then, but for those that are left
+/// alone; it may be long ago.
+pub async fn first(
+    db: &mut Db,
+    now: Timestamp,
+    left_alone: &LeftAlone,
+) -> Result<Option<Timestamp>, Error> {
     sqlx::query(FIRST)
         .bind(now.as_millis())
+        .bind(listed(&left_alone.all))
+        .bind(listed(&left_alone.failing))
         .fetch_one(db)
         .await?
         .optional_time("due")
@@ -95,21 +129,26 @@ pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Err
 // The outer conditions are looked at again where another transaction was first.
 const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id \
                      = (SELECT instance_id FROM oauth_token WHERE refresh_at <= $3 AND \
-                     lease_until <= $3 ORDER BY refresh_at, instance_id LIMIT 1) AND refresh_at \
-                     <= $3 AND lease_until <= $3 RETURNING instance_id, environment_id, tokens, \
-                     expires_at, refresh_at, failures, refused";
+                     lease_until <= $3 AND $4 NOT LIKE '% ' || environment_id || ' %' AND \
+                     (failures = 0 OR $5 NOT LIKE '% ' || environment_id || ' %') ORDER BY \
+                     refresh_at, instance_id LIMIT 1) AND refresh_at <= $3 AND lease_until <= $3 \
+                     RETURNING instance_id, environment_id, tokens, expires_at, refresh_at, \
+                     failures, refused";
 
-/// Takes the lease of one whose new tokens are due and that nobody has; none when there is none, or
-/// when somebody was faster.
+/// Takes the lease of one whose new tokens are due, that nobody has and that is not left alone;
+/// none when there is none, or when somebody was faster.
 pub async fn claim(
     db: &mut Db,
     lease: Lease<'_>,
     now: Timestamp,
+    left_alone: &LeftAlone,
 ) -> Result<Option<OauthToken>, Error> {
     let row = sqlx::query(CLAIM)
         .bind(lease.holder)
         .bind(lease.until.as_millis())
         .bind(now.as_millis())
+        .bind(listed(&left_alone.all))
+        .bind(listed(&left_alone.failing))
         .fetch_optional(db)
         .await?;
     row.as_ref().map(read).transpose()

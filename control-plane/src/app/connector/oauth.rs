@@ -26,7 +26,7 @@ use url::Url;
 
 use super::Config;
 use crate::app::{App, Caller, Change, Changed};
-pub use refresh::refresh_due;
+pub use refresh::{Renewals, refresh_due};
 pub use tokens::{Held, held, refused, seal_context as tokens_context};
 
 /// How long a person may take at the provider.

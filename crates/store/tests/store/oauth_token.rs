@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use kanat_model::Timestamp;
-use kanat_model::id::InstanceId;
+use kanat_model::id::{EnvironmentId, InstanceId};
 use kanat_store::connector_instance::{self, ConnectorInstance};
 use kanat_store::oauth_start::{self, OauthStart};
-use kanat_store::oauth_token::{self, Lease, OauthToken};
+use kanat_store::oauth_token::{self, Lease, LeftAlone, OauthToken};
 
 use crate::{NOW, TestStore};
 
 on_both_databases! {
     tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease
+    those_of_environments_that_are_left_alone_are_passed_over
     of_many_processes_one_gets_the_lease
     a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held
     a_start_is_taken_once
@@ -58,30 +59,42 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     let early = NOW.before(Duration::from_secs(1));
     let later = NOW.after(Duration::from_secs(10));
     let mut tx = test.store.begin().await.unwrap();
-    assert_eq!(oauth_token::first(&mut tx, NOW).await.unwrap(), None);
-    oauth_token::put(&mut tx, &row, NOW).await.unwrap();
-    assert_eq!(oauth_token::first(&mut tx, early).await.unwrap(), Some(NOW));
     assert_eq!(
-        oauth_token::claim(&mut tx, lease("a", later), early)
+        oauth_token::first(&mut tx, NOW, &LeftAlone::default())
+            .await
+            .unwrap(),
+        None
+    );
+    oauth_token::put(&mut tx, &row, NOW).await.unwrap();
+    assert_eq!(
+        oauth_token::first(&mut tx, early, &LeftAlone::default())
+            .await
+            .unwrap(),
+        Some(NOW)
+    );
+    assert_eq!(
+        oauth_token::claim(&mut tx, lease("a", later), early, &LeftAlone::default())
             .await
             .unwrap(),
         None
     );
     assert_eq!(
-        oauth_token::claim(&mut tx, lease("a", later), NOW)
+        oauth_token::claim(&mut tx, lease("a", later), NOW, &LeftAlone::default())
             .await
             .unwrap(),
         Some(row.clone())
     );
     assert_eq!(
-        oauth_token::claim(&mut tx, lease("b", later), NOW)
+        oauth_token::claim(&mut tx, lease("b", later), NOW, &LeftAlone::default())
             .await
             .unwrap(),
         None,
         "it is held"
     );
     assert_eq!(
-        oauth_token::first(&mut tx, NOW).await.unwrap(),
+        oauth_token::first(&mut tx, NOW, &LeftAlone::default())
+            .await
+            .unwrap(),
         Some(later),
         "the lease may end with nothing done"
     );
@@ -103,7 +116,7 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     // The lease ends: another gets it, and the first writes nothing any more.
     let until = later.after(Duration::from_secs(10));
     assert_eq!(
-        oauth_token::claim(&mut tx, lease("b", until), later)
+        oauth_token::claim(&mut tx, lease("b", until), later, &LeftAlone::default())
             .await
             .unwrap(),
         Some(row.clone())
@@ -120,16 +133,21 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     );
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), Some(renewed));
     assert_eq!(
-        oauth_token::claim(&mut tx, lease("c", until), until)
+        oauth_token::claim(&mut tx, lease("c", until), until, &LeftAlone::default())
             .await
             .unwrap(),
         None,
         "nothing is due"
     );
-    assert_eq!(oauth_token::first(&mut tx, until).await.unwrap(), None);
+    assert_eq!(
+        oauth_token::first(&mut tx, until, &LeftAlone::default())
+            .await
+            .unwrap(),
+        None
+    );
     // A person who connects it anew takes it from whoever holds it.
     oauth_token::put(&mut tx, &row, later).await.unwrap();
-    oauth_token::claim(&mut tx, lease("d", until), later)
+    oauth_token::claim(&mut tx, lease("d", until), later, &LeftAlone::default())
         .await
         .unwrap()
         .unwrap();
@@ -141,6 +159,41 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     );
     oauth_token::delete(&mut tx, &id).await.unwrap();
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), None);
+}
+
+async fn those_of_environments_that_are_left_alone_are_passed_over(test: TestStore) {
+    let id = instance(&test).await;
+    let until = NOW.after(Duration::from_secs(10));
+    let theirs = vec![EnvironmentId::generate(), test.environment.clone()];
+    let others = vec![EnvironmentId::generate()];
+    let all = LeftAlone {
+        all: theirs.clone(),
+        failing: others.clone(),
+    };
+    let failing = LeftAlone {
+        all: others,
+        failing: theirs,
+    };
+    // Whether one is seen and taken that failed so often.
+    let is_taken = async |failures: u32, left_alone: &LeftAlone| {
+        let mut tx = test.store.begin().await.unwrap();
+        let row = OauthToken {
+            failures,
+            ..token(&test, &id)
+        };
+        oauth_token::put(&mut tx, &row, NOW).await.unwrap();
+        let first = oauth_token::first(&mut tx, NOW, left_alone).await.unwrap();
+        let claimed = oauth_token::claim(&mut tx, lease("a", until), NOW, left_alone)
+            .await
+            .unwrap();
+        assert_eq!(first.is_some(), claimed.is_some());
+        claimed.is_some()
+    };
+    assert!(!is_taken(0, &all).await);
+    assert!(!is_taken(1, &all).await);
+    assert!(is_taken(0, &failing).await);
+    assert!(!is_taken(1, &failing).await);
+    assert!(is_taken(1, &LeftAlone::default()).await);
 }
 
 async fn of_many_processes_one_gets_the_lease(test: TestStore) {
@@ -156,6 +209,7 @@ async fn of_many_processes_one_gets_the_lease(test: TestStore) {
             &mut tx,
             lease(holder, NOW.after(Duration::from_secs(9))),
             NOW,
+            &LeftAlone::default(),
         )
         .await
         .unwrap();
@@ -178,7 +232,7 @@ async fn a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held(test: T
         let expedited = oauth_token::expedite(&mut tx, &id, tokens, NOW)
             .await
             .unwrap();
-        let claimed = oauth_token::claim(&mut tx, lease("a", later), NOW)
+        let claimed = oauth_token::claim(&mut tx, lease("a", later), NOW, &LeftAlone::default())
             .await
             .unwrap();
         assert_eq!(claimed.is_some(), expedited);

@@ -197,3 +197,43 @@ async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_
     assert_eq!(refused["error"]["kind"], "status", "{refused}");
     assert_eq!(provider.grants().len(), 2);
 }
+
+#[tokio::test]
+async fn token_endpoints_that_hang_hold_up_nobody_elses_tokens() {
+    let app = TestApp::start().await;
+    let hanging = FakeTarget::scripted(|_, _| Reply::Hang).await;
+    let provider = OauthProvider::start(3600).await;
+    let config = |url: &str| {
+        let mut config = provider.config();
+        config["grant_type"] = "client_credentials".into();
+        config["token_url"] = format!("{url}/token").into();
+        config
+    };
+    app.api
+        .post("/api/v1/environments", &json!({"name": "elsewhere"}))
+        .await
+        .expect(201);
+    let elsewhere = app.api.with_header("x-environment", "elsewhere");
+    // More than an environment has renewed at one time.
+    let made = (0..9).map(async |n| {
+        let name = format!("hanging-{n}");
+        let config = config(&hanging.url());
+        let body = json!({"catalogId": "oauth2", "name": name, "config": config});
+        let made = app.api.post("/api/v1/connectors/instances", &body).await;
+        made.expect(201);
+    });
+    futures::future::join_all(made).await;
+    hanging.arrivals(8).await;
+    let config = config(&provider.target.url());
+    let body = json!({"catalogId": "oauth2", "name": "crm", "config": config});
+    let made = elsewhere
+        .post("/api/v1/connectors/instances", &body)
+        .await
+        .expect(201);
+    let path = format!(
+        "/api/v1/connectors/instances/{}",
+        made["id"].as_str().unwrap()
+    );
+    let shown = elsewhere.get(&path).await.expect(200);
+    assert_eq!(shown["authorization"]["status"], "connected", "{shown}");
+}

@@ -1,14 +1,21 @@
 //! Renewing tokens ahead of their end, by one process at a time: whoever holds the lease of an
 //! instance asks its provider, and writes the outcome only while the lease is still its own.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use kanat_auth::random_token;
 use kanat_catalog::oauth2::{Grant, TokenError};
 use kanat_model::health::Observation;
+use kanat_model::id::EnvironmentId;
 use kanat_model::{Error, Timestamp};
 use kanat_store::connector_instance::{self, ConnectorInstance};
-use kanat_store::oauth_token::{self, Lease, OauthToken};
+use kanat_store::oauth_token::{self, Lease, LeftAlone, OauthToken};
+use tokio::sync::Mutex;
+use tokio::task::{self, JoinSet};
+use tokio::time::sleep;
 
 use super::{client, tokens};
 use crate::app::{App, Change};
@@ -20,27 +27,134 @@ const LEASE: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Renews what is due at `now`, one after another; says when to look again.
-pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    loop {
-        let first = oauth_token::first(&mut *app.store.read().await?, now).await?;
-        if first.is_none_or(|first| first > now) {
-            return Ok(first);
-        }
-        // What is read and written back here is sealed.
-        let _under_way = app.master_keys.under_way.begin();
-        let holder = random_token();
-        let mut tx = app.store.begin().await?;
-        let lease = Lease {
-            holder: &holder,
-            until: now.max(Timestamp::now()).after(LEASE),
+/// Renewals at one time: a provider that does not answer holds up no other.
+const AT_ONCE: usize = 128;
+
+/// Those of one environment, and those among them that failed the last time.
+const OF_ENVIRONMENT: usize = 8;
+const OF_FAILING: usize = 4;
+
+/// How often it is looked what else is due while some wait for others to end.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The renewals that are under way in this process.
+#[derive(Default)]
+pub struct Renewals {
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    tasks: JoinSet<()>,
+    kinds: HashMap<task::Id, Kind>,
+}
+
+/// What is counted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
+    environment: EnvironmentId,
+    /// The last attempt failed.
+    failing: bool,
+}
+
+impl Running {
+    fn begin(&mut self, kind: Kind, renewal: impl Future<Output = ()> + Send + 'static) {
+        let id = self.tasks.spawn(renewal).id();
+        self.kinds.insert(id, kind);
+    }
+
+    /// Waits until one has ended; for ever where there is none.
+    async fn end_one(&mut self) {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => {
+                tracing::error!(%error, "a renewal of tokens broke off");
+                error.id()
+            }
+            None => std::future::pending().await,
         };
-        let claimed = oauth_token::claim(&mut tx, lease, now).await?;
-        tx.commit().await?;
-        // Somebody was faster, and has it for now.
-        let Some(row) = claimed else { continue };
+        self.kinds.remove(&id);
+    }
+
+    fn end_those_that_have(&mut self) {
+        while self.end_one().now_or_never().is_some() {}
+    }
+
+    fn left_alone(&self) -> LeftAlone {
+        let mut counts: HashMap<&EnvironmentId, (usize, usize)> = HashMap::new();
+        for kind in self.kinds.values() {
+            let (all, failing) = counts.entry(&kind.environment).or_default();
+            *all += 1;
+            *failing += usize::from(kind.failing);
+        }
+        let mut left_alone = LeftAlone::default();
+        for (environment, (all, failing)) in counts {
+            if all >= OF_ENVIRONMENT {
+                left_alone.all.push(environment.clone());
+            }
+            if failing >= OF_FAILING {
+                left_alone.failing.push(environment.clone());
+            }
+        }
+        left_alone
+    }
+}
+
+/// Begins to renew what is due; says when to look again.
+pub async fn refresh_due(app: &Arc<App>, renewals: &Renewals) -> Result<Option<Timestamp>, Error> {
+    let mut running = renewals.running.lock().await;
+    loop {
+        running.end_those_that_have();
+        let is_full = running.kinds.len() >= AT_ONCE;
+        let left_alone = running.left_alone();
+        if !is_full {
+            let now = Timestamp::now();
+            let mut tx = app.store.read().await?;
+            let first = oauth_token::first(&mut tx, now, &left_alone).await?;
+            drop(tx);
+            if first.is_some_and(|first| first <= now) {
+                begin_one(app, &mut running, now, &left_alone).await?;
+                continue;
+            }
+            if left_alone.is_empty() {
+                return Ok(first);
+            }
+        }
+        tokio::select! {
+            () = running.end_one() => {}
+            () = sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Takes the lease of the first that is due, and begins to renew it.
+async fn begin_one(
+    app: &Arc<App>,
+    running: &mut Running,
+    now: Timestamp,
+    left_alone: &LeftAlone,
+) -> Result<(), Error> {
+    // What is read and written back here is sealed.
+    let under_way = app.master_keys.under_way.begin();
+    let holder = random_token();
+    let mut tx = app.store.begin().await?;
+    let lease = Lease {
+        holder: &holder,
+        until: now.after(LEASE),
+    };
+    let claimed = oauth_token::claim(&mut tx, lease, now, left_alone).await?;
+    tx.commit().await?;
+    // Somebody was faster, and has it for now.
+    let Some(row) = claimed else { return Ok(()) };
+    let kind = Kind {
+        environment: row.environment_id.clone(),
+        failing: row.failures > 0,
+    };
+    let app = Arc::clone(app);
+    running.begin(kind, async move {
+        let _under_way = under_way;
         let id = row.instance_id.clone();
-        if let Err(error) = refresh(app, &holder, row).await {
+        if let Err(error) = refresh(&app, &holder, row).await {
             // The lease ends by itself, and somebody tries again.
             tracing::warn!(
                 instance.id = %id,
@@ -48,7 +162,8 @@ pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>,
                 "the tokens of a connector could not be renewed",
             );
         }
-    }
+    });
+    Ok(())
 }
 
 async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
@@ -211,6 +326,36 @@ fn wait(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_environment_takes_a_part_of_the_renewals_and_its_failing_ones_half_of_that() {
+        let environment = EnvironmentId::generate();
+        let kind = |failing: bool| Kind {
+            environment: environment.clone(),
+            failing,
+        };
+        let ids = [environment.clone()];
+        let mut running = Running::default();
+        let others = Kind {
+            environment: EnvironmentId::generate(),
+            failing: true,
+        };
+        running.begin(others, std::future::pending());
+        for _ in 1..OF_FAILING {
+            running.begin(kind(true), std::future::pending());
+        }
+        running.begin(kind(true), std::future::ready(()));
+        assert_eq!(running.left_alone().failing, ids);
+        for _ in OF_FAILING..OF_ENVIRONMENT {
+            assert!(running.left_alone().all.is_empty());
+            running.begin(kind(false), std::future::pending());
+        }
+        assert_eq!(running.left_alone().all, ids);
+        running.end_one().await;
+        running.end_those_that_have();
+        assert!(running.left_alone().is_empty());
+        assert_eq!(running.kinds.len(), OF_ENVIRONMENT);
+    }
 
     #[test]
     fn waits_grow_to_a_bound() {
