@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use kanat_engine::{Calling, Input, Mask, Program, Resources, Trace};
+use kanat_engine::{Calling, Input, Mask, Program, Resources, Trace, exchange};
 use kanat_mapping::Adapters;
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
@@ -329,6 +329,7 @@ impl<'a> Run<'a> {
             trigger: &self.trigger,
             steps: &self.steps,
             now: Timestamp::now(),
+            mask: &self.mask,
         };
         if !self.tools.use_adapters() {
             return part(program, &input, resources);
@@ -367,7 +368,7 @@ impl<'a> Run<'a> {
             Ok(mapped) => mapped,
             Err(failure) => return Err(self.refused(failure, begun)),
         };
-        self.output = Some(self.mask.apply_to_bytes(&mapped));
+        self.output = Some(exchange::shown(&mapped, &self.mask));
         if plan.mapping.is_some() {
             self.trace.mapped(begun);
             self.mapped = self.tools.answering.map(|_| mapped.clone());

@@ -448,9 +448,7 @@ impl Config<'_> {
     }
 }
 
-/// Texts shorter than this are everywhere: a trace without them could not be read, and would tell
-/// them all the same.
-pub const SHORTEST_MASKED: usize = 4;
+pub use kanat_model::mask::SHORTEST_MASKED;
 
 /// Longest first, each once.
 fn in_order_of_masking(secrets: &mut Vec<String>) {

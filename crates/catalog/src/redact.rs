@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 use crate::config::{ConfigField, FieldKind};
 use crate::entry::Entry;
 
-/// What stands in the place of a secret.
-pub const MASK: &str = "********";
+pub use kanat_model::mask::MASK;
 
 impl Entry {
     /// The config with every secret masked: the fields that the entry marks, and headers that may

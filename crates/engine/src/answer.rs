@@ -105,6 +105,7 @@ impl Program {
             target,
             tables: resources,
             adapters: resources.adapters(),
+            mask: input.mask,
             ..Scope::new(input.payload, input.now)
         };
         let mut body = Vec::with_capacity(input.payload.len());
@@ -185,7 +186,7 @@ mod tests {
     use kanat_proto::plan::v1::{Field, FlowPlan, NamedText, field};
 
     use super::*;
-    use crate::NoResources;
+    use crate::{Mask, NoResources};
 
     fn built(plan: &v1::ResponseMapping) -> Result<Built, Failure> {
         let program = Program::compile(FlowPlan::default()).unwrap();
@@ -194,6 +195,7 @@ mod tests {
             trigger: br#"{"path_params":{"shop":"eu"}}"#,
             steps: br#"{"open":{"output":{"id":7},"status":200}}"#,
             now: Timestamp::from_millis(0),
+            mask: Mask::none(),
         };
         let target = br#"{"response":{"body":{"ok":true},"status":202}}"#;
         program.answer(

@@ -1,6 +1,9 @@
 //! A call to a target or by a step as the trace shows it: JSON with the body cut and secrets
 //! masked.
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use kanat_catalog::MASK;
 use kanat_mapping::json::{self, write_string};
@@ -26,7 +29,7 @@ const BODY_LIMIT: usize = 16 << 10;
 
 /// Characters of a URL, and of an answer's body, that an error shows.
 const URL_CHARACTERS: usize = 2000;
-pub const BEGINNING_CHARACTERS: usize = 200;
+const BEGINNING_CHARACTERS: usize = 200;
 
 /// Returns `{method, url, headers, body}`.
 pub fn request(
@@ -70,6 +73,15 @@ pub fn response(response: &Answered<'_>, mask: &Mask) -> String {
     text(out)
 }
 
+/// Returns a text in UTF-8 with the mask in the place of every secret; shares the bytes of a text
+/// without one.
+pub fn shown(text: &Bytes, mask: &Mask) -> Bytes {
+    match std::str::from_utf8(text).map(|text| mask.apply(text)) {
+        Ok(Cow::Owned(masked)) => masked.into(),
+        Ok(Cow::Borrowed(_)) | Err(_) => text.clone(),
+    }
+}
+
 /// Returns `<METHOD> <url>` of a request as [`request`] shows it.
 pub fn method_and_url(shown: &str) -> String {
     let text = |name| {
@@ -89,20 +101,39 @@ pub fn method_and_url(shown: &str) -> String {
 /// Returns `<status>: <the first characters of the body>` on one line, or the status alone where
 /// there is no body.
 pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
-    // A secret across the cut would show its beginning: mask before cutting.
-    let most = (4 * BEGINNING_CHARACTERS + mask.longest()).min(response.body.len());
-    let head = String::from_utf8_lossy(&response.body[..most]);
-    let masked = mask.apply(head.trim());
-    let begun: String = masked
+    let body = response.body.trim_ascii_start();
+    let head = String::from_utf8_lossy(&body[..body.len().min(beginning_bytes(mask))]);
+    let characters = head
+        .char_indices()
+        .nth(BEGINNING_CHARACTERS)
+        .map_or(head.len(), |(at, _)| at);
+    let end = shown_bytes(head.len(), characters, response.truncated, mask);
+    let begun: String = mask
+        .apply_to_beginning(&head, end)
         .chars()
-        .take(BEGINNING_CHARACTERS)
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     let redirect = redirect(response, mask);
-    match begun.trim_end() {
+    match begun.trim() {
         "" => format!("{}{redirect}", response.status),
         begun => format!("{}{redirect}: {begun}", response.status),
     }
+}
+
+/// Returns how much of a body [`beginning`] looks at.
+pub fn beginning_bytes(mask: &Mask) -> usize {
+    4 * BEGINNING_CHARACTERS + mask.reach()
+}
+
+/// Returns how much may be shown of a text of `length` bytes, `limit` at most. The end of one that
+/// is truncated may be the beginning of a secret.
+fn shown_bytes(length: usize, limit: usize, truncated: bool, mask: &Mask) -> usize {
+    let whole = if truncated {
+        length.saturating_sub(mask.reach())
+    } else {
+        length
+    };
+    whole.min(limit)
 }
 
 /// Returns where a redirect leads, which is not followed, without the query; empty for other
@@ -114,7 +145,8 @@ fn redirect(response: &Answered<'_>, mask: &Mask) -> String {
         .and_then(|location| location.to_str().ok());
     match location {
         Some(location) if (300..400).contains(&response.status) => {
-            let place = mask.apply(location.split(['?', '#']).next().unwrap_or_default());
+            let masked = mask.apply(location);
+            let place = masked.split(['?', '#']).next().unwrap_or_default();
             let place: String = place.chars().take(BEGINNING_CHARACTERS).collect();
             format!(" (redirects are not followed; this one leads to {place})")
         }
@@ -128,7 +160,7 @@ fn write_rest(headers: &HeaderMap, body: &[u8], truncated: bool, mask: &Mask, ou
     out.push(b'}');
     if !body.is_empty() {
         out.extend_from_slice(b",\"body\":");
-        let cut = write_body(headers, body, mask, out);
+        let cut = write_body(headers, body, truncated, mask, out);
         if cut || truncated {
             out.extend_from_slice(b",\"truncated\":true");
         }
@@ -152,16 +184,22 @@ fn write_headers(headers: &HeaderMap, mask: &Mask, out: &mut Vec<u8>) {
 }
 
 /// JSON stands as it is, anything else as a string; `true` when the body was cut.
-fn write_body(headers: &HeaderMap, body: &[u8], mask: &Mask, out: &mut Vec<u8>) -> bool {
-    let cut = body.len() > BODY_LIMIT;
-    // A secret across the cut would show its beginning: mask before cutting.
-    let head = String::from_utf8_lossy(&body[..body.len().min(BODY_LIMIT + mask.longest())]);
-    let masked = mask.apply(&head);
-    let untouched = !cut && matches!(masked, std::borrow::Cow::Borrowed(_));
+fn write_body(
+    headers: &HeaderMap,
+    body: &[u8],
+    truncated: bool,
+    mask: &Mask,
+    out: &mut Vec<u8>,
+) -> bool {
+    let shown = shown_bytes(body.len(), BODY_LIMIT, truncated, mask);
+    let cut = shown < body.len();
+    let head = String::from_utf8_lossy(&body[..body.len().min(shown + mask.reach())]);
+    let masked = mask.apply_to_beginning(&head, if cut { shown } else { head.len() });
+    let untouched = !cut && matches!(masked, Cow::Borrowed(_));
     if untouched && is_json(headers) && json::check(body, json::MAX_DEPTH).is_ok() {
         out.extend_from_slice(body);
     } else {
-        write_string(&masked[..masked.floor_char_boundary(BODY_LIMIT)], out);
+        write_string(&masked, out);
     }
     cut
 }
@@ -243,7 +281,7 @@ mod tests {
         );
         assert_eq!(answered(503, " \n"), "503");
         let long = answered(500, &format!("{}s3cret", "ü".repeat(197)));
-        assert_eq!(long, format!("500: {}***", "ü".repeat(197)));
+        assert_eq!(long, format!("500: {}********", "ü".repeat(197)));
     }
 
     #[test]
@@ -292,5 +330,34 @@ mod tests {
             json.ends_with(r#""body":"{\"a\":\"********\"}"}"#),
             "{json}"
         );
+    }
+
+    #[test]
+    fn what_masks_save_brings_nothing_into_view() {
+        let token = "t0ken-".repeat(20);
+        let longer = format!("{token}{}", "A".repeat(150));
+        let mask = Mask::new(&[token.clone(), longer.clone()]);
+        let headers = HeaderMap::new();
+        let places = (0..800).chain(BODY_LIMIT - 800..BODY_LIMIT);
+        for place in places.step_by(7) {
+            let padding = "x".repeat(place.saturating_sub(3 * token.len()));
+            let body = format!("{token}{token}{token}{padding}{longer}{}", "y".repeat(600));
+            let answered = |body, truncated| Answered {
+                status: 500,
+                headers: &headers,
+                body,
+                truncated,
+            };
+            for body in [body.as_bytes(), &body.as_bytes()[..body.len() - 700]] {
+                for text in [
+                    response(&answered(body, true), &mask),
+                    beginning(&answered(body, true), &mask),
+                ] {
+                    assert!(!text.contains("t0k"), "{place}: {text}");
+                }
+            }
+            let text = beginning(&answered(body.as_bytes(), false), &mask);
+            assert!(!text.contains("t0k"), "{place}: {text}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use kanat_proto::plan::v1::FlowPlan;
 
 use crate::compile::{self, Parts};
 use crate::trigger::leads_to_credential;
-use crate::{CompileError, Request, Resources, Step, key, request};
+use crate::{CompileError, Mask, Request, Resources, Step, key, request};
 
 /// A compiled plan; shared by all messages of its flow version.
 pub struct Program {
@@ -31,6 +31,8 @@ pub struct Input<'a> {
     /// An object of `{output, status}` by step name.
     pub steps: &'a [u8],
     pub now: Timestamp,
+    /// Hides secrets in what failures show.
+    pub mask: &'a Mask,
 }
 
 /// What orders a message and tells it from its repeats.
@@ -239,6 +241,7 @@ impl Program {
             instance: instance.map_or(b"", Instance::config_json),
             tables: resources,
             adapters: resources.adapters(),
+            mask: input.mask,
             ..Scope::new(input.payload, input.now)
         }
     }

@@ -2,7 +2,7 @@
 //! in was.
 
 use bytes::Bytes;
-use kanat_engine::{Input, NoResources, Outcome, Program};
+use kanat_engine::{Input, Mask, NoResources, Outcome, Program};
 use kanat_mapping::json;
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::{Each, Field, FlowPlan, Mapping, NamedText, Target, field};
@@ -108,6 +108,7 @@ proptest! {
             trigger: b"{}",
             steps: b"",
             now: Timestamp::from_millis(0),
+            mask: Mask::none(),
         };
         if let Ok(program) = Program::compile(plan.clone()) {
             program.keys(&input, &NoResources);

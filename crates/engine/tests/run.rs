@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use kanat_catalog::Instance;
 use kanat_engine::{
-    CompileError, Input, Keys, Outcome, Program, Resources, render_instance_template,
+    CompileError, Input, Keys, Mask, Outcome, Program, Resources, render_instance_template,
 };
 use kanat_mapping::{Lookup, Tables};
 use kanat_model::Timestamp;
@@ -55,6 +55,7 @@ fn input(payload: &str) -> Input<'_> {
         trigger,
         steps: b"",
         now: NOW,
+        mask: Mask::none(),
     }
 }
 

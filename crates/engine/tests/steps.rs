@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kanat_catalog::Instance;
-use kanat_engine::{Input, Program, Resources};
+use kanat_engine::{Input, Mask, Program, Resources};
 use kanat_mapping::{Lookup, Tables};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -81,6 +81,7 @@ fn request(step: Step, steps: &str) -> Result<String, Failure> {
         trigger: b"{}",
         steps: steps.as_bytes(),
         now,
+        mask: Mask::none(),
     };
     let found = program.step_request(&program.steps()[0], &input, &environment())?;
     let Some(request) = found else {
@@ -201,4 +202,35 @@ fn a_step_whose_instance_is_gone_is_a_fault_of_the_configuration() {
         request(gone, "").unwrap_err().kind,
         ErrorKind::Configuration
     );
+}
+
+#[test]
+fn what_stands_for_a_missing_secret_is_none() {
+    let token = "tok-s3cret";
+    let config =
+        format!(r#"{{"base_url": "http://shop.example", "auth": "bearer", "token": "{token}"}}"#);
+    let http = Instance::new("ci_http", "http", "http", &config).expect("a valid config");
+    let environment = Environment([("ci_http".to_owned(), http)].into());
+    let params = r#"{"path": "/x", "body": {
+        "chosen": "{{ source.email | default(instance.token) }}",
+        "late": "{{ instance.token | default(source.email) }}",
+        "missing": "{{ source.nothing | default(instance.token) | concat('-1') }}",
+        "made": "{{ source.email | concat(instance.token) | base64 }}"
+    }}"#;
+    let program = Program::compile(FlowPlan {
+        steps: vec![step("http.post", params)],
+        ..FlowPlan::default()
+    })
+    .expect("a valid plan");
+    let input = Input {
+        payload: ORDER.as_bytes(),
+        trigger: b"{}",
+        steps: b"{}",
+        now: Timestamp::from_millis(0),
+        mask: Mask::none(),
+    };
+    let request = program.step_request(&program.steps()[0], &input, &environment);
+    let request = request.expect("it can be made").expect("it is not skipped");
+    let made = "YW5uQHNob3AuZXhhbXBsZXRvay1zM2NyZXQ=";
+    assert_eq!(request.secrets, [token, "tok-s3cret-1", made]);
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-use kanat_model::Timestamp;
+use kanat_model::{Mask, Timestamp};
 
 use crate::node::{Node, Operand, Operator};
 use crate::path::{self, Path};
@@ -40,6 +40,7 @@ pub(crate) struct Environment<'s> {
     pub now: Timestamp,
     pub tables: &'s dyn Tables,
     pub adapters: &'s dyn Adapters,
+    mask: &'s Mask,
     /// Bytes read so far.
     pub read: Cell<usize>,
 }
@@ -58,11 +59,32 @@ impl Compiled {
         })
     }
 
+    /// The text that it gives whatever the message is, and whenever that comes.
+    pub fn constant_text(&self) -> Option<String> {
+        if self.references != References::default() {
+            return None;
+        }
+        let text = |now| {
+            let scope = Scope::new(b"", Timestamp::from_millis(now));
+            match self.evaluate(&Environment::new(&scope)) {
+                Ok(Value::String(text)) => Some(text.decode().into_owned()),
+                Ok(_) | Err(_) => None,
+            }
+        };
+        let first = text(0)?;
+        (text(1_234_567_890_123)? == first).then_some(first)
+    }
+
     /// An error of this expression that shows the value at fault.
-    pub fn shown(&self, mut error: EvaluationError, value: &Value) -> EvaluationError {
+    pub fn shown(
+        &self,
+        mut error: EvaluationError,
+        value: &Value,
+        environment: &Environment<'_>,
+    ) -> EvaluationError {
         error.expression.clone_from(&self.text);
         if !self.is_secret() {
-            error.show(&value.to_json());
+            environment.show(value, &mut error);
         }
         error
     }
@@ -99,6 +121,7 @@ impl<'s> Environment<'s> {
             now: scope.now,
             tables: scope.tables,
             adapters: scope.adapters,
+            mask: scope.mask,
             read: Cell::new(0),
         }
     }
@@ -113,6 +136,20 @@ impl<'s> Environment<'s> {
             item_slots,
             ..self.clone()
         }
+    }
+
+    /// The same without what a connector is configured with.
+    pub fn without_instance(&self) -> Self {
+        Self {
+            instance: "",
+            ..self.clone()
+        }
+    }
+
+    /// Puts a value into an error. A secret is hidden before the value is cut: its beginning would
+    /// not be known any more.
+    fn show(&self, value: &Value, error: &mut EvaluationError) {
+        error.show(&self.mask.apply(&value.to_json()));
     }
 
     pub fn operand(&self, operand: &'s Operand) -> Result<Value<'s>, EvaluationError> {
@@ -177,7 +214,7 @@ impl Node {
                         .apply(&value, environment)
                         .map_err(|mut error| {
                             error.transform = Some(call.name);
-                            error.show(&value.to_json());
+                            environment.show(&value, &mut error);
                             error
                         })?;
                 }

@@ -49,8 +49,8 @@ impl JsonTemplate {
         &self.references
     }
 
-    /// The texts that its expressions give which name a value of the instance that `is_secret`, by
-    /// the names that lead to it. An expression that fails gives none.
+    /// The texts that its expressions make of values of the instance that are secret, as
+    /// `is_secret` says by the names that lead to them. An expression that fails gives none.
     pub fn secret_texts(
         &self,
         scope: &Scope,

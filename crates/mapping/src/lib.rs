@@ -15,7 +15,7 @@
 //! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64),
 //!   values and outputs in size (16 MiB), what one message may read in all (512 MiB). Nothing
 //!   recurses deeper than those bounds, nothing panics.
-//! - Errors never show what a connector is configured with.
+//! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
 //! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm
 //! in `transform.rs`, its work in the file of its kind, and examples in `tests/language/`.

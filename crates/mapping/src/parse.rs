@@ -407,6 +407,8 @@ mod tests {
             "instance.token | base64 | length",
             "source.a | lookup(eu, instance.token)",
             "instance.token | adapter(tidy)",
+            "uuid() | concat(instance.token) | base64",
+            "(uuid() | default('a')) | concat(instance.token) | base64",
         ] {
             assert_eq!(noted(computed)[0].2, ValueForm::Computed, "{computed}");
         }

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use kanat_model::Timestamp;
 use kanat_model::adapter::Kind;
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_model::{Mask, Timestamp};
 
 /// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty
 /// slice makes its root undefined.
@@ -28,6 +28,8 @@ pub struct Scope<'s> {
     pub now: Timestamp,
     pub tables: &'s dyn Tables,
     pub adapters: &'s dyn Adapters,
+    /// Hides secrets in the values that errors show.
+    pub mask: &'s Mask,
 }
 
 impl<'s> Scope<'s> {
@@ -43,6 +45,7 @@ impl<'s> Scope<'s> {
             now,
             tables: &NoTables,
             adapters: &NoAdapters,
+            mask: Mask::none(),
         }
     }
 }

@@ -103,6 +103,18 @@ impl Template {
         }
     }
 
+    /// The text that it gives whatever the message is.
+    pub fn constant_text(&self) -> Option<String> {
+        self.0
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Literal(text) => Some(text.clone()),
+                Part::Expression(expression) => expression.constant_text(),
+            })
+            .collect()
+    }
+
     /// What it names outside itself.
     pub fn references(&self) -> &References {
         &self.0.references
@@ -131,8 +143,8 @@ impl Template {
         endpoint::render(&self.0.parts, &Environment::new(scope))
     }
 
-    /// The texts that its expressions give which name a value of the instance that `is_secret`, by
-    /// the names that lead to it. An expression that fails gives none.
+    /// The texts that its expressions make of values of the instance that are secret, as
+    /// `is_secret` says by the names that lead to them. An expression that fails gives none.
     pub fn secret_texts(
         &self,
         scope: &Scope,
@@ -177,12 +189,7 @@ impl Parts {
                 .iter()
                 .any(|value| is_secret(&value.names))
             {
-                texts.extend(
-                    expression
-                        .evaluate(environment)
-                        .ok()
-                        .map(|value| value.rendered().into_owned()),
-                );
+                texts.extend(made_of_instance(expression, environment));
             }
         }
     }
@@ -223,6 +230,19 @@ impl Parts {
         }
         Ok(Some(rendered.into_text()))
     }
+}
+
+/// Returns the text that an expression gives, where a value of the instance is in it. One that
+/// stands for a value that is missing, as in `source.a | default(instance.token)`, says nothing of
+/// what there is in its place: who chooses that would choose what is hidden, and see by it what a
+/// secret begins with.
+fn made_of_instance<'s>(expression: &'s Compiled, environment: &Environment<'s>) -> Option<String> {
+    let text = |environment: &Environment<'s>| {
+        let value = expression.evaluate(environment).ok()?;
+        Some(value.rendered().into_owned())
+    };
+    let given = text(environment)?;
+    (text(&environment.without_instance()).as_ref() != Some(&given)).then_some(given)
 }
 
 fn escaped(value: &Value, escape: Escape) -> String {

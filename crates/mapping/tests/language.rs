@@ -112,6 +112,23 @@ fn an_error_shows_no_more_than_200_characters() {
 }
 
 #[test]
+fn an_error_hides_secrets_before_it_cuts_a_value() {
+    let secret = format!("Bearer {}", "part.".repeat(200));
+    let source = format!("[\"{}\", \"{secret}\"]", "é".repeat(150));
+    let mask = kanat_model::Mask::new([&secret]);
+    let scope = Scope {
+        mask: &mask,
+        ..Scope::new(source.as_bytes(), NOW)
+    };
+    let expression = Expression::parse("source | number").unwrap();
+    let shown = expression.evaluate(&scope).unwrap_err().value.unwrap();
+    assert!(
+        shown.ends_with("éé\", \"********\"]") && !shown.contains("Bearer"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn an_error_shows_no_secret_of_a_connector() {
     for expression in [
         "instance.secret | decimal(2)",

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use kanat_engine::{Input, trigger};
+use kanat_engine::{Input, Mask, trigger};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -241,6 +241,7 @@ fn arrive(
         trigger: &document.seen,
         steps: b"",
         now: at,
+        mask: Mask::none(),
     };
     let keys = runnable
         .flow

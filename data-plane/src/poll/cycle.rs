@@ -295,17 +295,21 @@ impl Cycle<'_> {
     async fn refusal(&self, url: &Url, mut answer: Stream) -> String {
         let mask = self.mask();
         let mut body = Vec::new();
-        let most = 4 * exchange::BEGINNING_CHARACTERS + mask.longest();
-        while body.len() < most
-            && let Ok(Some(chunk)) = answer.chunk().await
+        let mut truncated = true;
+        while body.len() < exchange::beginning_bytes(&mask)
+            && let Ok(chunk) = answer.chunk().await
         {
+            let Some(chunk) = chunk else {
+                truncated = false;
+                break;
+            };
             body.extend_from_slice(&chunk);
         }
         let answered = Answered {
             status: answer.status(),
             headers: answer.headers(),
             body: &body,
-            truncated: false,
+            truncated,
         };
         format!(
             "{} answered {}",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
-use kanat_engine::Input;
+use kanat_engine::{Input, Mask};
 use kanat_message_log::{Error, MessageLog, NewMessage, Place, SeenRecord, key};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -142,6 +142,7 @@ impl Page<'_> {
             trigger: request.as_bytes(),
             steps: b"",
             now: at,
+            mask: Mask::none(),
         };
         let keys = flow
             .program

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use kanat_engine::{Input, trigger};
+use kanat_engine::{Input, Mask, trigger};
 use kanat_mapping::json::{self, JsonError, write_string};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
@@ -50,6 +50,7 @@ pub(crate) fn arrive(
         trigger: &document.seen,
         steps: b"",
         now: at,
+        mask: Mask::none(),
     };
     let keys = runnable
         .flow

@@ -327,3 +327,100 @@ async fn a_version_of_an_earlier_build_goes_on_and_is_warned_of() {
         "mapping.a"
     );
 }
+
+/// A flow whose only step posts this body to the shop.
+fn posting(name: &str, body: &str) -> String {
+    format!(
+        "flow: {name}\nversion: 1\nsource: {{trigger: manual}}\nsteps:\n  - {{name: s, action: \
+         http.post, connector: shop, params: {{path: /x, body: {body}}}}}\n"
+    )
+}
+
+/// What a test of a flow shows for a sample.
+async fn tested(api: &Rest, yaml: &str, sample: &Value) -> String {
+    let path = format!("/api/v1/flows/{}/test", api.flow(yaml).await);
+    let body = api.post(&path, &json!({ "sampleData": sample })).await;
+    body.expect(200)["trace"].to_string()
+}
+
+#[tokio::test]
+async fn the_end_of_what_is_shown_shows_no_part_of_a_secret() {
+    let app = TestApp::start().await;
+    shop(&app.api, &FakeTarget::start().await).await;
+    let token = r#""{{ instance.token }}""#;
+    let padded = format!(
+        "{{{{ instance.token | concat('{}') | base64 }}}}",
+        "A".repeat(150)
+    );
+    for (index, length) in [16_000, 16_100, 16_200, 16_300].into_iter().enumerate() {
+        let padding = "x".repeat(length);
+        let rest = "y".repeat(600);
+        let body = format!(
+            "{{a: {token}, b: {token}, c: {token}, d: {token}, p: {padding}, z: \"{padded}\", y: \
+             {rest}}}"
+        );
+        let shown = tested(
+            &app.api,
+            &posting(&format!("cut-{index}"), &body),
+            &json!({}),
+        )
+        .await;
+        // The first letters of the token in base64.
+        assert!(
+            shown.contains("xxxx") && !shown.contains("czNj"),
+            "{length}: {shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_chooses_texts_does_not_choose_what_is_hidden_with_them() {
+    let app = TestApp::start().await;
+    shop(&app.api, &FakeTarget::start().await).await;
+    let guess = "{{ source.guess | default(instance.token) }}";
+    let body = format!("{{z: \"PADDING-{{{{ instance.token }}}}\", g: \"{guess}\"}}");
+    let yaml = posting("guesses", &body);
+    let id = app.api.flow(&yaml).await;
+    let mut shown = Vec::new();
+    for guess in ["PADDING-s3c", "PADDING-xyz"] {
+        let path = format!("/api/v1/flows/{id}/test");
+        let given = json!({"sampleData": {"guess": guess}});
+        let trace = app.api.post(&path, &given).await.expect(200)["trace"].to_string();
+        assert!(trace.contains(guess), "{trace}");
+        shown.push(trace.contains("PADDING-********"));
+    }
+    assert_eq!(shown, [true, true]);
+    let refused = posting(
+        "dice",
+        "{a: \"{{ uuid() | concat(instance.token) | base64 }}\"}",
+    );
+    let refused = app
+        .api
+        .post("/api/v1/flows", &json!({ "yamlConfig": refused }))
+        .await;
+    refused.expect_error(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn addresses_show_no_secret_in_their_own_spelling() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    for (index, token) in ["tilde~/part~value+1", "correct horse-battery staple"]
+        .into_iter()
+        .enumerate()
+    {
+        let name = format!("shop-{index}");
+        let config = json!({"base_url": target.url(), "auth": "bearer", "token": token});
+        let body = json!({"catalogId": "http", "name": name, "config": config});
+        app.api
+            .post("/api/v1/connectors/instances", &body)
+            .await
+            .expect(201);
+        let yaml = format!(
+            "flow: spelled-{index}\nversion: 1\nsource: {{trigger: manual}}\ntarget: {{connector: \
+             {name}, method: POST, endpoint: \"/x?k={{{{ instance.token }}}}&n=1\"}}\n"
+        );
+        let shown = tested(&app.api, &yaml, &json!({})).await;
+        assert!(shown.contains("/x?k=********&n=1"), "{shown}");
+    }
+}

@@ -151,3 +151,22 @@ async fn an_adapter_is_given_the_credentials_of_the_sender_and_its_console_shows
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn no_error_shows_the_beginning_of_a_long_credential() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let flow = flow("numbers", "{a: 'trigger.headers.authorization | number'}");
+    let (_, url) = app.api.deployed(&flow).await;
+    let credential = format!("Bearer eyJhbGciOiJSUzI1NiJ9.{}", "part-".repeat(190));
+    let sender = app.api.without_key();
+    let sender = sender.with_header("authorization", &credential);
+    let accepted = sender.post(&url, &json!({"n": 1})).await.expect(202);
+    let id = accepted["messageId"].as_str().unwrap();
+    let message = app.api.message_becomes(id, "dead_letter").await.to_string();
+    assert!(
+        message.contains("given") && !message.contains("eyJ") && !message.contains("part-"),
+        "{message}"
+    );
+}

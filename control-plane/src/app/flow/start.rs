@@ -1,7 +1,7 @@
 //! Starting a flow without a sender: a person or a clock gives the payload, and any node runs it.
 
 use bytes::Bytes;
-use kanat_engine::{Input, Program};
+use kanat_engine::{Input, Mask, Program};
 use kanat_message_log::{Appended, Dedupe, NewMessage, Place, SavedPlan, key};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
@@ -138,6 +138,7 @@ async fn keys(
         trigger: request.as_bytes(),
         steps: b"{}",
         now,
+        mask: Mask::none(),
     };
     let keys = program.keys(&input, &samples);
     Ok((keys.ordering, keys.idempotency))

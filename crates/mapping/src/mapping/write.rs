@@ -86,7 +86,7 @@ impl Writer<'_> {
                     "expected a list, found {}",
                     other.type_name()
                 ));
-                return Err(list.shown(error, other));
+                return Err(list.shown(error, other, environment));
             }
         };
         self.out.push(b'[');

@@ -141,6 +141,7 @@ impl Run<'_> {
             trigger: &self.sample.trigger,
             steps,
             now: self.now,
+            mask: &self.mask,
         };
         if !program.uses_adapters() {
             return part(program, &input, samples);
@@ -252,7 +253,7 @@ impl Run<'_> {
     /// The target's body: the mapping's output, or what came in.
     async fn map(&mut self) -> Result<Bytes, End> {
         if self.program.passes_through() {
-            self.output = Some(self.mask.apply_to_bytes(&self.payload));
+            self.output = Some(exchange::shown(&self.payload, &self.mask));
             return Ok(Bytes::from(self.sample.body()));
         }
         let begun = Instant::now();
@@ -271,11 +272,11 @@ impl Run<'_> {
             .await;
         match adapted {
             Ok(None) => {
-                self.output = Some(self.mask.apply_to_bytes(&mapped));
+                self.output = Some(exchange::shown(&mapped, &self.mask));
                 Ok(mapped)
             }
             Ok(Some(output)) => {
-                self.output = Some(self.mask.apply_to_bytes(&Bytes::from(output.clone())));
+                self.output = Some(exchange::shown(&Bytes::from(output.clone()), &self.mask));
                 Ok(kanat_engine::body(output))
             }
             Err(failure) => Err(self.refused(failure, begun)),
