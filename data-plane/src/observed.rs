@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use kanat_catalog::shape::Shape;
+use kanat_model::Mask;
 use kanat_model::id::EnvironmentId;
 use kanat_proto::node::v1 as wire;
 use tokio::sync::Notify;
@@ -107,7 +108,8 @@ impl Observer<'_> {
     }
 
     /// An endpoint of an instance has answered well. Whether the body is JSON is looked at here.
-    pub fn answered(&self, instance: &str, endpoint: &str, body: &[u8]) {
+    /// Names of members are kept, but for the secrets in them.
+    pub fn answered(&self, instance: &str, endpoint: &str, body: &[u8], mask: &Mask) {
         if body.is_empty() || body.len() > MAX_BYTES || endpoint.len() > MAX_NAME {
             return;
         }
@@ -122,7 +124,7 @@ impl Observer<'_> {
         let Some(text) = wanted.unwrap_or_default().then(|| json(body)).flatten() else {
             return;
         };
-        let shape = Shape::of(text);
+        let shape = Shape::of(text).masked(mask);
         self.observed
             .with(self.environment, instance, |seen, room| {
                 if room || seen.endpoints.contains_key(endpoint) {
@@ -295,10 +297,15 @@ mod tests {
             environment: &environment,
         };
         for _ in 0..50 {
-            observer.answered("ci_1", "GET /orders", br#"{"token": "hush", "id": 4711}"#);
+            observer.answered(
+                "ci_1",
+                "GET /orders",
+                br#"{"token": "hush", "id": 4711}"#,
+                Mask::none(),
+            );
         }
         for body in ["", "<html>", "{\"a\":"] {
-            observer.answered("ci_1", "GET /page", body.as_bytes());
+            observer.answered("ci_1", "GET /page", body.as_bytes(), Mask::none());
         }
         let told = observed.take().unwrap().connectors.remove(0);
         assert_eq!(told.endpoints.len(), 1);
@@ -312,6 +319,25 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_echoed_as_a_name_is_not_told() {
+        let observed = Observed::default();
+        let environment = EnvironmentId::from("env_1");
+        let observer = Observer {
+            observed: &observed,
+            environment: &environment,
+        };
+        let body = br#"{"x s3cr\u0065t": [{"s3cret": 1, "id": 2}], "s3cret": {}}"#;
+        let mask = Mask::new(&["s3cret".to_owned()]);
+        observer.answered("ci_1", "GET /orders", body, &mask);
+        let told = observed.take().unwrap().connectors.remove(0);
+        let text = &told.endpoints[0].shape;
+        assert!(
+            !text.contains("s3cret") && text.contains("x ********") && text.contains("id"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn what_is_seen_takes_bounded_memory() {
         let observed = Observed::default();
         let environment = EnvironmentId::from("env_1");
@@ -320,7 +346,7 @@ mod tests {
             environment: &environment,
         };
         for number in 0..2 * MAX_ENDPOINTS {
-            observer.answered("ci_1", &format!("GET /{number}"), b"{}");
+            observer.answered("ci_1", &format!("GET /{number}"), b"{}", Mask::none());
             observer.called(&format!("ci_{number}"), Ended::Well);
         }
         let connectors = observed.connectors.lock().unwrap();

@@ -7,6 +7,7 @@ mod infer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kanat_model::Mask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -95,6 +96,23 @@ impl Shape {
         if let Some(items) = other.items {
             self.items.get_or_insert_default().merge(*items);
         }
+    }
+
+    /// Returns the shape with the mask in the place of secrets in names: some providers write what
+    /// they were sent into their answers.
+    #[must_use]
+    pub fn masked(self, mask: &Mask) -> Self {
+        let inner = |shape: Option<Box<Self>>| shape.map(|shape| Box::new(shape.masked(mask)));
+        let mut masked = Self {
+            members: BTreeMap::new(),
+            any_member: inner(self.any_member),
+            items: inner(self.items),
+            ..self
+        };
+        for (name, shape) in self.members {
+            masked.member(mask.apply(&name).into_owned(), shape.masked(mask));
+        }
+        masked
     }
 
     /// As JSON Schema. A member is required when every object had it.

@@ -252,7 +252,7 @@ impl Run<'_> {
         {
             self.tools
                 .observer
-                .answered(instance, &step.endpoint(known), &answer.body);
+                .answered(instance, &step.endpoint(known), &answer.body, &self.mask);
         }
     }
 

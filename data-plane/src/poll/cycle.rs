@@ -255,7 +255,8 @@ impl Cycle<'_> {
     fn observe(&self, url: &Url, body: Option<&[u8]>) {
         if let (Some(instance), Some(body)) = (self.instance, body) {
             let endpoint = format!("{} {}", self.requests.method, url.path());
-            self.observer.answered(instance.id(), &endpoint, body);
+            self.observer
+                .answered(instance.id(), &endpoint, body, &self.mask());
         }
     }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use kanat_catalog::Instance;
 use kanat_catalog::shape::Shape;
 use kanat_mapping::json;
-use kanat_model::Timestamp;
+use kanat_model::{Mask, Timestamp};
 use kanat_net::outbound;
 use url::Url;
 
@@ -80,6 +80,7 @@ async fn get(
     mut url: Url,
     mut headers: HeaderMap,
 ) -> Result<Shape, String> {
+    let mask = Mask::new(instance.secrets());
     instance.apply_auth(&mut url, &mut headers);
     let request = outbound::Request {
         method: Method::GET,
@@ -92,7 +93,7 @@ async fn get(
         .outbound
         .send(request)
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| mask.apply(&error.to_string()).into_owned())?;
     if !(200..300).contains(&answer.status) {
         return Err(format!("it answered {}", answer.status));
     }
@@ -106,7 +107,7 @@ async fn get(
         .map_err(|error| format!("its answer is no JSON: {error}"))?;
     let text =
         std::str::from_utf8(&answer.body).map_err(|_| "its answer is no UTF-8".to_owned())?;
-    Ok(Shape::of(text))
+    Ok(Shape::of(text).masked(&mask))
 }
 
 #[cfg(test)]

@@ -89,13 +89,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     let begun = Instant::now();
     let outcome = app.outbound.send(request).await;
     let latency = begun.elapsed();
-    let (ok, message) = judge(
-        entry,
-        &shown,
-        outcome
-            .as_ref()
-            .map_err(|error| mask.apply(&error.to_string()).into_owned()),
-    );
+    let (ok, message) = judge(entry, &shown, outcome.as_ref(), &mask);
     let status = outcome.ok().map(|answer| answer.status);
     let tested = Tested {
         ok,
@@ -126,12 +120,13 @@ async fn note(app: &App, id: &InstanceId, tested: &Tested) -> Result<(), Error> 
 fn judge(
     entry: &Entry,
     call: &Shown,
-    outcome: Result<&outbound::Response, String>,
+    outcome: Result<&outbound::Response, &outbound::Error>,
+    mask: &Mask,
 ) -> (bool, String) {
     let call = call.call();
     let answer = match outcome {
         Ok(answer) => answer,
-        Err(why) => return (false, format!("{call}: {why}")),
+        Err(why) => return (false, format!("{call}: {}", mask.apply(&why.to_string()))),
     };
     let status = answer.status;
     let knows = !entry.test.path.is_empty();
@@ -140,7 +135,10 @@ fn judge(
     match status {
         401 | 403 | 407 => (false, format!("{answered}: the credentials were refused")),
         200..=299 => match entry.refusal(&answer.body) {
-            Some(why) => (false, format!("{answered}, and refused the call: {why}")),
+            Some(why) => {
+                let why = mask.apply(&why);
+                (false, format!("{answered}, and refused the call: {why}"))
+            }
             None => (true, answered),
         },
         status if entry.test.statuses.contains(&status) => (true, answered),
@@ -188,7 +186,8 @@ mod tests {
             body,
             truncated: false,
         };
-        judge(entry, &call(), Ok(&answer))
+        let mask = Mask::new(&["xoxb-s3cret".to_owned()]);
+        judge(entry, &call(), Ok(&answer), &mask)
     }
 
     fn judged(entry: &str, status: u16, body: &'static str) -> bool {
@@ -210,11 +209,20 @@ mod tests {
         let away = judge(
             kanat_catalog::entry("http").unwrap(),
             &call(),
-            Err("no answer".to_owned()),
+            Err(&outbound::Error::Network("no answer at /s3cret".to_owned())),
+            &Mask::new(&["s3cret".to_owned()]),
         );
-        assert_eq!(
-            away,
-            (false, "GET https://erp.example/: no answer".to_owned())
+        assert!(!away.0);
+        assert_eq!(away.1, "GET https://erp.example/: no answer at /********");
+    }
+
+    #[test]
+    fn the_reason_of_a_provider_is_shown_without_secrets() {
+        let body = r#"{"ok": false, "error": "no such token: Bearer xoxb-s3cret"}"#;
+        let (ok, why) = told("slack", 200, body);
+        assert!(
+            !ok && why.ends_with("no such token: Bearer ********"),
+            "{why}"
         );
     }
 
