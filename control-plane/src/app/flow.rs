@@ -212,6 +212,10 @@ pub async fn update(
             webhook::give_token(app, &mut flow);
         }
     }
+    if flow.description != before.description && flow.sealed_config.is_some() {
+        let definition = definition::stored(&app.sealer, &flow)?;
+        flow.description = kanat_flow::text_without_secrets(&definition, &flow.description);
+    }
     if let Some(summary) = update.change_summary {
         flow.change_summary = name::check_description("changeSummary", summary)?;
     }

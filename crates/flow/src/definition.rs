@@ -321,11 +321,17 @@ pub enum FieldValue {
 /// The definition as a JSON tree, keys in the order in which they were written; literal secrets are
 /// masked, as in the plan.
 pub fn config_json(definition: &Definition) -> String {
-    definition.tree.to_json_with(|path, text| match path {
-        ["source", "verify", "secret" | "verify_token" | "password"] => masked(text).to_owned(),
-        ["target", "headers", name] if is_secret_header(name) => masked(text).to_owned(),
-        _ => literal::shown(path, text),
-    })
+    let json = definition.tree.to_json_with(|path, text| {
+        let shown = literal::shown(path, text);
+        match path {
+            ["source", "verify", "secret" | "verify_token" | "password"] => {
+                masked(&shown).to_owned()
+            }
+            ["target", "headers", name] if is_secret_header(name) => masked(&shown).to_owned(),
+            _ => shown,
+        }
+    });
+    literal::masked_texts(json, &literal::mask_of(definition))
 }
 
 /// A template shows where the secret comes from; a literal is the secret.

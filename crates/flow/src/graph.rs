@@ -95,6 +95,10 @@ pub fn of(definition: &Definition) -> Graph {
             label,
         });
     }
+    let mask = literal::mask_of(definition);
+    for node in &mut graph.nodes {
+        node.label = mask.apply(&node.label).into_owned();
+    }
     graph
 }
 

@@ -33,7 +33,7 @@ pub use check::{parse, parse_response, parse_stored};
 pub use compile::{Identity, WebhookToken, compile};
 pub use definition::{Definition, config_json};
 pub use diagnostic::{Diagnostic, Severity};
-pub use literal::{literal_secrets, without_secrets};
+pub use literal::{literal_secrets, text_without_secrets, without_secrets};
 pub use names::{InstanceRef, Names, check_names};
 pub use plan_json::plan_json;
 pub use response::{Response, ResponseTexts};

@@ -1,10 +1,12 @@
 //! Secrets that are written out in a definition: where they stand, and the definition without them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use kanat_catalog::MASK;
 use kanat_catalog::redact::is_secret_header;
-use kanat_mapping::Expression;
+use kanat_mapping::{Expression, Template};
+use kanat_model::Mask;
 
 use crate::definition::Definition;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -66,14 +68,58 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
         last = Some(written);
     }
     // What else repeats it, such as a comment.
-    for secret in found
-        .iter()
-        .flat_map(|found| &found.secrets)
-        .filter(|secret| secret.len() >= SHORTEST_EVERYWHERE)
-    {
-        masked = masked.replace(secret.as_str(), MASK);
+    let mask = everywhere(found.iter().flat_map(|found| &found.secrets));
+    Some(mask.apply(&masked).into_owned())
+}
+
+/// Returns what may be shown of another text of a flow, such as its description.
+pub fn text_without_secrets(definition: &Definition, text: &str) -> String {
+    mask_of(definition).apply(text).into_owned()
+}
+
+/// Returns what hides the secrets of a definition in all of its texts.
+pub(crate) fn mask_of(definition: &Definition) -> Mask {
+    let found = found(definition);
+    everywhere(found.iter().flat_map(|found| &found.secrets))
+}
+
+/// Returns what hides those secrets that are long enough to be told from other texts.
+pub(crate) fn everywhere<'s>(secrets: impl IntoIterator<Item = &'s String>) -> Mask {
+    let secrets = secrets.into_iter();
+    Mask::new(secrets.filter(|secret| secret.len() >= SHORTEST_EVERYWHERE))
+}
+
+/// Returns JSON with the mask in the place of secrets in its texts; names and numbers stay.
+pub(crate) fn masked_texts(json: String, mask: &Mask) -> String {
+    if matches!(mask.apply(&json), Cow::Borrowed(_)) {
+        return json;
     }
-    Some(masked)
+    let mut masked = String::with_capacity(json.len());
+    let mut rest = json.as_str();
+    while let Some(quote) = rest.find('"') {
+        let (before, text) = rest.split_at(quote + 1);
+        let mut is_escaped = false;
+        let end = text.find(|c: char| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        let (text, after) = text.split_at(end.unwrap_or(text.len()));
+        masked.push_str(before);
+        match after
+            .get(1..)
+            .unwrap_or_default()
+            .trim_start()
+            .starts_with(':')
+        {
+            true => masked.push_str(text),
+            false => masked.push_str(&mask.apply(text)),
+        }
+        masked.push_str(&after[..after.len().min(1)]);
+        rest = &after[after.len().min(1)..];
+    }
+    masked.push_str(rest);
+    masked
 }
 
 /// Returns where a scalar stands with all that is its own: a block with its indicator, and without
@@ -170,9 +216,12 @@ fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut 
 
 /// The text with its secrets masked, and these; `None` when it has none.
 fn secrets(keys: &[&str], text: &str) -> Option<(String, Vec<String>)> {
-    let whole = || {
-        (!text.is_empty() && !text.contains("{{")).then(|| (MASK.to_owned(), vec![text.to_owned()]))
+    let constant = |masked: &str, secret: Option<String>| {
+        let secret = secret.filter(|secret| !secret.is_empty())?;
+        Some((masked.to_owned(), vec![secret]))
     };
+    let template = || Template::parse(text).ok()?.constant_text();
+    let whole = || constant(MASK, template());
     match keys {
         ["source", "verify", "secret" | "verify_token" | "password"] => whole(),
         ["source", "poll", "headers" | "params", name] | ["target", "headers", name]
@@ -183,12 +232,14 @@ fn secrets(keys: &[&str], text: &str) -> Option<(String, Vec<String>)> {
         ["steps", "params", .., name] if is_secret_header(name) => whole(),
         ["mapping", .., name] if is_secret_header(name) => {
             if text.contains("{{") {
-                return None;
+                return constant(&format!("{{{{ '{MASK}' }}}}"), template());
             }
-            let literal = Expression::parse(text).ok()?.literal_text()?.to_owned();
-            Some((format!("'{MASK}'"), vec![literal]))
+            let secret = Expression::parse(text).ok()?.constant_text();
+            constant(&format!("'{MASK}'"), secret)
         }
-        ["source", "poll", "url"] | ["target", "endpoint"] => in_query(text),
+        ["source", "poll", "url"] | ["target", "endpoint"] | ["steps", "params", "path"] => {
+            in_query(text)
+        }
         _ => None,
     }
 }
@@ -198,16 +249,25 @@ fn in_query(url: &str) -> Option<(String, Vec<String>)> {
     let (path, query) = url.split_once('?')?;
     let mut secrets = Vec::new();
     let masked = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value))
-            if is_secret_header(name) && !value.is_empty() && !value.contains("{{") =>
-        {
+        Some((name, value)) if is_secret_param(name) && !value.contains("{{") => {
+            let end = value.find('#').unwrap_or(value.len());
+            let (value, fragment) = value.split_at(end);
+            if value.is_empty() {
+                return pair.to_owned();
+            }
             secrets.push(value.to_owned());
-            format!("{name}={MASK}")
+            format!("{name}={MASK}{fragment}")
         }
         Some(_) | None => pair.to_owned(),
     });
     let masked: Vec<String> = masked.collect();
     (!secrets.is_empty()).then(|| (format!("{path}?{}", masked.join("&")), secrets))
+}
+
+/// Returns whether a parameter may carry a credential, by its name as a URL writes it.
+fn is_secret_param(name: &str) -> bool {
+    let decoded = url::form_urlencoded::parse(name.as_bytes()).next();
+    decoded.is_some_and(|(name, _)| is_secret_header(&name))
 }
 
 #[cfg(test)]
@@ -288,6 +348,77 @@ mapping:
             "{masked}"
         );
         assert!(without_secrets("", &crate::parse(PLAIN).unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_repeats_a_secret_is_masked_wherever_it_is_shown() {
+        let yaml = "flow: f
+description: uses repeated-secret/42
+source: {trigger: manual}
+steps:
+  - {name: s, action: http.get, connector: c, params: {path: \"/x?note=repeated-secret%2F42\"}}
+target:
+  connector: c
+  endpoint: /x
+  headers:
+    X-Api-Key: &k repeated-secret/42
+    X-Other: *k
+    X-More: a repeated-secret/42
+mapping: {a: \"'repeated-secret/42'\", n: '4'}
+";
+        let definition = crate::parse(yaml).unwrap();
+        let graph = crate::graph::of(&definition);
+        for shown in [
+            crate::config_json(&definition),
+            without_secrets(yaml, &definition).unwrap(),
+            text_without_secrets(&definition, &definition.description),
+            format!("{graph:?}"),
+        ] {
+            assert!(!shown.contains("repeated"), "{shown}");
+        }
+        let plain = r#"{"secretive": 12345678, "a\\": ["x secretive\"", "12345678"]}"#;
+        let mask = everywhere(&["secretive".to_owned(), "12345678".to_owned()]);
+        assert_eq!(
+            masked_texts(plain.to_owned(), &mask),
+            r#"{"secretive": 12345678, "a\\": ["x ********\"", "********"]}"#
+        );
+    }
+
+    #[test]
+    fn finds_secrets_that_expressions_write_out() {
+        let yaml = "flow: f
+source: {trigger: manual}
+steps:
+  - name: s
+    action: http.get
+    connector: c
+    params: {path: \"/x?a=1&api%5Fkey=param-secret#top\", token: \"{{ 'step-secret' }}\"}
+target:
+  connector: c
+  endpoint: /x?a={{ source.a }}
+  headers:
+    X-Api-Key: \"{{ 'header' | concat('-secret') }}\"
+    Authorization: Bearer {{ source.a }}
+mapping:
+  password: \"'mapped' | concat('-secret')\"
+  token: \"{{ 'template-secret' }}\"
+  key: now() | date('YYYY')
+  session: uuid()
+  auth: source.a | default('x')
+";
+        let definition = crate::parse(yaml).unwrap();
+        let secrets = of_runs(&definition);
+        let expected = ["header", "mapped", "param", "step", "template"];
+        assert_eq!(secrets, expected.map(|name| format!("{name}-secret")));
+        let masked = without_secrets(yaml, &definition).unwrap();
+        assert!(!masked.contains("secret"), "{masked}");
+        let again = crate::parse(&masked).unwrap_or_else(|faults| panic!("{faults:?} in {masked}"));
+        let config = crate::config_json(&definition);
+        assert_eq!(crate::config_json(&again), config, "{masked}");
+        assert!(
+            !config.contains("secret") && config.contains("#top"),
+            "{config}"
+        );
     }
 
     #[test]

@@ -11,6 +11,30 @@ use crate::retry;
 
 /// The plan as a JSON object. What is empty is left out; literal secrets are masked.
 pub fn plan_json(plan: &plan::FlowPlan) -> String {
+    let kind = plan
+        .trigger
+        .as_ref()
+        .and_then(|trigger| trigger.kind.as_ref());
+    let verify = match kind {
+        Some(plan::trigger::Kind::Webhook(webhook)) => webhook.verify.as_ref(),
+        Some(
+            plan::trigger::Kind::Manual(_)
+            | plan::trigger::Kind::Schedule(_)
+            | plan::trigger::Kind::Poll(_)
+            | plan::trigger::Kind::Api(_),
+        )
+        | None => None,
+    };
+    let of_senders = verify.into_iter().flat_map(|verify| {
+        let single = [&verify.verify_token, &verify.password];
+        verify.secrets.iter().chain(single)
+    });
+    let of_senders = of_senders.filter(|secret| masked(secret) != secret.as_str());
+    let mask = literal::everywhere(plan.literal_secrets.iter().chain(of_senders));
+    literal::masked_texts(written(plan), &mask)
+}
+
+fn written(plan: &plan::FlowPlan) -> Json {
     object([
         ("flowId", text(&plan.flow_id)),
         ("flowName", text(&plan.flow_name)),
@@ -174,7 +198,10 @@ fn field(field: &plan::Field) -> Json {
                 expression,
             )),
         ),
-        Some(plan::field::Value::Template(template)) => ("template", text(template)),
+        Some(plan::field::Value::Template(template)) => (
+            "template",
+            text(&literal::shown(&["mapping", field.name.as_str()], template)),
+        ),
         Some(plan::field::Value::Each(each)) => {
             let map = each.map.as_ref().and_then(mapping);
             (
@@ -204,7 +231,8 @@ fn target(target: &plan::Target) -> Json {
 fn named_texts(texts: &[plan::NamedText]) -> Option<Json> {
     let shown = |named: &plan::NamedText| {
         if is_secret_header(&named.name) {
-            secret(&named.text)
+            let keys = ["target", "headers", named.name.as_str()];
+            secret(&literal::shown(&keys, &named.text))
         } else {
             Some(quoted(&named.text))
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::evaluate::{Compiled, Environment};
-use crate::node::{Literal, Node};
 use crate::{EvaluationError, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.
@@ -21,20 +20,9 @@ impl Expression {
         &self.0.text
     }
 
-    /// The text that it always gives, when it is nothing but a text in quotes.
-    pub fn literal_text(&self) -> Option<&str> {
-        match &self.0.node {
-            Node::Literal(Literal::String(text)) => Some(text),
-            Node::Literal(_)
-            | Node::Path(_)
-            | Node::Now
-            | Node::Uuid
-            | Node::Pipe(..)
-            | Node::Not(_)
-            | Node::And(_)
-            | Node::Or(_)
-            | Node::Comparison(..) => None,
-        }
+    /// The text that it gives whatever the message is.
+    pub fn constant_text(&self) -> Option<String> {
+        self.0.constant_text()
     }
 
     /// What it names outside itself.

@@ -219,3 +219,43 @@ async fn definitions_of_an_earlier_build_are_sealed_at_the_start() {
     assert_eq!(shown["yamlConfig"], plain);
     assert_eq!(shown["draft"], false);
 }
+
+#[tokio::test]
+async fn what_repeats_a_secret_that_is_written_out_is_masked_too() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let flow = "flow: repeats
+version: 1
+description: uses repeated-s3cret
+source: {trigger: manual}
+target:
+  connector: erp
+  endpoint: /x
+  method: POST
+  headers:
+    X-Api-Key: &k repeated-s3cret
+    X-Alias: *k
+    X-Other: repeated-s3cret
+";
+    let id = app.api.flow(flow).await;
+    let path = format!("/api/v1/flows/{id}");
+    app.api
+        .post(&format!("{path}/deploy"), &json!({}))
+        .await
+        .expect(200);
+    let changed = flow.replace("endpoint: /x", "endpoint: /y");
+    let description = json!({"description": "still repeated-s3cret", "yamlConfig": changed});
+    app.api.patch(&path, &description).await.expect(200);
+    let viewer = viewer(&app).await;
+    for read in [
+        path.clone(),
+        format!("{path}/versions/1"),
+        format!("{path}/plan"),
+        format!("{path}/versions/1/diff?to=draft"),
+        "/api/v1/flows?search=repeats".to_owned(),
+    ] {
+        let text = viewer.get(&read).await.expect(200).to_string();
+        assert!(!text.contains("s3cret"), "{read}: {text}");
+    }
+}

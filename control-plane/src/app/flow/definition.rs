@@ -90,8 +90,9 @@ pub fn checked<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Def
     parse(&text(sealer, stored)?)
 }
 
-/// Gives a flow another draft.
+/// Gives a flow another draft. A description that repeats a secret of it is kept without.
 pub fn keep(sealer: &Sealer, flow: &mut Flow, yaml: String, definition: &Definition) {
+    flow.description = kanat_flow::text_without_secrets(definition, &flow.description);
     match kanat_flow::without_secrets(&yaml, definition) {
         Some(masked) => {
             flow.sealed_config = Some(sealer.seal(yaml.as_bytes(), &seal_context(&flow.id)));
@@ -104,8 +105,9 @@ pub fn keep(sealer: &Sealer, flow: &mut Flow, yaml: String, definition: &Definit
     }
 }
 
-/// The mark of a store whose definitions of former builds were looked through.
-const SEALED: &str = "literal_secrets";
+/// The mark of a store whose definitions of former builds were looked through. It has another
+/// number for each build that knows more secrets.
+const SEALED: &str = "literal_secrets_2";
 
 /// Definitions that are looked through at a time.
 const PAGE: u32 = 100;
