@@ -15,13 +15,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{Calling, Input, Mask, Program, Resources, Trace, exchange};
-use kanat_mapping::Adapters;
+use kanat_mapping::{Adapters, Effort};
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
-use kanat_script::{Asker, Caller, Pool, Scripts};
+use kanat_script::{Asker, Caller, Pool, Scripts, apart};
 
 use crate::connector::Bounds;
 use crate::credentials::{self, Opened};
@@ -227,6 +227,8 @@ struct Run<'a> {
     trace: Trace,
     /// Calls adapters.
     caller: Caller<'a>,
+    /// For all that this attempt evaluates.
+    effort: Effort,
     /// For the outputs of this attempt's steps.
     memory: Vec<Reservation>,
 }
@@ -258,6 +260,7 @@ impl<'a> Run<'a> {
             mask: mask(tools),
             trace: trace::begin(work, Timestamp::now()),
             caller: Caller::new(tools.adapters, asker(tools), String::new()),
+            effort: Effort::default(),
             memory: Vec::new(),
             tools,
             lease,
@@ -313,10 +316,10 @@ impl<'a> Run<'a> {
     }
 
     /// Evaluates a part of the program. One that calls adapters waits for them here, and on no
-    /// core.
+    /// core; of one that calls none, a part may be evaluated twice: see [`apart::evaluate`].
     async fn evaluate<T>(
         &mut self,
-        part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send,
+        part: impl Fn(&Program, &Input<'_>, &dyn Resources) -> T + Send + Sync,
     ) -> T {
         let Tools {
             program,
@@ -330,9 +333,11 @@ impl<'a> Run<'a> {
             steps: &self.steps,
             now: Timestamp::now(),
             mask: &self.mask,
+            effort: &self.effort,
         };
         if !self.tools.use_adapters() {
-            return part(program, &input, resources);
+            let evaluation = |effort: &Effort| part(program, &Input { effort, ..input }, resources);
+            return apart::evaluate(&self.effort, evaluation).await;
         }
         let evaluate =
             |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
@@ -389,7 +394,7 @@ impl<'a> Run<'a> {
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
         let begun = Instant::now();
         let request = self
-            .evaluate(|program, input, resources| program.request(input, body, resources))
+            .evaluate(|program, input, resources| program.request(input, body.clone(), resources))
             .await;
         let mut request = match request {
             Ok(Some(request)) => request,

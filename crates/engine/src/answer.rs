@@ -106,7 +106,7 @@ impl Program {
             tables: resources,
             adapters: resources.adapters(),
             mask: input.mask,
-            ..Scope::new(input.payload, input.now)
+            ..Scope::new(input.payload, input.now, input.effort)
         };
         let mut body = Vec::with_capacity(input.payload.len());
         let has_body = answer
@@ -182,6 +182,7 @@ fn wrong(place: &str, expression: &str, message: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use kanat_mapping::Effort;
     use kanat_model::Timestamp;
     use kanat_proto::plan::v1::{Field, FlowPlan, NamedText, field};
 
@@ -190,12 +191,14 @@ mod tests {
 
     fn built(plan: &v1::ResponseMapping) -> Result<Built, Failure> {
         let program = Program::compile(FlowPlan::default()).unwrap();
+        let effort = Effort::default();
         let input = Input {
             payload: br#"{"id":"a","n":1.10,"code":201}"#,
             trigger: br#"{"path_params":{"shop":"eu"}}"#,
             steps: br#"{"open":{"output":{"id":7},"status":200}}"#,
             now: Timestamp::from_millis(0),
             mask: Mask::none(),
+            effort: &effort,
         };
         let target = br#"{"response":{"body":{"ok":true},"status":202}}"#;
         program.answer(

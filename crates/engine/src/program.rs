@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use kanat_catalog::Instance;
 use kanat_catalog::instance::SHORTEST_MASKED;
-use kanat_mapping::{EvaluationError, Expression, Scope};
+use kanat_mapping::{Effort, EvaluationError, Expression, Scope};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use kanat_proto::plan::v1::FlowPlan;
@@ -33,6 +33,8 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// Hides secrets in what failures show.
     pub mask: &'a Mask,
+    /// What evaluations may still do for the message.
+    pub effort: &'a Effort,
 }
 
 /// What orders a message and tells it from its repeats.
@@ -242,7 +244,7 @@ impl Program {
             tables: resources,
             adapters: resources.adapters(),
             mask: input.mask,
-            ..Scope::new(input.payload, input.now)
+            ..Scope::new(input.payload, input.now, input.effort)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use kanat_catalog::Instance;
 use kanat_mapping::json;
-use kanat_mapping::{Adapters, Lookup, NoAdapters, Scope, Tables, Template};
+use kanat_mapping::{Adapters, Effort, Lookup, NoAdapters, Scope, Tables, Template};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 
@@ -76,9 +76,10 @@ pub fn render_instance_template(
         configuration(text, &errors.join("; "))
     })?;
     let config = instance.map_or(&b""[..], Instance::config_json);
+    let effort = Effort::default();
     let scope = Scope {
         instance: config,
-        ..Scope::new(b"", now)
+        ..Scope::new(b"", now, &effort)
     };
     let values = &template.references().instance_values;
     let has_all = values.iter().all(|value| has_value(config, &value.names));

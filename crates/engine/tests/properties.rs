@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use kanat_engine::{Input, Mask, NoResources, Outcome, Program};
-use kanat_mapping::json;
+use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::{Each, Field, FlowPlan, Mapping, NamedText, Target, field};
 use proptest::prelude::*;
@@ -103,12 +103,14 @@ fn payload() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_plan_and_no_payload_panics(plan in plan(), payload in payload()) {
+        let effort = Effort::default();
         let input = Input {
             payload: payload.as_bytes(),
             trigger: b"{}",
             steps: b"",
             now: Timestamp::from_millis(0),
             mask: Mask::none(),
+            effort: &effort,
         };
         if let Ok(program) = Program::compile(plan.clone()) {
             program.keys(&input, &NoResources);

@@ -8,12 +8,13 @@ use kanat_catalog::Instance;
 use kanat_engine::{
     CompileError, Input, Keys, Mask, Outcome, Program, Resources, render_instance_template,
 };
-use kanat_mapping::{Lookup, Tables};
+use kanat_mapping::{Effort, Lookup, Tables};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_proto::plan::v1::{Each, Field, FlowPlan, Mapping, NamedText, Step, Target, field};
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
+static UNBOUNDED: Effort = Effort::new(u64::MAX);
 const ORDER: &str = concat!(
     r#"{"id": 4711, "total": 149.5, "country": "de", "lines": [{"sku": "a", "qty": 2}], "#,
     r#""note": null}"#
@@ -56,6 +57,7 @@ fn input(payload: &str) -> Input<'_> {
         steps: b"",
         now: NOW,
         mask: Mask::none(),
+        effort: &UNBOUNDED,
     }
 }
 
@@ -194,6 +196,37 @@ fn a_table_that_is_gone_is_a_fault_of_the_configuration() {
         ..to_erp("/x")
     };
     assert_eq!(run(plan, ORDER).unwrap_err().kind, ErrorKind::Configuration);
+}
+
+#[test]
+fn all_parts_of_an_attempt_take_of_the_same_work() {
+    let program = program(FlowPlan {
+        when: "source.total > 0".to_owned(),
+        mapping: Some(mapping(&[("id", "source.id")])),
+        ..to_erp("/orders/{{ source.id }}")
+    });
+    let environment = environment();
+    let effort = Effort::default();
+    let input = Input {
+        effort: &effort,
+        ..input(ORDER)
+    };
+    let admit = || program.admits(&input, &environment).err();
+    let map = || program.map(&input, &environment).err();
+    let request = || {
+        let body = Bytes::new();
+        program.request(&input, body, &environment).err()
+    };
+    let parts: [&dyn Fn() -> Option<Failure>; 3] = [&admit, &map, &request];
+    for part in parts {
+        let before = effort.left();
+        assert_eq!(part(), None);
+        assert!(effort.left() < before);
+    }
+    effort.spend(Effort::MAX);
+    let fields = parts.map(|part| part().and_then(|failure| failure.field));
+    let fields: Vec<_> = fields.iter().map(Option::as_deref).collect();
+    assert_eq!(fields, [Some("when"), Some("id"), Some("target.endpoint")]);
 }
 
 #[test]

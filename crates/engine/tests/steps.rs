@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kanat_catalog::Instance;
 use kanat_engine::{Input, Mask, Program, Resources};
-use kanat_mapping::{Lookup, Tables};
+use kanat_mapping::{Effort, Lookup, Tables};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_proto::plan::v1::{FlowPlan, Step};
@@ -76,12 +76,14 @@ fn request(step: Step, steps: &str) -> Result<String, Failure> {
     })
     .expect("a valid plan");
     let now = Timestamp::from_millis(1_769_847_300_123);
+    let effort = Effort::default();
     let input = Input {
         payload: ORDER.as_bytes(),
         trigger: b"{}",
         steps: steps.as_bytes(),
         now,
         mask: Mask::none(),
+        effort: &effort,
     };
     let found = program.step_request(&program.steps()[0], &input, &environment())?;
     let Some(request) = found else {

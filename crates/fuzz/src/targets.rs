@@ -9,7 +9,7 @@ use kanat_engine::Program;
 use kanat_flow::schedule::{CronExpression, timezone};
 use kanat_flow::{Identity, InstanceRef, Names};
 use kanat_gateway::Gateway;
-use kanat_mapping::{Escape, Expression, JsonTemplate, Scope, Template, json};
+use kanat_mapping::{Effort, Escape, Expression, JsonTemplate, Scope, Template, json};
 use kanat_model::Timestamp;
 use kanat_plan_stream::snapshot::{Assembly, Error as SnapshotError};
 use kanat_plan_stream::{Hash, parts, table};
@@ -32,7 +32,8 @@ pub fn expression(input: &[u8]) {
     match Expression::parse(&text) {
         Ok(expression) => {
             assert_eq!(expression.text(), text);
-            if let Ok(value) = expression.evaluate(&Scope::new(SOURCE, NOW)) {
+            let effort = Effort::default();
+            if let Ok(value) = expression.evaluate(&Scope::new(SOURCE, NOW, &effort)) {
                 let mut out = Vec::new();
                 value.write_json(&mut out);
                 assert_is_json(&out);
@@ -47,7 +48,8 @@ pub fn expression(input: &[u8]) {
 /// Parses a template and renders it in all places where templates stand.
 pub fn template(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let scope = Scope::new(SOURCE, NOW);
+    let effort = Effort::default();
+    let scope = Scope::new(SOURCE, NOW, &effort);
     if let Ok(template) = Template::parse(&text) {
         for escape in [Escape::None, Escape::PathSegment, Escape::QueryValue] {
             let _ = template.render(&scope, escape);

@@ -3,7 +3,7 @@
 use divan::Bencher;
 use divan::counter::BytesCount;
 use kanat_mapping::json::{self, MAX_DEPTH};
-use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
+use kanat_mapping::{Effort, Expression, FieldValue, Mapping, Scope};
 use kanat_model::Timestamp;
 
 const ORDER: &str = concat!(
@@ -51,6 +51,8 @@ fn maps_an_order(bencher: Bencher<'_, '_>) {
         .counter(BytesCount::new(order.len()))
         .bench_local(|| {
             out.clear();
-            mapping.write(&Scope::new(order, Timestamp::from_millis(0)), &mut out)
+            let effort = Effort::default();
+            let now = Timestamp::from_millis(0);
+            mapping.write(&Scope::new(order, now, &effort), &mut out)
         });
 }

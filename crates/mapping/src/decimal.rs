@@ -2,6 +2,7 @@
 //! digits are long.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// The largest exponent, either way, that arithmetic takes on: each step of it may become a digit.
 const MAX_EXPONENT: i64 = 10_000;
@@ -148,15 +149,19 @@ impl Decimal {
         self.normal()
     }
 
+    /// The columns in which the numbers have digits, by their powers of ten.
+    pub fn columns(numbers: &[Self]) -> Range<i64> {
+        let numbers = || numbers.iter().filter(|number| !number.is_zero());
+        let lowest = numbers().map(|number| number.exponent).min().unwrap_or(0);
+        lowest..numbers().map(Self::magnitude).max().unwrap_or(lowest)
+    }
+
     /// The sum, column by column, carried once at the end.
     pub fn sum(numbers: &[Self]) -> Self {
-        let numbers = || numbers.iter().filter(|number| !number.is_zero());
-        let Some(lowest) = numbers().map(|number| number.exponent).min() else {
-            return Self::default();
-        };
-        let highest = numbers().map(Self::magnitude).max().unwrap_or(lowest);
-        let mut columns = vec![0_i64; usize::try_from(highest - lowest).unwrap_or(0)];
-        for number in numbers() {
+        let columns = Self::columns(numbers);
+        let lowest = columns.start;
+        let mut columns = vec![0_i64; columns.count()];
+        for number in numbers.iter().filter(|number| !number.is_zero()) {
             let first = usize::try_from(number.exponent - lowest).unwrap_or(0);
             let sign = if number.negative { -1 } else { 1 };
             for (column, digit) in columns[first..].iter_mut().zip(number.digits.iter().rev()) {

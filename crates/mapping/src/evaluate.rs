@@ -1,11 +1,11 @@
 //! The evaluator: a syntax tree on a message.
 
-use std::cell::Cell;
 use std::cmp::Ordering;
 
 use kanat_model::{Mask, Timestamp};
 
-use crate::node::{Node, Operand, Operator};
+use crate::effort::{CALL, Effort, NODE};
+use crate::node::{Call, Node, Operand, Operator};
 use crate::path::{self, Path};
 use crate::references::{References, Root};
 use crate::scope::{Adapters, Scope, Tables};
@@ -19,9 +19,6 @@ pub(crate) struct Compiled {
     pub node: Node,
     pub references: References,
 }
-
-/// The most bytes that one mapping or expression reads: a list within a list may not take for ever.
-const MAX_READ: usize = 512 * 1024 * 1024;
 
 /// The documents behind the roots, as text.
 #[derive(Clone)]
@@ -41,8 +38,7 @@ pub(crate) struct Environment<'s> {
     pub tables: &'s dyn Tables,
     pub adapters: &'s dyn Adapters,
     mask: &'s Mask,
-    /// Bytes read so far.
-    pub read: Cell<usize>,
+    pub effort: &'s Effort,
 }
 
 impl Compiled {
@@ -122,7 +118,7 @@ impl<'s> Environment<'s> {
             tables: scope.tables,
             adapters: scope.adapters,
             mask: scope.mask,
-            read: Cell::new(0),
+            effort: scope.effort,
         }
     }
 
@@ -159,17 +155,18 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// Counts bytes that are about to be read.
-    fn reads(&self, bytes: usize) -> Result<(), EvaluationError> {
-        self.read.set(self.read.get().saturating_add(bytes));
-        if self.read.get() > MAX_READ {
-            let message = format!(
-                "more than {} MiB were read for one message",
-                MAX_READ / 1024 / 1024
-            );
-            return Err(EvaluationError::mapping(message));
+    /// Charges steps; errors when none are left.
+    pub fn spend(&self, steps: u64) -> Result<(), EvaluationError> {
+        self.effort.spend(steps);
+        self.effort.check()
+    }
+
+    /// Whether a condition takes the value for true.
+    fn holds(&self, value: &Value) -> bool {
+        if let Value::Number(digits) = value {
+            self.effort.read(digits.len());
         }
-        Ok(())
+        value.truthy()
     }
 
     fn resolve(&self, path: &Path) -> Result<Value<'s>, EvaluationError> {
@@ -185,49 +182,77 @@ impl<'s> Environment<'s> {
         let (json, segments) = match path.slot.and_then(|slot| slots.get(slot)) {
             Some(Some(found)) => (*found, path.split().1),
             Some(None) => return Ok(Value::Undefined),
-            None => (
-                document.trim_matches([' ', '\n', '\r', '\t']),
-                path.segments.as_slice(),
-            ),
+            None => {
+                let json = document.trim_matches([' ', '\n', '\r', '\t']);
+                self.effort.pass(document.len() - json.len());
+                (json, path.segments.as_slice())
+            }
         };
-        if segments.is_empty() {
-            return Ok(Value::from_json(json));
-        }
-        self.reads(json.len())?;
-        Ok(path::follow(json, segments))
+        let found = path::follow(json, segments, self.effort);
+        self.effort.check()?;
+        Ok(found)
+    }
+}
+
+/// Steps of an identifier: it takes random bytes of the system.
+const UUID: u64 = 1000;
+
+impl Call {
+    /// Applies the transform, charged by what goes in and what comes out.
+    fn apply<'s>(
+        &'s self,
+        value: &Value<'s>,
+        environment: &Environment<'s>,
+    ) -> Result<Value<'s>, EvaluationError> {
+        match value {
+            Value::Number(_) | Value::String(_) => environment.effort.read(value.size()),
+            // Lists and objects are charged as they are walked.
+            Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
+                environment.effort.spend(CALL)
+            }
+        };
+        environment.effort.check()?;
+        let result = self.transform.apply(value, environment)?;
+        environment.effort.pass(result.size());
+        environment.effort.check()?;
+        Ok(result)
     }
 }
 
 impl Node {
     fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+        environment.spend(NODE)?;
         match self {
             Self::Literal(literal) => Ok(literal.value()),
             Self::Path(path) => environment.resolve(path),
             Self::Now => Ok(Value::plain(environment.now.to_string())),
-            Self::Uuid => Ok(Value::plain(uuid::Uuid::now_v7().to_string())),
+            Self::Uuid => {
+                environment.spend(UUID)?;
+                Ok(Value::plain(uuid::Uuid::now_v7().to_string()))
+            }
             Self::Pipe(input, calls) => {
                 let mut value = input.evaluate(environment)?;
                 for call in calls {
-                    environment.reads(value.size())?;
-                    value = call
-                        .transform
-                        .apply(&value, environment)
-                        .map_err(|mut error| {
-                            error.transform = Some(call.name);
-                            environment.show(&value, &mut error);
-                            error
-                        })?;
+                    value = call.apply(&value, environment).map_err(|mut error| {
+                        error.transform = Some(call.name);
+                        environment.show(&value, &mut error);
+                        error
+                    })?;
                 }
                 Ok(value)
             }
-            Self::Not(inner) => Ok(Value::Bool(!inner.evaluate(environment)?.truthy())),
+            Self::Not(inner) => {
+                let value = inner.evaluate(environment)?;
+                Ok(Value::Bool(!environment.holds(&value)))
+            }
             Self::And(nodes) => all(nodes, environment).map(Value::Bool),
             Self::Or(nodes) => any(nodes, environment).map(Value::Bool),
             Self::Comparison(left, operator, right) => {
                 let left = left.evaluate(environment)?;
                 let right = right.evaluate(environment)?;
-                environment.reads(left.size() + right.size())?;
-                Ok(Value::Bool(operator.holds(&left, &right)))
+                let holds = operator.holds(&left, &right, environment.effort);
+                environment.effort.check()?;
+                Ok(Value::Bool(holds))
             }
         }
     }
@@ -235,7 +260,7 @@ impl Node {
 
 fn all<'s>(nodes: &'s [Node], environment: &Environment<'s>) -> Result<bool, EvaluationError> {
     for node in nodes {
-        if !node.evaluate(environment)?.truthy() {
+        if !environment.holds(&node.evaluate(environment)?) {
             return Ok(false);
         }
     }
@@ -244,7 +269,7 @@ fn all<'s>(nodes: &'s [Node], environment: &Environment<'s>) -> Result<bool, Eva
 
 fn any<'s>(nodes: &'s [Node], environment: &Environment<'s>) -> Result<bool, EvaluationError> {
     for node in nodes {
-        if node.evaluate(environment)?.truthy() {
+        if environment.holds(&node.evaluate(environment)?) {
             return Ok(true);
         }
     }
@@ -252,32 +277,34 @@ fn any<'s>(nodes: &'s [Node], environment: &Environment<'s>) -> Result<bool, Eva
 }
 
 impl Operator {
-    fn holds(self, left: &Value, right: &Value) -> bool {
+    fn holds(self, left: &Value, right: &Value, effort: &Effort) -> bool {
+        let order = || order(left, right, effort);
         match self {
-            Self::Equal => equal(left, right),
-            Self::Unequal => !equal(left, right),
-            Self::Less => order(left, right) == Some(Ordering::Less),
-            Self::LessOrEqual => {
-                matches!(order(left, right), Some(Ordering::Less | Ordering::Equal))
-            }
-            Self::Greater => order(left, right) == Some(Ordering::Greater),
-            Self::GreaterOrEqual => matches!(
-                order(left, right),
-                Some(Ordering::Greater | Ordering::Equal)
-            ),
-            Self::In => contains(right, left),
+            Self::Equal => equal(left, right, effort),
+            Self::Unequal => !equal(left, right, effort),
+            Self::Less => order() == Some(Ordering::Less),
+            Self::LessOrEqual => matches!(order(), Some(Ordering::Less | Ordering::Equal)),
+            Self::Greater => order() == Some(Ordering::Greater),
+            Self::GreaterOrEqual => matches!(order(), Some(Ordering::Greater | Ordering::Equal)),
+            Self::In => contains(right, left, effort),
         }
     }
 }
 
 /// An item of a list, a key of an object, a part of a string.
-fn contains(whole: &Value, part: &Value) -> bool {
+fn contains(whole: &Value, part: &Value, effort: &Effort) -> bool {
     match (whole, part) {
-        (Value::List(list), _) => {
-            json::items(list).any(|item| equal(&Value::from_json(item), part))
+        (Value::List(list), _) => effort
+            .items(list)
+            .any(|item| equal(&Value::from_json(item), part, effort)),
+        (Value::Object(object), Value::String(key)) => {
+            effort.read(object.len() + part.size());
+            json::has_key(object, &key.decode())
         }
-        (Value::Object(object), Value::String(key)) => json::has_key(object, &key.decode()),
-        (Value::String(text), Value::String(part)) => text.decode().contains(&*part.decode()),
+        (Value::String(text), Value::String(inner)) => {
+            effort.read(whole.size() + part.size());
+            text.decode().contains(&*inner.decode())
+        }
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use crate::evaluate::Environment;
 use crate::template::Parts;
 use crate::transform::{MAX_BYTES, too_large};
-use crate::{EvaluationError, ParseError, References, Scope, Template, Value, json};
+use crate::{Effort, EvaluationError, ParseError, References, Scope, Template, Value, json};
 
 /// A parsed document. What has no template in it is written as it stands.
 #[derive(Debug, Clone)]
@@ -63,8 +63,14 @@ impl JsonTemplate {
             .iter()
             .any(|value| is_secret(&value.names))
         {
+            // As in `Template::secret_texts`.
+            let effort = Effort::default();
+            let scope = Scope {
+                effort: &effort,
+                ..*scope
+            };
             self.root
-                .secret_texts(&Environment::new(scope), is_secret, &mut texts);
+                .secret_texts(&Environment::new(&scope), is_secret, &mut texts);
         }
         texts
     }

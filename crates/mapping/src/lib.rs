@@ -3,7 +3,7 @@
 //!
 //! - A text is parsed once ([`Expression`], [`Template`], [`JsonTemplate`]); a [`Mapping`] is made
 //!   of those. All of them are evaluated on a [`Scope`]: documents as bytes that have passed
-//!   [`json::check`], and an instant, tables and adapters.
+//!   [`json::check`], an instant, tables and adapters, and how much work may be done.
 //! - No tree is built of a payload. A [`Value`] is mostly a slice of the document that it came
 //!   from, so numbers keep their digits and objects the order of their keys. A mapping finds all
 //!   that it reads in one pass and writes its output as it goes.
@@ -13,14 +13,15 @@
 //! - `and`, `or`, `not` and comparisons give booleans. A bare argument that begins like a path is
 //!   one in `default`, `concat` and as the default of `lookup`; in quotes it is text.
 //! - Everything is bounded: expressions in length (64 KiB) and nesting (64), paths in steps (64),
-//!   values and outputs in size (16 MiB), what one message may read in all (512 MiB). Nothing
-//!   recurses deeper than those bounds, nothing panics.
+//!   values and outputs in size (16 MiB), the work for one attempt of a message in all
+//!   ([`Effort`]). Nothing recurses deeper than those bounds, nothing panics.
 //! - Errors never show what a connector is configured with, nor what the scope masks.
 //!
 //! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm
 //! in `transform.rs`, its work in the file of its kind, and examples in `tests/language/`.
 
 mod decimal;
+mod effort;
 mod error;
 mod evaluate;
 mod expression;
@@ -37,6 +38,7 @@ mod template;
 mod transform;
 mod value;
 
+pub use effort::Effort;
 pub use error::{EvaluationError, ParseError};
 pub use expression::Expression;
 pub use json_template::JsonTemplate;

@@ -1,6 +1,7 @@
 //! Paths into a document, and following them.
 
-use crate::{Root, Value, json};
+use crate::effort::CALL;
+use crate::{Effort, Root, Value, json};
 
 /// A root and the way from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +44,18 @@ impl Path {
     }
 }
 
-/// Follows segments from a value in its document. Of equal keys, the last counts.
-pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment]) -> Value<'s> {
+/// Follows segments from a value in its document. Of equal keys, the last counts. What it gives is
+/// of no use when the effort is spent.
+pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment], effort: &Effort) -> Value<'s> {
     for (index, segment) in segments.iter().enumerate() {
         let next = match segment {
-            Segment::Name(name) => json::member(json, name),
-            Segment::Index(index) => json::items(json).nth(*index),
-            Segment::Each => return follow_each(json, &segments[index + 1..]),
+            Segment::Name(name) => effort
+                .occurrences(json)
+                .filter(|(key, _)| json::key_is(key, name))
+                .last()
+                .map(|(_, value)| value),
+            Segment::Index(index) => effort.items(json).nth(*index),
+            Segment::Each => return follow_each(json, &segments[index + 1..], effort),
         };
         match next {
             Some(next) => json = next,
@@ -60,16 +66,17 @@ pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment]) -> Value<'s> {
 }
 
 /// The list of what `rest` leads to in every item of a list that has it.
-fn follow_each<'s>(list: &'s str, rest: &[Segment]) -> Value<'s> {
+fn follow_each<'s>(list: &'s str, rest: &[Segment], effort: &Effort) -> Value<'s> {
     if !list.starts_with('[') {
         return Value::Undefined;
     }
     if rest.is_empty() {
         return Value::from_json(list);
     }
+    effort.spend(CALL);
     let mut found = Vec::with_capacity(64);
-    for item in json::items(list) {
-        let value = follow(item, rest);
+    for item in effort.items(list) {
+        let value = follow(item, rest, effort);
         if value != Value::Undefined {
             found.push(if found.is_empty() { b'[' } else { b',' });
             value.write_json(&mut found);

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use crate::json;
 use crate::path::{Segment, Visit};
 use crate::references::Root;
+use crate::{Effort, json};
 
 /// Up to this many names are compared one by one, more are searched.
 const FEW_NAMES: usize = 16;
@@ -55,12 +55,14 @@ impl Plan {
     }
 
     /// Fills `slots` with what the paths lead to in `document`. Of equal keys, the last counts.
-    pub fn find<'s>(&self, document: &'s str, slots: &mut Vec<Option<&'s str>>) {
+    /// What it finds is of no use when the effort is spent.
+    pub fn find<'s>(&self, document: &'s str, slots: &mut Vec<Option<&'s str>>, effort: &Effort) {
         slots.clear();
         slots.resize(self.slots, None);
         if self.slots > 0 {
             let start = json::skip_whitespace(document.as_bytes(), 0);
-            self.visit(0, document, start, slots);
+            effort.pass(document.len());
+            self.visit(0, document, start, slots, effort);
         }
     }
 
@@ -126,14 +128,22 @@ impl Plan {
         text: &'s str,
         start: usize,
         slots: &mut [Option<&'s str>],
+        effort: &Effort,
     ) -> usize {
         let step = &self.steps[at];
+        if !effort.walk(step.slots.len()) {
+            return text.len();
+        }
         // An earlier member of the same name may have filled them.
         slots[step.slots.clone()].fill(None);
         let bytes = text.as_bytes();
         let end = match bytes.get(start) {
-            Some(b'{') if !step.names.is_empty() => self.visit_object(step, text, start, slots),
-            Some(b'[') if !step.indexes.is_empty() => self.visit_list(step, text, start, slots),
+            Some(b'{') if !step.names.is_empty() => {
+                self.visit_object(step, text, start, slots, effort)
+            }
+            Some(b'[') if !step.indexes.is_empty() => {
+                self.visit_list(step, text, start, slots, effort)
+            }
             Some(_) | None => json::skip_value(bytes, start),
         };
         if let Some(slot) = step.slot {
@@ -148,6 +158,7 @@ impl Plan {
         text: &'s str,
         start: usize,
         slots: &mut [Option<&'s str>],
+        effort: &Effort,
     ) -> usize {
         let bytes = text.as_bytes();
         let mut position = start + 1;
@@ -159,8 +170,9 @@ impl Plan {
             let key_end = json::closing_quote(bytes, key + 1);
             let value = json::skip_colon(bytes, key_end);
             let end = match text.get(key..key_end).and_then(|key| step.named(key)) {
-                Some(below) => self.visit(below, text, value, slots),
-                None => json::skip_value(bytes, value),
+                Some(below) => self.visit(below, text, value, slots, effort),
+                None if effort.walk(0) => json::skip_value(bytes, value),
+                None => return bytes.len(),
             };
             if end <= value {
                 return bytes.len();
@@ -175,6 +187,7 @@ impl Plan {
         text: &'s str,
         start: usize,
         slots: &mut [Option<&'s str>],
+        effort: &Effort,
     ) -> usize {
         let bytes = text.as_bytes();
         let mut position = start + 1;
@@ -187,8 +200,9 @@ impl Plan {
                 .indexes
                 .binary_search_by_key(&index, |(wanted, _)| *wanted)
             {
-                Ok(place) => self.visit(step.indexes[place].1, text, item, slots),
-                Err(_) => json::skip_value(bytes, item),
+                Ok(place) => self.visit(step.indexes[place].1, text, item, slots, effort),
+                Err(_) if effort.walk(0) => json::skip_value(bytes, item),
+                Err(_) => break,
             };
             if end <= item {
                 break;
@@ -234,12 +248,13 @@ mod tests {
             compiled.iter_mut().for_each(|one| one.node.paths(visit))
         });
         let mut slots = Vec::new();
-        plan.find(document, &mut slots);
+        plan.find(document, &mut slots, &Effort::default());
         for ((compiled, path), expected) in compiled.iter_mut().zip(paths).zip(expected) {
             compiled.node.paths(&mut |path| {
                 let found = slots[path.slot.unwrap()];
                 assert_eq!(found, *expected);
-                let alone = crate::path::follow(document.trim(), &path.segments);
+                let alone =
+                    crate::path::follow(document.trim(), &path.segments, &Effort::default());
                 assert_eq!(
                     alone,
                     found.map_or(crate::Value::Undefined, crate::Value::from_json)
@@ -326,7 +341,7 @@ mod tests {
             "{\"a\":}",
             "\"\\",
         ] {
-            plan.find(document, &mut Vec::new());
+            plan.find(document, &mut Vec::new(), &Effort::default());
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What an expression sees: the roots of its paths, the present instant, lookup tables and
-//! adapters.
+//! adapters; and what it is charged to.
 
 use std::collections::HashMap;
 
 use kanat_model::adapter::Kind;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_model::{Mask, Timestamp};
+
+use crate::Effort;
 
 /// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty
 /// slice makes its root undefined.
@@ -30,11 +32,13 @@ pub struct Scope<'s> {
     pub adapters: &'s dyn Adapters,
     /// Hides secrets in the values that errors show.
     pub mask: &'s Mask,
+    /// What may still be done for the message.
+    pub effort: &'s Effort,
 }
 
 impl<'s> Scope<'s> {
     /// A scope with a payload and nothing else.
-    pub fn new(source: &'s [u8], now: Timestamp) -> Self {
+    pub fn new(source: &'s [u8], now: Timestamp, effort: &'s Effort) -> Self {
         Self {
             source,
             trigger: b"",
@@ -46,6 +50,7 @@ impl<'s> Scope<'s> {
             tables: &NoTables,
             adapters: &NoAdapters,
             mask: Mask::none(),
+            effort,
         }
     }
 }

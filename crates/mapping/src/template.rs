@@ -9,7 +9,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::evaluate::{Compiled, Environment};
 use crate::parse::Parser;
 use crate::transform::{Growing, RESERVED};
-use crate::{EvaluationError, ParseError, References, Scope, Value};
+use crate::{Effort, EvaluationError, ParseError, References, Scope, Value};
 
 /// The longest template, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
@@ -151,8 +151,14 @@ impl Template {
         is_secret: &dyn Fn(&[String]) -> bool,
     ) -> Vec<String> {
         let mut texts = Vec::new();
+        // A secret that was used is masked, also when it took the last that there was.
+        let effort = Effort::default();
+        let scope = Scope {
+            effort: &effort,
+            ..*scope
+        };
         self.0
-            .secret_texts(&Environment::new(scope), is_secret, &mut texts);
+            .secret_texts(&Environment::new(&scope), is_secret, &mut texts);
         texts
     }
 
@@ -204,7 +210,9 @@ impl Parts {
             match part {
                 Part::Literal(text) => rendered.push(text)?,
                 Part::Expression(expression) => {
-                    rendered.push(&escaped(&expression.evaluate(environment)?, escape))?;
+                    let value = expression.evaluate(environment)?;
+                    environment.effort.read(value.size());
+                    rendered.push(&escaped(&value, escape))?;
                 }
             }
         }
@@ -220,7 +228,9 @@ impl Parts {
             match part {
                 Part::Literal(text) => rendered.push(text)?,
                 Part::Expression(expression) => {
-                    let text = escaped(&expression.evaluate(environment)?, Escape::None);
+                    let value = expression.evaluate(environment)?;
+                    environment.effort.read(value.size());
+                    let text = escaped(&value, Escape::None);
                     if text.is_empty() {
                         return Ok(None);
                     }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use kanat_mapping::{Expression, Lookup, Scope, Tables, Value};
+use kanat_mapping::{Effort, Expression, Lookup, Scope, Tables, Value};
 use kanat_model::Timestamp;
 
 mod language {
     mod conditions;
+    mod effort;
     mod lists;
     mod mappings;
     mod numbers;
@@ -16,6 +17,7 @@ mod language {
 }
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
+static UNBOUNDED: Effort = Effort::new(u64::MAX);
 const SOURCE: &str = r#"{
     "id": 17, "total": 149.5, "big": 9007199254740993, "price": 1.10, "huge": 1e400, "zero": 0,
     "yes": true, "no": false,
@@ -52,7 +54,7 @@ fn scope() -> Scope<'static> {
         instance: br#"{"region": "eu", "secret": "hunter2"}"#,
         state: br#"{"cursor": "c9"}"#,
         tables: &OneTable,
-        ..Scope::new(SOURCE.as_bytes(), NOW)
+        ..Scope::new(SOURCE.as_bytes(), NOW, &UNBOUNDED)
     }
 }
 
@@ -104,7 +106,7 @@ fn an_error_names_expression_transform_and_value() {
 #[test]
 fn an_error_shows_no_more_than_200_characters() {
     let source = format!("\"{}\"", "é".repeat(1000));
-    let scope = Scope::new(source.as_bytes(), NOW);
+    let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
     let expression = Expression::parse("source | number").unwrap();
     let shown = expression.evaluate(&scope).unwrap_err().value.unwrap();
     assert_eq!(shown.chars().count(), 201);

@@ -1,12 +1,13 @@
 //! What holds for every input: nothing panics, output is JSON, digits stay.
 
 use kanat_mapping::{
-    Expression, FieldValue, JsonTemplate, Mapping, NoTables, Scope, Template, json,
+    Effort, Expression, FieldValue, JsonTemplate, Mapping, NoTables, Scope, Template, json,
 };
 use kanat_model::Timestamp;
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
+static UNBOUNDED: Effort = Effort::new(u64::MAX);
 
 /// JSON of every shape, with odd spacing, escapes, long numbers and equal keys.
 fn any_json() -> impl Strategy<Value = String> {
@@ -159,7 +160,7 @@ proptest! {
     fn what_parses_evaluates(source in any_json(), text in any_expression()) {
         let scope = Scope {
             tables: &NoTables,
-            ..Scope::new(source.as_bytes(), NOW)
+            ..Scope::new(source.as_bytes(), NOW, &UNBOUNDED)
         };
         if let Ok(expression) = Expression::parse(&text)
             && let Ok(value) = expression.evaluate(&scope)
@@ -180,7 +181,7 @@ proptest! {
         source in prop::collection::vec(prop::sample::select(b"[]{}:,\"\\a1 -n".to_vec()), 0..30),
         texts in prop::collection::vec(any_expression(), 1..4),
     ) {
-        let scope = Scope::new(&source, NOW);
+        let scope = Scope::new(&source, NOW, &UNBOUNDED);
         let expressions: Vec<_> = texts
             .iter()
             .filter_map(|text| Expression::parse(text).ok())
@@ -202,7 +203,7 @@ proptest! {
         source in any_json(),
         texts in prop::collection::vec(any_expression(), 0..6),
     ) {
-        let scope = Scope::new(source.as_bytes(), NOW);
+        let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
         let expressions: Vec<_> = texts
             .iter()
             .filter_map(|text| Expression::parse(text).ok())
@@ -254,7 +255,7 @@ proptest! {
                     .expect("the mapping did")
                     .write_json(&mut alone);
                 let path = format!("source.f{index}.x");
-                let output = Scope::new(&out, NOW);
+                let output = Scope::new(&out, NOW, &UNBOUNDED);
                 let path = Expression::parse(&path).expect("a path");
                 let mut found = Vec::new();
                 path.evaluate(&output)
@@ -267,7 +268,7 @@ proptest! {
 
     #[test]
     fn untouched_values_keep_every_byte(source in any_json()) {
-        let scope = Scope::new(source.as_bytes(), NOW);
+        let scope = Scope::new(source.as_bytes(), NOW, &UNBOUNDED);
         let copy = Expression::parse("source").expect("a path");
         let mapping =
             Mapping::new(vec![("x".to_owned(), FieldValue::Expression(copy))]).expect("one field");
@@ -280,7 +281,7 @@ proptest! {
     fn decimal_agrees_with_integers(number in any::<i64>(), places in 0_u32..5) {
         let text = format!("'{number}e-2' | decimal({places})");
         let expression = Expression::parse(&text).expect("an expression");
-        let scope = Scope::new(b"", NOW);
+        let scope = Scope::new(b"", NOW, &UNBOUNDED);
         let value = expression.evaluate(&scope).expect("a number");
         let written = value.text().expect("a string").replace('.', "");
         let scale = 10_i128.pow(places.abs_diff(2));

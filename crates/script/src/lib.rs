@@ -3,11 +3,14 @@
 //!
 //! - [`Script`] is code, [`Pool`] the processes, [`Session`] one of them for a while, [`Caller`]
 //!   what an evaluation calls.
+//! - What takes long is kept from the threads of everything else by [`apart`], whether it calls
+//!   adapters or not.
 //! - The processes are the same binary under a hidden command: [`worker`]. What runs in them is
 //!   `sandbox`.
 //!
 //! What the code is given and may return, and what bounds it, is in `docs/FLOWS.md`.
 
+pub mod apart;
 mod caller;
 mod confinement;
 mod digits;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_engine::{Input, Mask, trigger};
+use kanat_mapping::Effort;
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -16,6 +17,7 @@ use kanat_net::body::BoxError;
 use kanat_net::{Body, body as bodies};
 use kanat_proto::plan::v1::trigger::Kind;
 use kanat_proto::plan::v1::{Verify, Webhook};
+use kanat_script::apart;
 use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
@@ -236,17 +238,20 @@ fn arrive(
     };
     let document = credentials::document(&runnable, &received);
     let id = MessageId::generate();
-    let input = Input {
-        payload: payload.as_ref().unwrap_or(&raw_body),
-        trigger: &document.seen,
-        steps: b"",
-        now: at,
-        mask: Mask::none(),
-    };
-    let keys = runnable
-        .flow
-        .program
-        .keys(&input, runnable.environment.as_ref());
+    let keys = apart::evaluate_now(&Effort::default(), |effort| {
+        let input = Input {
+            payload: payload.as_ref().unwrap_or(&raw_body),
+            trigger: &document.seen,
+            steps: b"",
+            now: at,
+            mask: Mask::none(),
+            effort,
+        };
+        runnable
+            .flow
+            .program
+            .keys(&input, runnable.environment.as_ref())
+    });
     let mut dedupe = Vec::new();
     // The two kinds of keys come from different hands, and must not meet.
     if let Some(key) = keys.idempotency {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use kanat_engine::{Input, Mask};
+use kanat_mapping::Effort;
 use kanat_message_log::{Error, MessageLog, NewMessage, Place, SeenRecord, key};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
+use kanat_script::apart;
 use sha2::{Digest, Sha256};
 
 use super::page;
@@ -137,16 +139,18 @@ impl Page<'_> {
             r#"{{"headers":{{}},"query":{{}},"method":"{}","path_params":{{}},"received_at":"{at}"}}"#,
             self.method
         );
-        let input = Input {
-            payload: &record,
-            trigger: request.as_bytes(),
-            steps: b"",
-            now: at,
-            mask: Mask::none(),
-        };
-        let keys = flow
-            .program
-            .keys(&input, self.runnable.environment.as_ref());
+        let keys = apart::evaluate_now(&Effort::default(), |effort| {
+            let input = Input {
+                payload: &record,
+                trigger: request.as_bytes(),
+                steps: b"",
+                now: at,
+                mask: Mask::none(),
+                effort,
+            };
+            flow.program
+                .keys(&input, self.runnable.environment.as_ref())
+        });
         NewMessage {
             id: MessageId::generate(),
             account_id: flow.account_id.clone(),

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
-use kanat_mapping::{EvaluationError, Scope, Template};
+use kanat_mapping::{Effort, EvaluationError, Scope, Template};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::{Pagination, Poll};
 use url::{Url, form_urlencoded};
@@ -39,10 +39,11 @@ impl Requests {
     ) -> Result<Self, String> {
         let document = state.document();
         let config = instance.map_or(&b""[..], Instance::config_json);
+        let effort = Effort::default();
         let scope = Scope {
             instance: config,
             state: &document,
-            ..Scope::new(b"", now)
+            ..Scope::new(b"", now, &effort)
         };
         let is_secret =
             |names: &[String]| instance.is_none_or(|instance| instance.entry().is_secret(names));

@@ -78,6 +78,21 @@ async fn gives_the_output_the_errors_and_whether_the_condition_held() {
 }
 
 #[tokio::test]
+async fn a_test_may_do_no_more_work_than_a_run() {
+    let app = TestApp::start().await;
+    let flow = "flow: squares\nversion: 1\nsource: {trigger: api}\nmapping:\n  lines:\n    each: \
+                source.items\n    map: {first: source.items | first}\n";
+    let id = app.api.flow(flow).await;
+    let path = format!("/api/v1/flows/{id}/test");
+    let sample = json!({"sampleData": {"items": vec![1; 40_000]}});
+    let answer = app.api.post(&path, &sample).await.expect(200);
+    let said = answer["errors"][0]["message"].as_str().unwrap();
+    assert!(said.contains("takes more work than it may"), "{answer}");
+    let expression = answer["errors"][0]["expression"].as_str();
+    assert_eq!(expression, Some("source.items | first"));
+}
+
+#[tokio::test]
 async fn steps_are_shown_and_not_called() {
     let app = TestApp::start().await;
     let desk = FakeTarget::start().await;

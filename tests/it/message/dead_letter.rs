@@ -55,6 +55,41 @@ async fn a_mapping_error_names_field_expression_and_value_and_is_not_retried() {
 }
 
 #[tokio::test]
+async fn a_message_that_takes_too_much_work_fails_for_good_and_holds_up_nobody() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app
+        .api
+        .deployed(
+            "flow: squares\nversion: 1\nsource: {trigger: webhook}\ntarget: {connector: erp, \
+             endpoint: /in, method: POST}\nmapping:\n  lines:\n    each: source.items\n    map: \
+             {first: source.items | first}\n",
+        )
+        .await;
+    let (_, other) = app.api.deployed(FLOW).await;
+    let items = vec![1; 40_000];
+    let id = app.api.webhook(&url, &json!({ "items": items })).await;
+    let small = app
+        .api
+        .webhook(&other, &json!({"id": 1, "amount": 1}))
+        .await;
+    app.api.message_becomes(&small, "delivered").await;
+    let message = app.api.message_becomes(&id, "dead_letter").await;
+    assert_eq!(message["error"]["kind"], "mapping");
+    let field = message["error"]["field"].as_str().unwrap();
+    assert!(field.starts_with("lines["), "{field}");
+    assert_eq!(message["error"]["expression"], "source.items | first");
+    let said = message["error"]["message"].as_str().unwrap();
+    assert!(said.contains("takes more work than it may"), "{said}");
+    let stages = message["trace"].as_array().unwrap();
+    assert!(
+        stages.iter().all(|t| t["stage"] != "retry_scheduled"),
+        "{stages:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_failing_target_gets_every_attempt_with_one_key_and_then_a_dead_letter_tells() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| status(500)).await;

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use kanat_engine::{Input, Mask, Program};
+use kanat_mapping::Effort;
 use kanat_message_log::{Appended, Dedupe, NewMessage, Place, SavedPlan, key};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::FlowPlan;
+use kanat_script::apart;
 
 use super::names::EnvironmentNames;
 use super::samples::Samples;
@@ -133,14 +135,17 @@ async fn keys(
     drop(tx);
     let program =
         Program::compile(plan.clone()).map_err(|error| Error::precondition(error.to_string()))?;
-    let input = Input {
-        payload: payload.as_bytes(),
-        trigger: request.as_bytes(),
-        steps: b"{}",
-        now,
-        mask: Mask::none(),
-    };
-    let keys = program.keys(&input, &samples);
+    let keys = apart::evaluate_now(&Effort::default(), |effort| {
+        let input = Input {
+            payload: payload.as_bytes(),
+            trigger: request.as_bytes(),
+            steps: b"{}",
+            now,
+            mask: Mask::none(),
+            effort,
+        };
+        program.keys(&input, &samples)
+    });
     Ok((keys.ordering, keys.idempotency))
 }
 

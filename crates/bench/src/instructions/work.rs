@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kanat_auth::Sealer;
 use kanat_data_plane::{DataPlane, Options};
-use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
+use kanat_mapping::{Effort, Expression, FieldValue, Mapping, Scope};
 use kanat_message_log::MessageLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_model::Timestamp;
@@ -198,8 +198,9 @@ fn map(mapping: &Mapping, number: u64) -> Result<()> {
     kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH)
         .context("the order")?;
     let mut out = Vec::with_capacity(512);
+    let effort = Effort::default();
     mapping.write(
-        &Scope::new(order.as_bytes(), Timestamp::from_millis(0)),
+        &Scope::new(order.as_bytes(), Timestamp::from_millis(0), &effort),
         &mut out,
     )?;
     ensure!(

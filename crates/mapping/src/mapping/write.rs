@@ -1,9 +1,10 @@
 //! Running a mapping: one pass over the payload, output written as it goes.
 
 use super::{Mapping, MemberValue, Object};
+use crate::effort::NODE;
 use crate::evaluate::{Compiled, Environment};
 use crate::transform::{MAX_BYTES, too_large};
-use crate::{EvaluationError, Scope, Value, json};
+use crate::{EvaluationError, Scope, Value};
 
 /// Whether something was written: an undefined value is not.
 type Written = Result<bool, EvaluationError>;
@@ -15,7 +16,9 @@ pub(super) fn write(
 ) -> Result<(), EvaluationError> {
     let mut environment = Environment::new(scope);
     let mut slots = Vec::new();
-    mapping.source.find(environment.source, &mut slots);
+    mapping
+        .source
+        .find(environment.source, &mut slots, scope.effort);
     environment.source_slots = &slots;
     Writer {
         end: out.len() + MAX_BYTES,
@@ -42,6 +45,7 @@ impl Writer<'_> {
                 self.out.push(b',');
             }
             self.out.extend_from_slice(&member.key);
+            environment.effort.spend(NODE + member.key.len() as u64);
             let written = match &member.value {
                 MemberValue::Object(object) => self.object(object, environment),
                 MemberValue::Expression(expression) => expression
@@ -91,17 +95,20 @@ impl Writer<'_> {
         };
         self.out.push(b'[');
         let mut slots = Vec::new();
-        for (index, item) in json::items(items).enumerate() {
+        for (index, item) in environment.effort.items(items).enumerate() {
             if index > 0 {
                 self.out.push(b',');
             }
-            map.item.find(item, &mut slots);
+            map.item.find(item, &mut slots, environment.effort);
             let inner = environment.of_item(item, &slots);
             self.object(&map.object, &inner)
                 .map_err(|error| error.within(&format!("[{index}]")))?;
-            environment.read.set(inner.read.get());
             self.check_size()?;
         }
+        environment.effort.check().map_err(|mut error| {
+            error.expression.clone_from(&list.text);
+            error
+        })?;
         self.out.push(b']');
         Ok(true)
     }

@@ -59,8 +59,9 @@ impl<'s> Endpoint<'s> {
         } else {
             Escape::QueryValue
         };
-        self.text
-            .push_str(&escaped(&expression.evaluate(environment)?, escape));
+        let value = expression.evaluate(environment)?;
+        environment.effort.read(value.size());
+        self.text.push_str(&escaped(&value, escape));
         self.value = Some(expression);
         Ok(())
     }

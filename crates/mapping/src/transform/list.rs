@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use super::{Applied, Growing, refused, text};
 use crate::decimal::Decimal;
 use crate::value::{Value, canonical};
-use crate::{EvaluationError, json};
+use crate::{Effort, EvaluationError, json};
 
 /// The most items that `split` gives.
 const MAX_ITEMS: usize = 1_000_000;
+
+/// Steps that the place of an item among many others is charged.
+const ORDERED: u64 = 300;
 
 /// With an empty separator: into characters.
 pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
@@ -42,13 +45,15 @@ pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
 }
 
 /// Null items add nothing between their separators.
-pub(super) fn join<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
+pub(super) fn join<'s>(value: &Value<'s>, separator: &str, effort: &Effort) -> Applied<'s> {
     let mut joined = Growing::default();
-    for (index, item) in json::items(list(value)?).map(Value::from_json).enumerate() {
+    let items = effort.items(list(value)?).map(Value::from_json);
+    for (index, item) in items.enumerate() {
         if index > 0 {
             joined.push(separator)?;
         }
         if !item.is_missing() {
+            effort.read(item.size());
             joined.push(&text::of(&item)?)?;
         }
     }
@@ -56,11 +61,11 @@ pub(super) fn join<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
 }
 
 /// Characters of a string, items of a list, keys of an object.
-pub(super) fn length<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn length<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     let length = match value {
         Value::String(text) => text.decode().chars().count(),
-        Value::List(list) => json::items(list).count(),
-        Value::Object(object) => json::members(object).len(),
+        Value::List(list) => effort.items(list).count(),
+        Value::Object(object) => effort.members(object).len(),
         Value::Undefined | Value::Null | Value::Bool(_) | Value::Number(_) => {
             return Err(refused(value, "a string, a list or an object"));
         }
@@ -69,25 +74,26 @@ pub(super) fn length<'s>(value: &Value<'s>) -> Applied<'s> {
 }
 
 /// Of an empty list: undefined.
-pub(super) fn first<'s>(value: &Value<'s>) -> Applied<'s> {
-    list(value).map(|list| Value::from_part(list, |list| json::items(list).next()))
+pub(super) fn first<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+    list(value).map(|list| Value::from_part(list, |list| effort.items(list).next()))
 }
 
 /// Of an empty list: undefined.
-pub(super) fn last<'s>(value: &Value<'s>) -> Applied<'s> {
-    list(value).map(|list| Value::from_part(list, |list| json::items(list).last()))
+pub(super) fn last<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+    list(value).map(|list| Value::from_part(list, |list| effort.items(list).last()))
 }
 
 /// Each value once, where it first stands.
-pub(super) fn unique<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn unique<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     let mut seen = HashSet::new();
-    let items =
-        json::items(list(value)?).filter(|item| seen.insert(canonical(&Value::from_json(item))));
+    let items = effort
+        .items(list(value)?)
+        .filter(|item| seen.insert(canonical(&Value::from_json(item), effort)));
     Ok(rebuild(items))
 }
 
 /// Numbers by value, then strings by their characters, then booleans, then nulls.
-pub(super) fn sort<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Rank {
         Number(Decimal),
@@ -104,23 +110,29 @@ pub(super) fn sort<'s>(value: &Value<'s>) -> Applied<'s> {
             Err(refused(&item, "numbers, strings and booleans in the list"))
         }
     };
-    let items = json::items(list(value)?).map(|item| Ok((rank(item)?, item)));
+    let items = effort.items(list(value)?).map(|item| {
+        effort.read(item.len());
+        effort.spend(ORDERED);
+        Ok((rank(item)?, item))
+    });
     let mut items = items.collect::<Result<Vec<_>, EvaluationError>>()?;
     items.sort_by(|(left, _), (right, _)| left.cmp(right));
     Ok(rebuild(items.into_iter().map(|(_, item)| item)))
 }
 
-pub(super) fn keys<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn keys<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     Ok(rebuild(
-        json::members(object(value)?)
+        effort
+            .members(object(value)?)
             .into_iter()
             .map(|(key, _)| key),
     ))
 }
 
-pub(super) fn values<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn values<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     Ok(rebuild(
-        json::members(object(value)?)
+        effort
+            .members(object(value)?)
             .into_iter()
             .map(|(_, value)| value),
     ))

@@ -1,10 +1,9 @@
 //! Transforms of numbers: exact decimal arithmetic on numbers and numeric strings.
 
 use super::{Applied, refused};
-use crate::EvaluationError;
 use crate::decimal::Decimal;
-use crate::json;
 use crate::value::Value;
+use crate::{Effort, EvaluationError, json};
 
 pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> Applied<'s> {
     Ok(Value::plain(parse(value)?.fixed(places)))
@@ -65,23 +64,29 @@ pub(super) fn abs<'s>(value: &Value<'s>) -> Applied<'s> {
     Ok(Value::number(parse(value)?.abs().plain()))
 }
 
+/// Steps that each column of a sum is charged: numbers may stand far apart.
+const COLUMN: u64 = 10;
+
 /// Nulls in the list count nothing.
-pub(super) fn sum<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn sum<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     let Value::List(list) = value else {
         return Err(refused(value, "a list of numbers"));
     };
-    let items = json::items(list)
+    let items = effort
+        .items(list)
         .map(Value::from_json)
         .filter(|item| !item.is_missing());
     let numbers = items.enumerate().map(|(index, item)| {
+        effort.read(item.size());
         parse(&item).map_err(|mut error| {
             error.message = format!("item {index} of the list: {}", error.message);
             error
         })
     });
-    Ok(Value::number(
-        Decimal::sum(&numbers.collect::<Result<Vec<_>, _>>()?).plain(),
-    ))
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    effort.spend(COLUMN * Decimal::columns(&numbers).count() as u64);
+    effort.check()?;
+    Ok(Value::number(Decimal::sum(&numbers).plain()))
 }
 
 fn parse(value: &Value) -> Result<Decimal, EvaluationError> {

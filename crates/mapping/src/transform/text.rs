@@ -57,6 +57,8 @@ pub(super) fn concat<'s>(
     for operand in operands {
         let operand = environment.operand(operand)?;
         if !operand.is_missing() {
+            environment.effort.read(operand.size());
+            environment.effort.check()?;
             text.push(&of(&operand)?)?;
         }
     }

@@ -5,26 +5,33 @@ use std::cmp::Ordering;
 
 use super::Value;
 use crate::decimal::Decimal;
-use crate::json;
+use crate::{Effort, json};
 
 /// Whether two values are equal. Null equals undefined; objects are equal whatever the order of
-/// their keys.
-pub(crate) fn equal(left: &Value, right: &Value) -> bool {
+/// their keys. This answer, like the others here, means nothing when the effort is spent.
+pub(crate) fn equal(left: &Value, right: &Value, effort: &Effort) -> bool {
     match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left == right,
         (Value::Number(left), Value::Number(right)) => {
-            left == right || Decimal::parse(left) == Decimal::parse(right)
+            left == right || {
+                effort.read(left.len() + right.len());
+                Decimal::parse(left) == Decimal::parse(right)
+            }
         }
-        (Value::String(left), Value::String(right)) => left.decode() == right.decode(),
+        (Value::String(one), Value::String(other)) => {
+            effort.read(left.size() + right.size());
+            one.decode() == other.decode()
+        }
         (Value::List(_), Value::List(_)) | (Value::Object(_), Value::Object(_)) => {
-            canonical(left) == canonical(right)
+            canonical(left, effort) == canonical(right, effort)
         }
         _ => left.is_missing() && right.is_missing(),
     }
 }
 
 /// The order of two numbers or two strings; there is none between other values.
-pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
+pub(crate) fn order(left: &Value, right: &Value, effort: &Effort) -> Option<Ordering> {
+    effort.read(left.size() + right.size());
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             Some(Decimal::parse(left)?.cmp(&Decimal::parse(right)?))
@@ -35,36 +42,42 @@ pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
 }
 
 /// A text that is the same for equal values.
-pub(crate) fn canonical(value: &Value) -> Vec<u8> {
+pub(crate) fn canonical(value: &Value, effort: &Effort) -> Vec<u8> {
     let mut out = Vec::new();
-    write_canonical(value, json::MAX_DEPTH, &mut out);
+    write_canonical(value, json::MAX_DEPTH, &mut out, effort);
     out
 }
 
 /// Below `depth` levels, which no checked document has, the text stands as it is.
-fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>) {
+fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>, effort: &Effort) {
     match value {
-        Value::Number(digits) => match Decimal::parse(digits) {
-            Some(number) => out.extend_from_slice(number.canonical().as_bytes()),
-            None => out.extend_from_slice(digits.as_bytes()),
-        },
-        Value::String(text) => json::write_string(&text.decode(), out),
+        Value::Number(digits) => {
+            effort.read(digits.len());
+            match Decimal::parse(digits) {
+                Some(number) => out.extend_from_slice(number.canonical().as_bytes()),
+                None => out.extend_from_slice(digits.as_bytes()),
+            }
+        }
+        Value::String(text) => {
+            effort.read(value.size());
+            json::write_string(&text.decode(), out);
+        }
         Value::List(list) if depth > 0 => {
             out.push(b'[');
-            for item in json::items(list) {
-                write_canonical(&Value::from_json(item), depth - 1, out);
+            for item in effort.items(list) {
+                write_canonical(&Value::from_json(item), depth - 1, out, effort);
                 out.push(b',');
             }
             out.push(b']');
         }
         Value::Object(object) if depth > 0 => {
-            let mut members = json::members(object);
+            let mut members = effort.members(object);
             members.sort_by_cached_key(|(key, _)| json::decode(key));
             out.push(b'{');
             for (key, member) in members {
                 json::write_string(&json::decode(key), out);
                 out.push(b':');
-                write_canonical(&Value::from_json(member), depth - 1, out);
+                write_canonical(&Value::from_json(member), depth - 1, out, effort);
                 out.push(b',');
             }
             out.push(b'}');
@@ -82,7 +95,11 @@ mod tests {
     #[track_caller]
     fn check(left: &str, right: &str, expected: bool) {
         assert_eq!(
-            equal(&Value::from_json(left), &Value::from_json(right)),
+            equal(
+                &Value::from_json(left),
+                &Value::from_json(right),
+                &Effort::default()
+            ),
             expected,
             "{left} == {right}"
         );
@@ -107,7 +124,8 @@ mod tests {
 
     #[test]
     fn orders_numbers_and_strings_only() {
-        let order = |left, right| order(&Value::from_json(left), &Value::from_json(right));
+        let effort = Effort::default();
+        let order = |left, right| order(&Value::from_json(left), &Value::from_json(right), &effort);
         assert_eq!(order("2", "10"), Some(Ordering::Less));
         assert_eq!(order(r#""2""#, r#""10""#), Some(Ordering::Greater));
         assert_eq!(order("1", r#""1""#), None);

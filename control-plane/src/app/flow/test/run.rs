@@ -10,9 +10,10 @@ use kanat_engine::{
     Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange,
     failure_reads, trigger,
 };
-use kanat_mapping::json;
+use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
+use kanat_script::apart;
 
 use super::Tested;
 use super::sample::Checked;
@@ -33,6 +34,8 @@ struct Run<'r> {
     samples: &'r Samples,
     sample: &'r Checked,
     calls: kanat_script::Caller<'r>,
+    /// For all that the test evaluates.
+    effort: Effort,
     mask: Mask,
     trace: Trace,
     now: Timestamp,
@@ -79,6 +82,7 @@ pub(super) async fn run(
     mask.add(&trigger::credentials(&sample.trigger));
     let mut run = Run {
         calls: kanat_script::Caller::new(&app.adapters, adapter::asker(caller), context),
+        effort: Effort::default(),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
         steps: "{}".to_owned(),
         not_known: BTreeSet::new(),
@@ -131,7 +135,7 @@ impl Run<'_> {
     /// Evaluates a part of the program. One that calls adapters waits for them here.
     async fn evaluate<T>(
         &mut self,
-        part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send,
+        part: impl Fn(&Program, &Input<'_>, &dyn Resources) -> T + Send + Sync,
     ) -> T {
         let program = self.program;
         let samples = self.samples;
@@ -142,9 +146,11 @@ impl Run<'_> {
             steps,
             now: self.now,
             mask: &self.mask,
+            effort: &self.effort,
         };
         if !program.uses_adapters() {
-            return part(program, &input, samples);
+            let evaluation = |effort: &Effort| part(program, &Input { effort, ..input }, samples);
+            return apart::evaluate(&self.effort, evaluation).await;
         }
         let value = self
             .calls
@@ -293,7 +299,7 @@ impl Run<'_> {
         }
         let begun = Instant::now();
         let made = self
-            .evaluate(|program, input, resources| program.request(input, body, resources))
+            .evaluate(|program, input, resources| program.request(input, body.clone(), resources))
             .await;
         match made {
             Ok(Some(mut request)) => {

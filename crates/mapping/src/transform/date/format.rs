@@ -14,6 +14,10 @@ pub(crate) struct Format {
     zone: TimeZone,
 }
 
+/// Steps that a date is charged, and each piece of its format.
+const DATE: u64 = 500;
+const PIECE: u64 = 100;
+
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Literal(String),
@@ -109,6 +113,11 @@ const WEEKDAYS: [&str; 7] = [
 ];
 
 impl Format {
+    /// Steps that reading a date and writing it takes.
+    pub fn effort(&self) -> u64 {
+        DATE + PIECE * self.pieces.len() as u64
+    }
+
     /// Letters that are no token stand for themselves, as does what is in brackets.
     pub fn parse(text: &str, zone: TimeZone) -> Result<Self, String> {
         let mut pieces = Vec::new();
