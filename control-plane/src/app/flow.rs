@@ -88,7 +88,7 @@ pub struct Validated {
 
 /// Makes a draft.
 pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Error> {
-    let definition = definition::parse(&new.yaml_config)?;
+    let definition = definition::parse_sent(&new.yaml_config).await?;
     let now = Timestamp::now();
     let mut flow = Flow {
         id: FlowId::generate(),
@@ -192,7 +192,7 @@ pub async fn update(
     if let Some(yaml_config) = update.yaml_config
         && is_new(&yaml_config, &flow)?
     {
-        let definition = definition::parse(&yaml_config)?;
+        let definition = definition::parse_sent(&yaml_config).await?;
         fields::refuse_exposed(&definition, &names)?;
         let deployed = flow_version::get(change.db(), id, flow.version).await?;
         let running = deployed
@@ -277,7 +277,7 @@ pub async fn delete(
 
 /// Checks a definition without keeping it.
 pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<Validated, Error> {
-    match kanat_flow::parse(yaml_config) {
+    match definition::check_sent(yaml_config).await {
         Err(errors) => Ok(Validated {
             errors,
             warnings: Vec::new(),

@@ -18,8 +18,8 @@ use crate::fields::FieldUse;
 use crate::yaml;
 pub use response::parse_response;
 
-/// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`],
-/// in order of place.
+/// Reads a definition. Errors are all that is wrong with it by itself, in order of place; after
+/// [`MAX_DIAGNOSTICS`] of them the rest is not looked at.
 pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
     read(yaml, Checker::default())
 }
@@ -52,7 +52,6 @@ fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
         }),
         Some(_) | None => {
             diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
-            diagnostics.truncate(MAX_DIAGNOSTICS);
             Err(diagnostics)
         }
     }
@@ -74,11 +73,14 @@ struct Checker {
 
 impl Checker {
     fn report(&mut self, at: Position, path: &str, message: impl Into<String>) {
-        // Enough for any definition that a person wrote; what is beyond is cut when they are put in
-        // order.
-        if self.diagnostics.len() < 10 * MAX_DIAGNOSTICS {
+        if !self.is_full() {
             self.diagnostics.push(Diagnostic::error(at, path, message));
         }
+    }
+
+    /// Whether nothing more would be told: what is asked of a place is not looked at then.
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 }
 

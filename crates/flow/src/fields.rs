@@ -4,7 +4,7 @@
 use kanat_catalog::Entry;
 
 use crate::definition::{Definition, Named, Trigger};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 use crate::duration::quoted;
 use crate::names::{self, InstanceRef, Names};
 use crate::nearest;
@@ -146,6 +146,7 @@ pub(crate) fn unknown_fields(definition: &Definition, names: &dyn Names) -> Vec<
             );
             Some(names::warning(&used.place, message))
         })
+        .take(MAX_DIAGNOSTICS)
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use kanat_catalog::{Action, Entry};
 
 use crate::definition::{Definition, Named, Referenced, Step};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 use crate::duration::quoted;
 use crate::{fields, nearest, params};
 
@@ -53,9 +53,11 @@ pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic
         }
     }
     faults.extend(fields::unknown_fields(definition, names));
-    for (kind, named) in &definition.references {
-        faults.extend(reference(*kind, named, names));
-    }
+    // The nearest name is looked for only where it is told.
+    let more = MAX_DIAGNOSTICS.saturating_sub(faults.len());
+    let references = definition.references.iter();
+    let missing = references.filter_map(|(kind, named)| reference(*kind, named, names));
+    faults.extend(missing.take(more));
     faults.sort_by_key(|fault| (fault.line, fault.column));
     faults
 }

@@ -45,3 +45,20 @@ async fn names_line_column_and_path_of_each_error() {
         0
     );
 }
+
+#[tokio::test]
+async fn a_definition_with_very_many_errors_has_the_first_hundred() {
+    let app = TestApp::start().await;
+    let fields: String = (0..15_000)
+        .map(|n| format!("  f{n}: sorce.a{n}\n"))
+        .collect();
+    let yaml = format!("flow: wrong\nversion: 1\nsource: {{trigger: api}}\nmapping:\n{fields}");
+    let body = app
+        .api
+        .post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml }))
+        .await
+        .expect(200);
+    let errors = body["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 100);
+    assert_eq!(errors[99]["path"], "mapping.f99");
+}

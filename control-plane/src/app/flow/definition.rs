@@ -8,12 +8,16 @@ use kanat_auth::Sealer;
 use kanat_flow::{Definition, Diagnostic};
 use kanat_model::id::FlowId;
 use kanat_model::{Error, FieldError};
+use kanat_script::apart;
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_use::User;
 use kanat_store::flow_version::FlowVersion;
 use kanat_store::meta;
 
 use crate::app::App;
+
+/// The bytes of a definition that takes long to check.
+const LARGE: usize = 64 * 1024;
 
 /// A definition as the store has it.
 #[derive(Debug, Clone, Copy)]
@@ -163,14 +167,33 @@ pub fn seal_context(flow: &FlowId) -> String {
 
 /// A definition that is right in itself. Errors name all that is wrong.
 pub fn parse(yaml: &str) -> Result<Definition, Error> {
-    // PostgreSQL cannot store it.
+    check_storable(yaml)?;
+    kanat_flow::parse(yaml).map_err(|faults| wrong(&faults))
+}
+
+/// A definition that a caller sends, checked as [`parse`] does and without holding up others.
+pub async fn parse_sent(yaml: &str) -> Result<Definition, Error> {
+    check_storable(yaml)?;
+    check_sent(yaml).await.map_err(|faults| wrong(&faults))
+}
+
+/// What a definition that a caller sends comes to, or what is wrong with it.
+pub async fn check_sent(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
+    if yaml.len() < LARGE {
+        return kanat_flow::parse(yaml);
+    }
+    apart::apart(|| kanat_flow::parse(yaml)).await
+}
+
+/// Refuses a text that PostgreSQL cannot store.
+fn check_storable(yaml: &str) -> Result<(), Error> {
     if yaml.contains('\0') {
         return Err(Error::field(
             "yamlConfig",
             "must not contain a NUL character",
         ));
     }
-    kanat_flow::parse(yaml).map_err(|faults| wrong(&faults))
+    Ok(())
 }
 
 fn wrong(faults: &[Diagnostic]) -> Error {

@@ -116,6 +116,9 @@ fn query_offset(url: &str) -> usize {
 impl Checker {
     /// An expression; also one that stands in `{{ }}` as a whole.
     pub(super) fn expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
+        if self.is_full() {
+            return None;
+        }
         let text = self.expression_text(spot)?;
         let (inner, skipped) = unwrapped(text);
         if inner.contains("{{") {
@@ -192,6 +195,9 @@ impl Checker {
         text: &str,
         place: Place,
     ) -> Option<Template> {
+        if self.is_full() {
+            return None;
+        }
         match Template::parse(text) {
             Ok(template) => {
                 self.references(spot, template.references(), 0, place);

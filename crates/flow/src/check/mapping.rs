@@ -40,6 +40,9 @@ fn fields(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(Vec<Field
     let mut compiled = Vec::new();
     let mut good = true;
     for (member, spot) in members.iter() {
+        if checker.is_full() {
+            return None;
+        }
         match value(checker, &spot, place) {
             Some((value, mapped)) => {
                 fields.push(Field {

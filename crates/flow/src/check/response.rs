@@ -10,7 +10,7 @@ use super::expression::{Place, unwrapped};
 use super::spot::Spot;
 use super::{mapping, target};
 use crate::compile::{compiled_mapping, named_texts};
-use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
+use crate::diagnostic::{Diagnostic, Position};
 use crate::response::{Response, ResponseTexts};
 use crate::yaml::{Node, Text, Value};
 
@@ -68,14 +68,13 @@ pub fn parse_response(
         );
         made.headers = named_texts(&read.unwrap_or_default());
     }
-    let mut diagnostics = checker.diagnostics;
+    let diagnostics = checker.diagnostics;
     if diagnostics.is_empty() {
         return Ok(Response {
             plan: made,
             references: checker.references,
         });
     }
-    diagnostics.truncate(MAX_DIAGNOSTICS);
     Err(diagnostics)
 }
 

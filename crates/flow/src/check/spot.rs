@@ -118,6 +118,9 @@ impl Checker {
 
     /// A map whose keys are all among `known`.
     pub(super) fn members<'n>(&mut self, spot: &Spot<'n>, known: &[&str]) -> Option<Members<'n>> {
+        if self.is_full() {
+            return None;
+        }
         let members = self.any_members(spot, &format!("a map with {}", known.join(", ")))?;
         let unknown = members
             .iter()
@@ -195,6 +198,9 @@ impl Checker {
 
     /// One of the words that are known.
     pub(super) fn word<'w>(&mut self, spot: &Spot, words: &[&'w str]) -> Option<&'w str> {
+        if self.is_full() {
+            return None;
+        }
         let expected = match words {
             [word] => (*word).to_owned(),
             _ => format!("one of {}", words.join(", ")),
@@ -256,7 +262,7 @@ impl Checker {
         expected: &str,
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let text = self.text(spot, expected)?;
+        let text = self.text(spot, expected).filter(|_| !self.is_full())?;
         read(text).map_err(|message| self.error(spot, message)).ok()
     }
 }

@@ -87,6 +87,16 @@ fn gives_at_most_a_hundred_faults() {
 }
 
 #[test]
+fn what_comes_after_a_hundred_faults_is_not_looked_at() {
+    let fields: String = (0..500).map(|n| format!("  f{n}: sorce.a\n")).collect();
+    let wrong = "flow: f\non_error: {retry: often}\nsource: {trigger: manual}\nmapping:\n";
+    let diagnostics = parse(&format!("{wrong}{fields}")).unwrap_err();
+    let places: Vec<_> = diagnostics.iter().map(|d| d.path.as_str()).collect();
+    let first: Vec<_> = (0..100).map(|n| format!("mapping.f{n}")).collect();
+    assert_eq!(places, first);
+}
+
+#[test]
 fn points_inside_an_expression() {
     let yaml = "flow: f\nsource: {trigger: manual}\ntarget: {connector: erp, endpoint: \
                 /x}\nmapping:\n  a: source.x | upercase\n  b: \"{{ source.x }} and {{ source.y | \

@@ -267,6 +267,17 @@ fn warns_of_names_that_do_not_exist() {
 }
 
 #[test]
+fn warns_of_a_hundred_names_at_most() {
+    let fields: String = (0..500)
+        .map(|n| format!("  f{n}: source.a | lookup(t{n})\n"))
+        .collect();
+    let target = "target: {connector: erp, endpoint: /x}\nmapping:\n";
+    let warnings = warnings(&format!("{target}{fields}"));
+    assert_eq!(warnings.len(), crate::diagnostic::MAX_DIAGNOSTICS);
+    assert!(warnings[99].contains("mapping.f99:"), "{}", warnings[99]);
+}
+
+#[test]
 fn warns_of_fields_that_no_instance_of_the_entry_has() {
     let yaml = |secret: &str, path: &str| {
         format!(
