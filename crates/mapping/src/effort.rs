@@ -8,7 +8,7 @@ use crate::{EvaluationError, json};
 pub(crate) const NODE: u64 = 20;
 
 /// Steps that each item of a list and each member of an object is charged where it is walked past.
-const WALKED: u64 = 20;
+pub(crate) const WALKED: u64 = 20;
 
 /// Steps that a transform is charged, and whatever reads a value into what it computes with.
 pub(crate) const CALL: u64 = 150;
@@ -57,12 +57,18 @@ impl Effort {
     /// Errors when it is spent. What was read since the last check is of no use then.
     pub(crate) fn check(&self) -> Result<(), EvaluationError> {
         if self.is_spent() {
-            return Err(EvaluationError::mapping(format!(
-                "the attempt takes more work than it may: {} million steps",
-                Self::MAX / 1_000_000
-            )));
+            Err(Self::error())
+        } else {
+            Ok(())
         }
-        Ok(())
+    }
+
+    /// The end of what takes too much.
+    pub(crate) fn error() -> EvaluationError {
+        EvaluationError::mapping(format!(
+            "the attempt takes more work than it may: {} million steps",
+            Self::MAX / 1_000_000
+        ))
     }
 
     /// Charges bytes that are walked past or copied.
@@ -72,7 +78,7 @@ impl Effort {
 
     /// Charges a value that is read: text taken apart, a number parsed.
     pub(crate) fn read(&self, bytes: usize) -> bool {
-        self.spend(CALL + TEXT * bytes as u64)
+        self.spend(reading(bytes))
     }
 
     /// The items of a list, charged as they are walked; they end early when it is spent.
@@ -99,15 +105,15 @@ impl Effort {
             Vec::new()
         }
     }
-
-    /// Charges a value that a plan found or passed, and the slots that it concerns.
-    pub(crate) fn walk(&self, slots: usize) -> bool {
-        self.spend(WALKED + slots as u64)
-    }
 }
 
 impl Default for Effort {
     fn default() -> Self {
         Self::new(Self::MAX)
     }
+}
+
+/// Steps of a value that is read.
+pub(crate) fn reading(bytes: usize) -> u64 {
+    CALL + TEXT * bytes as u64
 }

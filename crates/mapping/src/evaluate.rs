@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use kanat_model::{Mask, Timestamp};
 
-use crate::effort::{CALL, Effort, NODE};
+use crate::effort::{CALL, Effort, NODE, reading};
 use crate::node::{Call, Node, Operand, Operator};
 use crate::path::{self, Path};
 use crate::references::{References, Root};
@@ -157,8 +157,11 @@ impl<'s> Environment<'s> {
 
     /// Charges steps; errors when none are left.
     pub fn spend(&self, steps: u64) -> Result<(), EvaluationError> {
-        self.effort.spend(steps);
-        self.effort.check()
+        if self.effort.spend(steps) {
+            Ok(())
+        } else {
+            Err(Effort::error())
+        }
     }
 
     /// Whether a condition takes the value for true.
@@ -188,6 +191,9 @@ impl<'s> Environment<'s> {
                 (json, path.segments.as_slice())
             }
         };
+        if segments.is_empty() {
+            return Ok(Value::from_json(json));
+        }
         let found = path::follow(json, segments, self.effort);
         self.effort.check()?;
         Ok(found)
@@ -204,17 +210,15 @@ impl Call {
         value: &Value<'s>,
         environment: &Environment<'s>,
     ) -> Result<Value<'s>, EvaluationError> {
-        match value {
-            Value::Number(_) | Value::String(_) => environment.effort.read(value.size()),
+        let steps = match value {
+            Value::Number(_) | Value::String(_) => reading(value.size()),
             // Lists and objects are charged as they are walked.
             Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
-                environment.effort.spend(CALL)
+                CALL
             }
         };
-        environment.effort.check()?;
         let result = self.transform.apply(value, environment)?;
-        environment.effort.pass(result.size());
-        environment.effort.check()?;
+        environment.spend(steps + result.size() as u64)?;
         Ok(result)
     }
 }

@@ -46,6 +46,8 @@ pub struct Conflict {
 #[derive(Debug, Clone, Default)]
 struct Object {
     members: Vec<Member>,
+    /// Steps of writing its keys, and of taking back those of members that are not there.
+    effort: u64,
 }
 
 #[derive(Debug, Clone)]

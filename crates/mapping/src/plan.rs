@@ -3,12 +3,16 @@
 
 use std::ops::Range;
 
+use crate::effort::WALKED;
 use crate::path::{Segment, Visit};
 use crate::references::Root;
 use crate::{Effort, json};
 
 /// Up to this many names are compared one by one, more are searched.
 const FEW_NAMES: usize = 16;
+
+/// Members and their slots are charged whenever they have come to so many steps.
+const OFTEN: u64 = 10_000;
 
 /// The paths from one root.
 #[derive(Debug, Clone)]
@@ -131,9 +135,6 @@ impl Plan {
         effort: &Effort,
     ) -> usize {
         let step = &self.steps[at];
-        if !effort.walk(step.slots.len()) {
-            return text.len();
-        }
         // An earlier member of the same name may have filled them.
         slots[step.slots.clone()].fill(None);
         let bytes = text.as_bytes();
@@ -161,21 +162,32 @@ impl Plan {
         effort: &Effort,
     ) -> usize {
         let bytes = text.as_bytes();
+        let mut passed = 0;
         let mut position = start + 1;
         loop {
             let key = json::skip_whitespace(bytes, position);
             if bytes.get(key) != Some(&b'"') {
+                effort.spend(passed);
                 return key + 1;
             }
             let key_end = json::closing_quote(bytes, key + 1);
             let value = json::skip_colon(bytes, key_end);
+            passed += WALKED;
             let end = match text.get(key..key_end).and_then(|key| step.named(key)) {
-                Some(below) => self.visit(below, text, value, slots, effort),
-                None if effort.walk(0) => json::skip_value(bytes, value),
-                None => return bytes.len(),
+                Some(below) => {
+                    passed += self.steps[below].slots.len() as u64;
+                    self.visit(below, text, value, slots, effort)
+                }
+                None => json::skip_value(bytes, value),
             };
             if end <= value {
                 return bytes.len();
+            }
+            if passed > OFTEN {
+                if !effort.spend(passed) {
+                    return bytes.len();
+                }
+                passed = 0;
             }
             position = json::skip_comma(bytes, end);
         }
@@ -194,6 +206,7 @@ impl Plan {
         for index in 0.. {
             let item = json::skip_whitespace(bytes, position);
             if matches!(bytes.get(item), Some(b']') | None) {
+                effort.spend(WALKED * index as u64);
                 return item + 1;
             }
             let end = match step
@@ -201,8 +214,7 @@ impl Plan {
                 .binary_search_by_key(&index, |(wanted, _)| *wanted)
             {
                 Ok(place) => self.visit(step.indexes[place].1, text, item, slots, effort),
-                Err(_) if effort.walk(0) => json::skip_value(bytes, item),
-                Err(_) => break,
+                Err(_) => json::skip_value(bytes, item),
             };
             if end <= item {
                 break;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Conflict, FieldValue, Mapping, Member, MemberValue, Object};
+use crate::effort::NODE;
 use crate::path::Visit;
 use crate::plan::Plan;
 use crate::template::Part;
@@ -112,10 +113,8 @@ impl Builder {
                 .places
                 .entry(name[..dot].to_owned())
                 .or_insert_with(|| {
-                    object.members.push(Member::new(
-                        &name[start..dot],
-                        MemberValue::Object(Object::default()),
-                    ));
+                    let inner = MemberValue::Object(Object::default());
+                    object.push(Member::new(&name[start..dot], inner));
                     object.members.len() - 1
                 });
             let MemberValue::Object(inner) = &mut object.members[index].value else {
@@ -131,11 +130,16 @@ impl Builder {
             FieldValue::Template(template) => MemberValue::Template(template.into_parts()),
             FieldValue::Each { list, map } => MemberValue::Each(list.into_compiled(), map),
         };
-        object.members.push(Member::new(&name[start..], value));
+        object.push(Member::new(&name[start..], value));
     }
 }
 
 impl Object {
+    fn push(&mut self, member: Member) {
+        self.effort += NODE + member.key.len() as u64;
+        self.members.push(member);
+    }
+
     /// Visits the paths of its expressions.
     fn paths(&mut self, reach: Reach, visit: &mut Visit) {
         for member in &mut self.members {

@@ -1,7 +1,6 @@
 //! Running a mapping: one pass over the payload, output written as it goes.
 
 use super::{Mapping, MemberValue, Object};
-use crate::effort::NODE;
 use crate::evaluate::{Compiled, Environment};
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{EvaluationError, Scope, Value};
@@ -37,6 +36,7 @@ struct Writer<'o> {
 impl Writer<'_> {
     /// Whether any member was written.
     fn object<'s>(&mut self, object: &'s Object, environment: &Environment<'s>) -> Written {
+        environment.effort.spend(object.effort);
         self.out.push(b'{');
         let mut any = false;
         for member in &object.members {
@@ -45,7 +45,6 @@ impl Writer<'_> {
                 self.out.push(b',');
             }
             self.out.extend_from_slice(&member.key);
-            environment.effort.spend(NODE + member.key.len() as u64);
             let written = match &member.value {
                 MemberValue::Object(object) => self.object(object, environment),
                 MemberValue::Expression(expression) => expression
