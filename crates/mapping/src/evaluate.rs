@@ -61,7 +61,8 @@ impl Compiled {
             return None;
         }
         let text = |now| {
-            let scope = Scope::new(b"", Timestamp::from_millis(now));
+            let effort = Effort::default();
+            let scope = Scope::new(b"", Timestamp::from_millis(now), &effort);
             match self.evaluate(&Environment::new(&scope)) {
                 Ok(Value::String(text)) => Some(text.decode().into_owned()),
                 Ok(_) | Err(_) => None,

@@ -120,7 +120,7 @@ fn an_error_hides_secrets_before_it_cuts_a_value() {
     let mask = kanat_model::Mask::new([&secret]);
     let scope = Scope {
         mask: &mask,
-        ..Scope::new(source.as_bytes(), NOW)
+        ..Scope::new(source.as_bytes(), NOW, &UNBOUNDED)
     };
     let expression = Expression::parse("source | number").unwrap();
     let shown = expression.evaluate(&scope).unwrap_err().value.unwrap();
