@@ -584,6 +584,9 @@ async fn one_client_does_not_take_all_places_of_the_metrics() {
         "{answer}\n{}",
         app.log()
     );
+    // Not because the others were given up meanwhile.
+    let first = held[0].try_read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(first, Err(std::io::ErrorKind::WouldBlock));
 }
 
 #[tokio::test]
