@@ -40,7 +40,7 @@ impl Effort {
     /// Charges steps, and tells whether more are left. Evaluations that share it come one after
     /// another.
     pub fn spend(&self, steps: u64) -> bool {
-        let left = self.left().saturating_sub(steps);
+        let left = self.left.load(Ordering::Relaxed).saturating_sub(steps);
         self.left.store(left, Ordering::Relaxed);
         left > 0
     }
