@@ -224,12 +224,14 @@ fn what_stands_for_a_missing_secret_is_none() {
         ..FlowPlan::default()
     })
     .expect("a valid plan");
+    let effort = Effort::default();
     let input = Input {
         payload: ORDER.as_bytes(),
         trigger: b"{}",
         steps: b"{}",
         now: Timestamp::from_millis(0),
         mask: Mask::none(),
+        effort: &effort,
     };
     let request = program.step_request(&program.steps()[0], &input, &environment);
     let request = request.expect("it can be made").expect("it is not skipped");
