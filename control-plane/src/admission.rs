@@ -330,7 +330,7 @@ mod tests {
         let mut before = request(ONE, "key_3", &[50]);
         let body = Held::new(&memory);
         body.hold(51).unwrap();
-        before.extensions_mut().insert(body);
+        before.extensions_mut().insert(body.clone());
         let answer = admission.clone().oneshot(before).await.unwrap();
         assert_eq!(
             status::number(answer.headers()),

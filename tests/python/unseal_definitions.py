@@ -7,5 +7,5 @@ path, definition = sys.argv[1:]
 db = sqlite3.connect(path)
 for table in ("flow", "flow_version"):
     db.execute(f"UPDATE {table} SET yaml_config = ?, sealed_config = NULL", (definition,))
-db.execute("DELETE FROM meta WHERE name = 'literal_secrets'")
+db.execute("DELETE FROM meta WHERE name LIKE 'literal_secrets%'")
 db.commit()
