@@ -60,7 +60,7 @@ impl PublicService {
     ) -> Result<Self, Error> {
         let unreadable =
             |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
-        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
+        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(Error::Descriptors)?;
         let routes = grpc::routes(app).await?.prepare();
         let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let rules = Arc::new(rules);

@@ -1,4 +1,4 @@
-//! Which method needs which permission, told from its name and its annotations.
+//! Which method needs which permission, and how its calls come and go, told from its options.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,8 +6,12 @@ use bytes::Bytes;
 use kanat_auth::Permission;
 use prost::Message;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value,
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, MessageDescriptor,
+    MethodDescriptor, Value,
 };
+
+/// Package of the methods that say what they need.
+const PACKAGE: &str = "kanat.v1";
 
 /// The service that anybody may ask.
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -25,41 +29,39 @@ const REFLECTION: &[&str] = &[
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/// Services whose every method, reading too, is about who may do what.
-const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
-
-/// Services that are about what no key is bound to: the account, and what the service itself holds.
-const OWNER_SERVICES: &[&str] = &["kanat.v1.SecretService"];
-
-/// Methods of other services that are about where everything else lives.
-const ADMIN_METHODS: &[&str] = &[
-    "/kanat.v1.EnvironmentService/CreateEnvironment",
-    "/kanat.v1.EnvironmentService/UpdateEnvironment",
-];
-
-/// Names of methods that change nothing begin so.
-const READING: &[&str] = &[
-    "Get", "List", "Stream", "Diff", "Validate", "Test", "Export", "Preview", "Search",
-];
-
-/// A test of a connection calls out with the instance's credentials, which is more than reading.
-const WRITING: &[&str] = &["/kanat.v1.ConnectorService/TestConnectorInstance"];
+/// Services of gRPC itself, for every role.
+const OF_GRPC: &[&str] = &[HEALTH, REFLECTION[0], REFLECTION[1]];
 
 /// The rules of one descriptor set.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    methods: HashSet<String>,
-    public_methods: HashSet<String>,
+    /// What each method needs.
+    needs: HashMap<String, Need>,
     streams: HashSet<String>,
     lasting: HashSet<String>,
     /// Answers with a value that shows in the first of them alone, by method.
     showing: HashMap<String, MessageDescriptor>,
 }
 
+/// What a caller of a method needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// A credential whose role has the permission.
+    Role(Permission),
+    /// No credential.
+    Nothing,
+}
+
 impl Rules {
-    /// Reads which methods are annotated as public. Errors when the set cannot be read.
-    pub fn read(descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
-        let pool = DescriptorPool::decode(descriptor_set)?;
+    /// Reads what the methods of a descriptor set need.
+    ///
+    /// # Errors
+    ///
+    /// A set that cannot be read, and a method without a permission.
+    pub fn read(descriptor_set: &[u8]) -> Result<Self, String> {
+        let pool = DescriptorPool::decode(descriptor_set).map_err(|error| error.to_string())?;
+        let option = pool.get_extension_by_name("kanat.v1.permission");
+        let option = option.ok_or("there is no option kanat.v1.permission")?;
         let methods = pool
             .services()
             .flat_map(|service| service.methods().collect::<Vec<_>>());
@@ -67,9 +69,15 @@ impl Rules {
             format!("/{}/{}", method.parent_service().full_name(), method.name())
         };
         let methods: Vec<_> = methods.collect();
-        let public = methods
+        let own = methods
             .iter()
-            .filter(|method| is_annotated_public(&pool, method));
+            .filter(|method| method.parent_file().package_name() == PACKAGE);
+        let needs = own.map(|method| {
+            let need = need(&option, method);
+            let need = need.ok_or_else(|| format!("{} has no permission", path(method)))?;
+            Ok((path(method), need))
+        });
+        let needs = needs.collect::<Result<_, String>>()?;
         let streams = methods.iter().filter(|method| method.is_client_streaming());
         let lasting = methods.iter().filter(|method| method.is_server_streaming());
         let showing = methods
@@ -79,10 +87,9 @@ impl Rules {
             showing: showing
                 .map(|method| (path(method), method.output()))
                 .collect(),
-            public_methods: public.map(path).collect(),
+            needs,
             streams: streams.map(path).collect(),
             lasting: lasting.map(path).collect(),
-            methods: methods.iter().map(path).collect(),
         })
     }
 
@@ -123,7 +130,7 @@ impl Rules {
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.
     pub fn name<'p>(&self, path: &'p str) -> &'p str {
-        if self.methods.contains(path) {
+        if self.needs.contains_key(path) {
             path.trim_start_matches('/')
         } else {
             "other"
@@ -136,23 +143,16 @@ impl Rules {
         if split(path).0 == HEALTH {
             return Some(HEALTH_BYTES);
         }
-        self.public_methods.contains(path).then_some(PUBLIC_BYTES)
+        (self.needs.get(path) == Some(&Need::Nothing)).then_some(PUBLIC_BYTES)
     }
 
-    /// What the method at `path` needs.
+    /// Returns the permission that a caller of the method at `path` needs. A method that does not
+    /// exist is not for everybody to look for.
     pub fn permission(&self, path: &str) -> Permission {
-        let (service, method) = split(path);
-        if OWNER_SERVICES.contains(&service) {
-            Permission::Billing
-        } else if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
-            Permission::Admin
-        } else if service == HEALTH
-            || REFLECTION.contains(&service)
-            || !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word))
-        {
-            Permission::Read
-        } else {
-            Permission::Write
+        match self.needs.get(path) {
+            Some(Need::Role(permission)) => *permission,
+            None if !OF_GRPC.contains(&split(path).0) => Permission::Write,
+            Some(Need::Nothing) | None => Permission::Read,
         }
     }
 }
@@ -161,12 +161,6 @@ fn split(path: &str) -> (&str, &str) {
     path.trim_start_matches('/')
         .split_once('/')
         .unwrap_or((path, ""))
-}
-
-/// `List` begins `ListFlows`, and not `Listen`.
-fn begins_with_word(name: &str, word: &str) -> bool {
-    name.strip_prefix(word)
-        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 /// Returns the fields that show in the first answer alone, each with the one that says whether it
@@ -181,18 +175,20 @@ fn shown_once(
     shown.collect::<Vec<_>>().into_iter()
 }
 
-fn is_annotated_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
-    let Some(extension) = pool.get_extension_by_name("kanat.v1.rest") else {
-        return false;
-    };
+/// Returns what the option of a method says; none without one.
+fn need(option: &ExtensionDescriptor, method: &MethodDescriptor) -> Option<Need> {
+    let kind = option.kind();
     let options = method.options();
-    let rest = options.get_extension(&extension);
-    rest.as_message()
-        .and_then(|rest| {
-            rest.get_field_by_name("public")
-                .map(|v| *v == Value::Bool(true))
-        })
-        .unwrap_or(false)
+    let number = options.get_extension(option).as_enum_number()?;
+    let value = kind.as_enum()?.get_value(number)?;
+    match value.name() {
+        "PERMISSION_READ" => Some(Need::Role(Permission::Read)),
+        "PERMISSION_WRITE" => Some(Need::Role(Permission::Write)),
+        "PERMISSION_ADMIN" => Some(Need::Role(Permission::Admin)),
+        "PERMISSION_BILLING" => Some(Need::Role(Permission::Billing)),
+        "PERMISSION_PUBLIC" => Some(Need::Nothing),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -200,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_method_says_what_it_needs() {
+    fn methods_say_what_their_callers_need() {
         let rules = Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
         for (path, permission) in [
             ("/kanat.v1.FlowService/GetFlow", Permission::Read),

@@ -237,7 +237,10 @@ mod tests {
         let sent = headers(&[("content-type", "application/json"), ("x-a", "1")]);
         assert_eq!(
             request(&Method::POST, &url, &sent, br#"{"n": 1.10}"#, &mask),
-            r#"{"method":"POST","url":"https://erp.example/orders?a=1","headers":{"content-type":"application/json","x-a":"1"},"body":{"n": 1.10}}"#
+            concat!(
+                r#"{"method":"POST","url":"https://erp.example/orders?a=1","headers":"#,
+                r#"{"content-type":"application/json","x-a":"1"},"body":{"n": 1.10}}"#
+            )
         );
         let answered = headers(&[("content-type", "text/plain")]);
         let got = Answered {

@@ -54,6 +54,20 @@ pub(crate) fn bindings(
     rules.iter().map(binding).collect()
 }
 
+/// Returns whether the method needs no credential.
+fn is_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
+    let Some(extension) = pool.get_extension_by_name("kanat.v1.permission") else {
+        return false;
+    };
+    let kind = extension.kind();
+    let value = method.options().get_extension(&extension).as_enum_number();
+    let name = kind
+        .as_enum()
+        .zip(value)
+        .and_then(|(kind, value)| kind.get_value(value));
+    name.is_some_and(|value| value.name() == "PERMISSION_PUBLIC")
+}
+
 /// The method's `rest` option, or its defaults.
 pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rest, String> {
     let rest = option(pool, method, "kanat.v1.rest");
@@ -83,7 +97,7 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
     };
     Ok(Rest {
         status,
-        public: flag("public"),
+        public: is_public(pool, method),
         upload: field(&input, &text("upload"))?.map(raw).transpose()?,
         download: field(&output, &text("download"))?.map(raw).transpose()?,
         content_type: text("content_type"),

@@ -77,15 +77,15 @@ impl Client {
             .or(saved.url.as_deref())
             .unwrap_or(DEFAULT_URL);
         check_address(url)?;
-        let key = match (connection.api_key, saved.api_key) {
-            (Some(key), _) => Some(key),
+        let (key, environment) = match (connection.api_key, saved.api_key) {
+            (Some(key), _) => (Some(key), None),
             (None, Some(key)) => {
                 refuse_elsewhere(url, saved.url.as_deref().unwrap_or(DEFAULT_URL))?;
-                Some(Secret::new(key))
+                (Some(Secret::new(key)), saved.environment)
             }
-            (None, None) => None,
+            (None, None) => (None, None),
         };
-        Self::to(url, key, connection.env)
+        Self::to(url, key, connection.env.or(environment))
     }
 
     /// A client of the service at `url`.

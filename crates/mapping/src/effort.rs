@@ -20,7 +20,8 @@ const TEXT: u64 = 6;
 const NAMES: u64 = 20;
 
 /// What the evaluations for one attempt of a message may still do together, in steps of about a
-/// nanosecond (`docs/FLOWS.md` has the prices). What goes beyond ends as an error, and so does all that comes after.
+/// nanosecond (`docs/FLOWS.md` has the prices). What goes beyond ends as an error, and so does all
+/// that comes after.
 #[derive(Debug)]
 pub struct Effort {
     /// None are left once more was asked for than there was.

@@ -33,8 +33,8 @@ pub struct EvaluationError {
     pub expression: String,
     /// The transform as it is written, without its arguments.
     pub transform: Option<&'static str>,
-    /// The value that it met, as JSON, cut at 200 characters and without secrets; absent when it may
-    /// hold one of a connector.
+    /// The value that it met, as JSON, cut at 200 characters and without secrets; absent when it
+    /// may hold one of a connector.
     pub value: Option<String>,
     /// What is wrong with it.
     pub message: String,

@@ -10,6 +10,7 @@ mod full;
 mod fuzz;
 mod lint;
 mod modules;
+mod permissions;
 mod sbom;
 mod soak;
 mod syntax;
@@ -26,6 +27,7 @@ usage: cargo xtask <task>
   test [FILTER...]   build kanat, then run every test; FILTER goes to the test binaries
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
+  permissions        write docs/permissions.md from the options of the methods in proto/
   words [FOLDER]     figures of how the code reads: comments, names, layout, size (of another
                      checkout: FOLDER)
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "lint" => lint::run(),
         "tidy" => tidy::run(),
+        "permissions" => permissions::run(),
         "words" => words::run(rest),
         "soak" => soak::run(rest),
         "full" => full::run(rest),

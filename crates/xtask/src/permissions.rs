@@ -26,8 +26,8 @@ What a caller needs, method by method. The page is made from the options in `pro
 | `identity` | | | | | a verified token of an identity provider, of a member or not |
 | `public` | | | | | nothing: no credential is asked for |
 
-A caller that lacks the permission gets 403 (`PERMISSION_DENIED`), before its body is read and before
-anything is looked for. A key that is bound to an environment opens that one alone.
+A caller that lacks the permission gets 403 (`PERMISSION_DENIED`), before its body is read and
+before anything is looked for. A key that is bound to an environment opens that one alone.
 ";
 
 /// A method of the API, as its proto file has it.

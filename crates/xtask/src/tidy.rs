@@ -43,8 +43,9 @@ pub fn run() -> Result<()> {
     crates::check(&members, &mut findings);
     manifests::check(&workspace::files(&["toml"])?, &mut findings);
     failpoints::check(&failpoints::resolved()?, &mut findings);
-    proto::check(&workspace::files(&["proto"])?, &mut findings);
+    let protos = workspace::files(&["proto"])?;
     let pages = workspace::files(&["md"])?;
+    proto::check(&protos, &pages, &mut findings);
     docs::check(&pages, &mut findings);
     let shown = blocks::check(&pages, &mut findings);
     eprintln!(

@@ -87,8 +87,8 @@ pub(super) enum Halt {
         /// The endpoint asks to be left alone until then.
         not_before: Option<Timestamp>,
     },
-    /// Its connector takes no calls until then, its flow no messages, or they are others by now: the
-    /// cycle goes on from the page that is not done.
+    /// Its connector takes no calls until then, its flow no messages, or they are others by now:
+    /// the cycle goes on from the page that is not done.
     Waits { until: Timestamp },
 }
 

@@ -136,6 +136,9 @@ impl Finder {
             self.note(&rest)?;
             self.place = Place::End;
         }
+        if self.place == Place::Value && self.path.is_empty() {
+            return Err("the answer is empty".to_owned());
+        }
         if self.place != Place::End {
             return Err(self.no_json(0, 1, "found the end, and the answer goes on"));
         }

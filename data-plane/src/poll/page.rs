@@ -147,7 +147,10 @@ pub(super) fn at<'a>(body: &'a str, path: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const BODY: &str = r#"{"data": {"items": [{"id": 1}, [2], "x"], "next": "a\"b", "total": 7, "none": null}, "end": ""}"#;
+    const BODY: &str = concat!(
+        r#"{"data": {"items": [{"id": 1}, [2], "x"], "next": "a\"b", "total": 7, "none": null}, "#,
+        r#""end": ""}"#
+    );
 
     #[test]
     fn records_are_found_as_they_stand() {
@@ -293,7 +296,9 @@ mod tests {
                 };
                 let url = Url::parse("http://a.example/").unwrap();
                 let found = value(&body, value_path(Some(&pagination)));
-                let _ = next(Some(&pagination), &Position::Offset(u64::MAX), found, records, &HeaderMap::new(), &url);
+                let last = Position::Offset(u64::MAX);
+                let headers = HeaderMap::new();
+                let _ = next(Some(&pagination), &last, found, records, &headers, &url);
             }
         }
     }

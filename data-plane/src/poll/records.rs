@@ -135,9 +135,10 @@ impl Page<'_> {
         let flow = &self.runnable.flow;
         let at = self.now;
         let plan = flow.plan();
+        let method = &self.method;
         let request = format!(
-            r#"{{"headers":{{}},"query":{{}},"method":"{}","path_params":{{}},"received_at":"{at}"}}"#,
-            self.method
+            "{{\"headers\":{{}},\"query\":{{}},\"method\":\"{method}\",\"path_params\":{{}},\
+             \"received_at\":\"{at}\"}}"
         );
         let keys = apart::evaluate_now(&Effort::default(), |effort| {
             let input = Input {

@@ -319,7 +319,10 @@ mod tests {
         }
     }
 
-    const CONFIG: &str = r#"{"base_url": "https://shop.example/api/", "auth": "bearer", "token": "t0p", "headers": {"X-Own": "1"}}"#;
+    const CONFIG: &str = concat!(
+        r#"{"base_url": "https://shop.example/api/", "auth": "bearer", "token": "t0p", "#,
+        r#""headers": {"X-Own": "1"}}"#
+    );
 
     #[test]
     fn templates_see_the_instance_and_the_state() {
@@ -420,8 +423,8 @@ mod tests {
 
     #[test]
     fn a_key_in_the_query_is_there_once() {
-        let config = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k", "api_key_in": "query",
-            "api_key_name": "key"}"#;
+        let config = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k",
+            "api_key_in": "query", "api_key_name": "key"}"#;
         let requests = prepared(&poll("https://shop.example/orders?x=1"), config);
         let at = |position: &Position| requests.at(position).unwrap().0.to_string();
         assert_eq!(
@@ -445,8 +448,8 @@ mod tests {
 
     #[test]
     fn a_position_is_kept_without_the_secrets_that_a_link_repeats() {
-        let key = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k/1", "api_key_in": "query",
-            "api_key_name": "key"}"#;
+        let key = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k/1",
+            "api_key_in": "query", "api_key_name": "key"}"#;
         let param = Poll {
             params: vec![named("Sign", "v1 {{ instance.token }}")],
             ..poll("https://shop.example/orders?t={{ instance.token }}")

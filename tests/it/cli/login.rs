@@ -57,3 +57,18 @@ async fn the_saved_key_goes_to_its_own_service_alone() {
     .await;
     assert!(!other.received().is_empty());
 }
+
+#[tokio::test]
+async fn commands_go_to_the_environment_of_the_login() {
+    let app = TestApp::start().await;
+    let cli = Cli::new();
+    let login = ["login", "--url", &app.base, "--api-key", KEY];
+    cli.run(&[&login[..], &["--env", "staging"]].concat())
+        .await
+        .expect();
+    assert!(cli.run(&["whoami"]).await.expect().contains("staging"));
+    let other = cli.run(&["whoami", "--env", "production"]).await.expect();
+    assert!(other.contains("production"), "{other}");
+    cli.run(&login).await.expect();
+    assert!(cli.run(&["whoami"]).await.expect().contains("development"));
+}

@@ -167,6 +167,9 @@ async fn an_api_is_published_and_called_from_the_shell() {
             .expect()
             .contains("\"openapi\": \"3.1.0\"")
     );
+    let moved = ["api", "update", "quotes", "--path", "offers"];
+    let refused = cli.run(&moved).await.fails(1);
+    assert!(refused.contains("get 404 from now on"), "{refused}");
     let update = [
         "api",
         "update",

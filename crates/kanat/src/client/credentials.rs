@@ -1,4 +1,5 @@
-//! What `kanat login` remembers: one address and one key, in a file that only its owner can read.
+//! What `kanat login` remembers: an address, a key and an environment, in a file that only its
+//! owner can read.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Credentials {
     pub url: Option<String>,
     pub api_key: Option<String>,
+    /// Name or id of the environment that commands go to unless they name another one.
+    pub environment: Option<String>,
 }
 
 /// What was saved; nothing when there is no file.

@@ -17,13 +17,14 @@ use crate::output::table::{self, Column};
 #[derive(Subcommand)]
 pub enum Command {
     /// Create an adapter of the code in a file, or of a template.
+    #[command(group = clap::ArgGroup::new("origin").required(true).args(["code", "template"]))]
     Create {
         name: String,
         /// JavaScript with `function transform(input, context)`; `-` is standard input.
-        #[arg(long, value_name = "FILE", required_unless_present = "template")]
+        #[arg(long, value_name = "FILE")]
         code: Option<String>,
         /// Begin with this template; see `kanat adapter templates`.
-        #[arg(long, conflicts_with = "code")]
+        #[arg(long)]
         template: Option<String>,
         /// `transform`, `source` or `target` [default: the template's, or transform].
         #[arg(long = "type")]

@@ -28,7 +28,7 @@ impl Login {
         let asked = Connection {
             url: connection.url.or(saved.url),
             api_key: Some(key.clone()),
-            env: connection.env,
+            env: connection.env.clone(),
         };
         let client = Client::new(asked)?;
         let answer =
@@ -42,6 +42,7 @@ impl Login {
         let credentials = Credentials {
             url: Some(client.url().to_owned()),
             api_key: Some(key.expose().clone()),
+            environment: connection.env.clone(),
         };
         let path = credentials::save(&credentials)?;
         let names: Vec<String> = environments.iter().map(|item| item.text("name")).collect();
@@ -50,6 +51,11 @@ impl Login {
             client.url(),
             names.join(", ")
         ))?;
+        if let Some(environment) = &connection.env {
+            output::hint(&format!(
+                "commands go to environment {environment} unless --env names another one"
+            ));
+        }
         output::hint(&format!("saved in {}", path.display()));
         Ok(())
     }

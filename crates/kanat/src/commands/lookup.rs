@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::{Page, Session, given, input};
 use crate::client::name::{TABLE, segment};
 use crate::exit::usage;
@@ -95,8 +96,9 @@ impl Command {
                     .await?;
                 session.print(&answer, |_| format!("lookup table {name} is created"))?;
                 session.hint(&format!(
-                    "fill it with `kanat lookup set {name} KEY VALUE` or `kanat lookup import \
-                     {name} FILE`"
+                    "fill it with `kanat lookup set {0} KEY VALUE` or `kanat lookup import {0} \
+                     FILE`",
+                    quoted(&name)
                 ));
                 Ok(())
             }

@@ -1,3 +1,5 @@
+//! What a mask hides, in which spellings, and what it leaves.
+
 use super::*;
 
 fn mask(secrets: &[&str]) -> Mask {

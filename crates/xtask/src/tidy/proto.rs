@@ -2,9 +2,22 @@
 //! above it.
 
 use super::Findings;
+use crate::permissions;
 use crate::workspace::SourceFile;
 
-pub fn check(files: &[SourceFile], findings: &mut Findings) {
+pub fn check(files: &[SourceFile], pages: &[SourceFile], findings: &mut Findings) {
+    for (place, problem) in permissions::missing(files) {
+        findings.error(place, problem);
+    }
+    let page = pages.iter().find(|page| page.path == permissions::PAGE);
+    if page.is_none_or(|page| page.text != permissions::page(files)) {
+        let problem = "is not what proto/ says: run `cargo xtask permissions`";
+        findings.error(permissions::PAGE, problem);
+    }
+    comments(files, findings);
+}
+
+fn comments(files: &[SourceFile], findings: &mut Findings) {
     for file in files
         .iter()
         .filter(|file| file.path.starts_with("proto/kanat/"))
@@ -34,7 +47,7 @@ mod tests {
             "// Flows.\nservice FlowService {\n  rpc GetFlow(GetFlowRequest) returns (Flow);\n}\n"
                 .to_owned();
         let mut findings = Findings::default();
-        check(
+        comments(
             &[SourceFile {
                 path: "proto/kanat/v1/flow.proto".to_owned(),
                 text,

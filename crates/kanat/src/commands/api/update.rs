@@ -9,6 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Content, pair, whole};
 use crate::client::name::API;
+use crate::commands::confirm::{Consent, Decision};
 use crate::commands::{Session, input};
 use crate::exit::usage;
 use crate::output::Json;
@@ -61,6 +62,8 @@ pub struct Update {
     cors_origins: Vec<String>,
     #[command(flatten)]
     content: Content,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 impl Update {
@@ -68,9 +71,20 @@ impl Update {
         let client = &session.client;
         let path = client.path(&API, &self.api).await?;
         let mut body = self.fields()?;
+        let before = client.get(&path, &[]).await?;
         if !self.cors_origins.is_empty() {
-            let before = client.get(&path, &[]).await?;
             body.insert("cors", self.cors(before.at("cors"))?);
+        }
+        if self.moves(&before) {
+            let what = format!(
+                "calls of {} /{} get 404 from now on",
+                before.text("method"),
+                before.text("path").trim_start_matches('/')
+            );
+            match self.consent.ask(&what)? {
+                Decision::Stop => return Ok(()),
+                Decision::Act => {}
+            }
         }
         if body.is_empty() {
             return Err(usage(
@@ -78,6 +92,17 @@ impl Update {
             ));
         }
         session.print(&client.patch(&path, &body).await?, whole)
+    }
+
+    /// Returns whether the calls that there are lead to the API no more.
+    fn moves(&self, before: &Json) -> bool {
+        let bare = |path: &str| path.trim_matches('/').to_owned();
+        let path = self.path.as_deref().map(bare);
+        path.is_some_and(|path| path != bare(&before.text("path")))
+            || self
+                .method
+                .as_ref()
+                .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")))
     }
 
     fn fields(&self) -> Result<BTreeMap<&'static str, Box<RawValue>>> {

@@ -185,12 +185,16 @@ pub fn warning(fault: Fault) -> Fault {
 }
 
 /// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
-/// may get its value later, unless it is what callers are verified by.
+/// may get its value later, unless it is what callers are verified by, and a secret that is written
+/// out is taken.
 fn is_deployed(warning: &Fault) -> bool {
-    warning
+    let is_unset = warning
         .message
-        .ends_with("which the connector instance does not have set")
-        && !warning.path.starts_with("source.verify")
+        .ends_with("which the connector instance does not have set");
+    let is_written_out = warning
+        .message
+        .starts_with("found a secret that is written out");
+    is_written_out || is_unset && !warning.path.starts_with("source.verify")
 }
 
 #[cfg(test)]
