@@ -23,7 +23,7 @@ const LARGE: usize = 540_000;
 const IN_TURN: usize = 256;
 
 /// Calls that one connection of HTTP/2 carries.
-const STREAMS: usize = 208;
+const STREAMS: usize = 104;
 
 const FLOW: &str = "version: 1\nsource: {trigger: api}\nmapping:\n  n: source.n\non_error: \
                     {retry: 0x fixed(1s)}\n";
