@@ -80,8 +80,11 @@ mod tests {
             (seen, effort.left())
         };
         // Both want the one thread of the runtime.
-        tokio::spawn(other);
-        let seen = tokio::spawn(long).await.unwrap();
+        let mut others = tokio::task::JoinSet::new();
+        others.spawn(other);
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(long);
+        let seen = tasks.join_next().await.unwrap().unwrap();
         assert_eq!(seen, (Some(Ok("another task")), QUICK));
     }
 

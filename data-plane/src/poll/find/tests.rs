@@ -108,11 +108,7 @@ fn what_is_not_there_or_no_json_is_told() {
             "a",
             "the answer is no JSON: line 1, column 1: found `<`, expected a value",
         ),
-        (
-            "",
-            "a",
-            "the answer is no JSON: line 1, column 1: found the end, and the answer goes on",
-        ),
+        ("", "a", "the answer is empty"),
         (
             "{\u{feff}\"a\": []}",
             "a",
