@@ -9,6 +9,7 @@ mod files;
 mod guarantees;
 mod knowledge;
 mod manifests;
+mod modules;
 mod proto;
 
 use anyhow::{Result, bail};
@@ -39,6 +40,7 @@ pub fn run() -> Result<()> {
     let sources = workspace::files(&["rs"])?;
     let members = workspace::members()?;
     files::check(&sources, &mut findings);
+    modules::check(&sources, &mut findings)?;
     knowledge::check(&sources, &members, &mut findings);
     crates::check(&members, &mut findings);
     manifests::check(&workspace::files(&["toml"])?, &mut findings);

@@ -19,6 +19,7 @@ pub fn target_folder() -> PathBuf {
 }
 
 /// One file of the workspace, read.
+#[derive(Clone)]
 pub struct SourceFile {
     /// From the root, with `/`.
     pub path: String,
