@@ -3,22 +3,15 @@
 use anyhow::Result;
 
 use super::Findings;
-use crate::modules::{arrows, circles};
+use crate::modules::{ACYCLIC, arrows, circles};
 use crate::syntax::parse;
 use crate::workspace::SourceFile;
 
-/// Folders whose modules make no circle: the source root of a crate, and a module in it.
-const FOLDERS: [(&str, &[&str]); 3] = [
-    ("control-plane/src", &[]),
-    ("control-plane/src", &["app"]),
-    ("data-plane/src", &[]),
-];
-
 pub fn check(files: &[SourceFile], findings: &mut Findings) -> Result<()> {
     let is_of_plane =
-        |file: &&SourceFile| FOLDERS.iter().any(|(root, _)| file.path.starts_with(root));
+        |file: &&SourceFile| ACYCLIC.iter().any(|(root, _)| file.path.starts_with(root));
     let files = parse(files.iter().filter(is_of_plane).cloned().collect())?;
-    for (root, folder) in FOLDERS {
+    for (root, folder) in ACYCLIC {
         for circle in circles(&arrows(&files, root, folder)) {
             let modules: Vec<String> = circle.into_iter().collect();
             let place = [&[root], folder].concat().join("/");
