@@ -78,8 +78,8 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is anything to do for a job none of whose records has ended: most looks find
-/// nothing, and write nothing.
+/// Returns whether there is anything to do for a job none of whose records has ended: most looks
+/// find nothing, and write nothing.
 fn moves(job: &BatchJob, started: &[Started]) -> bool {
     let under_way = u32::try_from(started.len()).unwrap_or(u32::MAX);
     let pending = job
@@ -127,8 +127,8 @@ async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64
     Ok(started.iter().filter_map(ended).collect())
 }
 
-/// What a message that has ended says of its record; one that is gone was kept as long as messages
-/// are.
+/// Returns what a message that has ended says of its record; one that is gone was kept as long as
+/// messages are.
 fn end(message: Option<&Message>) -> Option<End> {
     let Some(message) = message else {
         return Some(failed(

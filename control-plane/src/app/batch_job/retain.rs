@@ -1,4 +1,4 @@
-//! What is dropped of batch jobs: those that finished long ago, and records of which no job came to
+//! Retention of batch jobs: drops those that finished long ago, and records of which no job came to
 //! be.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an instance's endpoints answer right now: those are asked that can be without knowing more
+//! Answers of an instance's endpoints right now: those are asked that can be without knowing more
 //! than their path.
 
 use std::collections::HashMap;
@@ -44,8 +44,8 @@ pub async fn ask(
     asked.buffer_unordered(AT_ONCE).collect().await
 }
 
-/// Where to ask for an endpoint, and with which headers of its own; `None` when it is not one to
-/// ask.
+/// Returns where to ask for an endpoint, and with which headers of its own; `None` when it is not
+/// one to ask.
 fn address(instance: &Instance, endpoint: &str) -> Option<Result<(Url, HeaderMap), String>> {
     let path = endpoint
         .strip_prefix("GET ")

@@ -264,8 +264,9 @@ fn is_same_client(former: &Config, config: &Config) -> bool {
         .all(|field| former.get(*field) == config.get(*field))
 }
 
-/// What an instance's own client, which needs nobody's consent, is to ask for at once: after the
-/// instance was made, or its config was changed. What another client was given is dropped then.
+/// Returns what an instance's own client, which needs nobody's consent, is to ask for at once:
+/// after the instance was made, or its config was changed. What another client was given is dropped
+/// then.
 pub async fn config_changed(
     db: &mut Db,
     instance: &ConnectorInstance,

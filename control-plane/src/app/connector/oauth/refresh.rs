@@ -30,8 +30,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// Renewals at one time: a provider that does not answer holds up no other.
 const AT_ONCE: usize = 128;
 
-/// Those of one environment, and those among them that failed the last time.
+/// Most renewals at one time of an environment.
 const OF_ENVIRONMENT: usize = 8;
+
+/// Most of them for connectors whose last renewal failed.
 const OF_FAILING: usize = 4;
 
 /// How often it is looked what else is due while some wait for others to end.
@@ -49,7 +51,7 @@ struct Running {
     kinds: HashMap<task::Id, Kind>,
 }
 
-/// What is counted together.
+/// Environment and last outcome of a renewal, by which it is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     environment: EnvironmentId,
