@@ -73,6 +73,7 @@ macro_rules! message_log_contract {
             hands_back_at_once
             renews_only_a_lease_that_stands
             claims_within_the_room_of_each_flow
+            claims_as_many_bytes_as_flows_share
             claims_what_is_due_only
             claims_the_oldest_first
             leaves_out_versions_that_the_claimer_does_not_run

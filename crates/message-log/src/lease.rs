@@ -61,9 +61,11 @@ pub enum Renewed {
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub owner: BootId,
-    /// How many messages of which flows; others are left alone. A flow that is paused or busy is
-    /// simply not named.
-    pub rooms: Vec<Room>,
+    /// Sum of [`crate::Claimed::stored_bytes`] of all claimed messages, at most. Awaited messages
+    /// do not count.
+    pub bytes: u64,
+    /// Flows whose messages may be taken. A flow that is paused or busy is not named.
+    pub shares: Vec<Share>,
     /// Messages that this owner awaits. Those whose turn has come are taken before all others.
     pub awaited: Vec<Awaited>,
 }
@@ -75,6 +77,24 @@ pub struct Awaited {
     pub seqs: Vec<i64>,
     /// How many of them are taken at most.
     pub messages: u32,
+}
+
+/// Memory for the messages of some flows together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// Sum of [`crate::Claimed::stored_bytes`] of the messages, at most.
+    pub bytes: u64,
+    pub rooms: Vec<Room>,
+}
+
+impl Share {
+    /// Returns a share for rooms that are bounded by their number of messages alone.
+    pub fn unbounded(rooms: Vec<Room>) -> Self {
+        Self {
+            bytes: u64::MAX,
+            rooms,
+        }
+    }
 }
 
 /// Room for messages of one flow.

@@ -40,7 +40,7 @@ pub use backlog::Backlog;
 pub use error::Error;
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;
-pub use lease::{Awaited, Claim, Claimed, Lease, NodeLease, Renewed, Room, Step, Waiting};
+pub use lease::{Awaited, Claim, Claimed, Lease, NodeLease, Renewed, Room, Share, Step, Waiting};
 pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{MessageLog, Stats};
 pub use message::{Content, Message, Tenant};

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kanat_message_log::{Awaited, Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
+use kanat_message_log::{
+    Awaited, Claim, Claimed, Error, Outcome, Room, Share, TraceRecord, Waiting,
+};
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use tokio::time::Instant;
 
 use super::job::{Ended, Job, Reply};
-use super::lane::From;
+use super::lane::{Free, From};
 use super::lease::Hold;
 use super::tally::Tally;
 use super::{Pipeline, lane_of, outlook};
@@ -36,6 +38,8 @@ const LONGEST_REST: Duration = Duration::from_secs(2);
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// Messages of one flow in one claim.
 const BATCH: u64 = 256;
+/// Messages in one claim.
+const CLAIM: u64 = 1024;
 /// Messages of a flow that this node does not know, in one claim.
 const UNKNOWN_BATCH: u64 = 16;
 
@@ -128,9 +132,13 @@ impl Pipeline {
         let waiting = self.log.waiting().await?;
         let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
         let snapshot = self.plans.load();
-        let rooms = self.rooms(&snapshot, &waiting, memory);
+        let bytes = self.lanes.memory_left(self.largest);
+        let shares = match bytes >= self.largest {
+            true => self.shares(&snapshot, &waiting, memory),
+            false => Vec::new(),
+        };
         let awaited = self.awaited(&snapshot);
-        if rooms.is_empty() && awaited.is_empty() {
+        if shares.is_empty() && awaited.is_empty() {
             return Ok(Look {
                 claimed: 0,
                 next_due,
@@ -140,7 +148,8 @@ impl Pipeline {
             .log
             .claim(Claim {
                 owner: hold.owner().clone(),
-                rooms,
+                bytes: bytes as u64,
+                shares,
                 awaited,
             })
             .await?;
@@ -169,7 +178,9 @@ impl Pipeline {
                 Outlook::Any => usize::MAX,
             };
             let lane = self.lanes.lane(lane_of(&flow));
-            let room = self.lanes.free(&lane, self.largest).min(most);
+            let free = self.lanes.free(&lane, self.largest);
+            let room = free.messages.min(free.bytes / self.largest.max(1));
+            let room = room.min(most);
             if room > 0 {
                 awaited.push(Awaited {
                     seqs,
@@ -180,34 +191,9 @@ impl Pipeline {
         awaited
     }
 
-    /// How many messages of which flow there is room for now.
-    fn rooms(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Room> {
-        if !snapshot
-            .environments()
-            .map(|environment| &environment.id)
-            .eq(&memory.served)
-        {
-            memory.not_ours.clear();
-            memory.served = snapshot
-                .environments()
-                .map(|environment| environment.id.clone())
-                .collect();
-        }
-        let plans = || {
-            snapshot
-                .environments()
-                .map(|environment| (&environment.epoch, environment.generation))
-        };
-        if !plans().eq(memory
-            .plans
-            .iter()
-            .map(|(epoch, generation)| (epoch, *generation)))
-        {
-            memory.not_yet.clear();
-            memory.plans = plans()
-                .map(|(epoch, generation)| (epoch.clone(), generation))
-                .collect();
-        }
+    /// Returns how many messages of which flow there is room for now, lane by lane.
+    fn shares(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Share> {
+        forget_former_plans(snapshot, memory);
         let due_of = |flow: &Waiting| {
             if memory.not_yet.contains_key(&flow.flow_id) {
                 flow.due
@@ -217,29 +203,32 @@ impl Pipeline {
         };
         self.waiting_for_plans
             .store(waiting.iter().map(due_of).sum(), Ordering::Relaxed);
-        let mut memory_left = self.lanes.room_for(self.largest);
         // Flows that share a lane share its room.
         let mut lanes: HashMap<String, usize> = HashMap::new();
-        let mut rooms = Vec::new();
+        let mut shares: Vec<Share> = Vec::new();
+        let mut places: Vec<u64> = Vec::new();
+        let mut left = CLAIM;
+        let mut first = None;
         let begin = memory.first.as_ref().map_or(0, |first| {
             waiting.partition_point(|flow| flow.flow_id <= *first)
         });
         let in_turn = waiting[begin..].iter().chain(&waiting[..begin]);
         for Waiting { flow_id, due, .. } in in_turn.filter(|flow| flow.due > 0) {
-            if memory_left == 0 {
-                break;
-            }
             let deployed = snapshot.flow(flow_id);
             if deployed.is_some_and(|flow| flow.paused) {
                 continue;
             }
+            let mut open = |free: Free| {
+                shares.push(Share {
+                    bytes: free.bytes as u64,
+                    rooms: Vec::new(),
+                });
+                places.push(free.messages as u64);
+                shares.len() - 1
+            };
             // One that cannot run is claimed all the same, and told of.
-            let room = match deployed.and_then(|flow| flow.ready().ok()) {
+            let (share, most) = match deployed.and_then(|flow| flow.ready().ok()) {
                 Some(flow) => {
-                    let lane = lane_of(&flow);
-                    let left = lanes
-                        .entry(lane.to_owned())
-                        .or_insert_with(|| self.lanes.free(&self.lanes.lane(lane), self.largest));
                     let most = match outlook(&self.bounds, &flow) {
                         Outlook::None => continue,
                         Outlook::One => 1,
@@ -247,24 +236,41 @@ impl Pipeline {
                         Outlook::Any if memory.not_yet.contains_key(flow_id) => UNKNOWN_BATCH,
                         Outlook::Any => BATCH,
                     };
-                    let room = (*due).min(most).min(*left as u64).min(memory_left as u64);
-                    *left -= usize::try_from(room).unwrap_or(0);
-                    room
+                    let lane = lane_of(&flow);
+                    let share = match lanes.get(lane) {
+                        Some(share) => *share,
+                        None => {
+                            let share = open(self.lanes.free(&self.lanes.lane(lane), self.largest));
+                            lanes.insert(lane.to_owned(), share);
+                            share
+                        }
+                    };
+                    (share, most)
                 }
                 None if memory.not_ours.contains(flow_id) => continue,
-                None => (*due).min(UNKNOWN_BATCH).min(memory_left as u64),
+                None => {
+                    let share = open(Free {
+                        messages: usize::MAX,
+                        bytes: usize::MAX,
+                    });
+                    (share, UNKNOWN_BATCH)
+                }
             };
-            memory_left -= usize::try_from(room).unwrap_or(0);
-            if room > 0 {
-                rooms.push(Room {
+            let messages = (*due).min(most).min(places[share]).min(left);
+            places[share] -= messages;
+            left -= messages;
+            if messages > 0 {
+                first.get_or_insert_with(|| flow_id.clone());
+                shares[share].rooms.push(Room {
                     flow_id: flow_id.clone(),
-                    messages: u32::try_from(room).unwrap_or(u32::MAX),
+                    messages: u32::try_from(messages).unwrap_or(u32::MAX),
                     without_versions: memory.not_yet.get(flow_id).cloned().unwrap_or_default(),
                 });
             }
         }
-        memory.first = rooms.first().map(|room| room.flow_id.clone());
-        rooms
+        memory.first = first;
+        shares.retain(|share| share.bytes > 0 && !share.rooms.is_empty());
+        shares
     }
 
     /// Puts a claimed message into its lane, or gives it back.
@@ -429,6 +435,36 @@ impl Pipeline {
             this.settle(ended).await;
             drop(in_flight);
         });
+    }
+}
+
+/// Forgets which flows this node could not run, where it has other plans since.
+fn forget_former_plans(snapshot: &Snapshot, memory: &mut Memory) {
+    if !snapshot
+        .environments()
+        .map(|environment| &environment.id)
+        .eq(&memory.served)
+    {
+        memory.not_ours.clear();
+        memory.served = snapshot
+            .environments()
+            .map(|environment| environment.id.clone())
+            .collect();
+    }
+    let plans = || {
+        snapshot
+            .environments()
+            .map(|environment| (&environment.epoch, environment.generation))
+    };
+    if !plans().eq(memory
+        .plans
+        .iter()
+        .map(|(epoch, generation)| (epoch, *generation)))
+    {
+        memory.not_yet.clear();
+        memory.plans = plans()
+            .map(|(epoch, generation)| (epoch.clone(), generation))
+            .collect();
     }
 }
 

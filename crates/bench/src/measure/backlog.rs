@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kanat_message_log::sqlite::{Durability, Options, SqliteLog};
 use kanat_message_log::{
     Appended, Claim, Filter, MessageLog, NewMessage, Outcome, Place, Position, Room, Settled,
-    Settlement, Tenant,
+    Settlement, Share, Tenant,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
@@ -272,7 +272,8 @@ async fn reads(file: &Path) -> Result<Reads> {
     let claimed = log
         .claim(Claim {
             owner: owner.clone(),
-            rooms,
+            bytes: u64::MAX,
+            shares: vec![Share::unbounded(rooms)],
             awaited: Vec::new(),
         })
         .await?;

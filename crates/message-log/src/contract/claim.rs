@@ -9,7 +9,7 @@ use kanat_model::message::{ErrorKind, Failure, Status};
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, settlement};
-use crate::{Claim, NewMessage, Outcome, Place, Room, Settled, Settlement};
+use crate::{Claim, NewMessage, Outcome, Place, Room, Settled, Settlement, Share};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
     let one = FlowId::generate();
@@ -42,7 +42,8 @@ pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
         .log
         .claim(Claim {
             owner: subject.boot.clone(),
-            rooms,
+            bytes: u64::MAX,
+            shares: vec![Share::unbounded(rooms)],
             awaited: Vec::new(),
         })
         .await
@@ -239,6 +240,45 @@ pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
     subject.close().await;
 }
 
+pub async fn claims_as_many_bytes_as_flows_share(harness: &dyn Harness) {
+    let one = FlowId::generate();
+    let other = FlowId::generate();
+    let apart = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    for flow in [&one, &other, &apart] {
+        subject
+            .append_all((0..3).map(|_| message(flow)).collect())
+            .await;
+    }
+    let stored = message(&one).stored_bytes();
+    let room = |flow: &FlowId| Room {
+        flow_id: flow.clone(),
+        messages: 2,
+        without_versions: Vec::new(),
+    };
+    let claim = |bytes: u64, share: u64| Claim {
+        owner: subject.boot.clone(),
+        bytes,
+        shares: vec![
+            Share {
+                bytes: share,
+                rooms: vec![room(&one), room(&other)],
+            },
+            Share::unbounded(vec![room(&apart)]),
+        ],
+        awaited: Vec::new(),
+    };
+    let claimed = async |claim: Claim| {
+        let claimed = subject.log.claim(claim).await.expect("it is taken");
+        let of = |flow: &FlowId| claimed.iter().filter(|one| one.flow_id == *flow).count();
+        [of(&one), of(&other), of(&apart)]
+    };
+    assert_eq!(claimed(claim(u64::MAX, 4 * stored - 1)).await, [2, 1, 2]);
+    assert_eq!(claimed(claim(2 * stored, stored)).await, [1, 0, 1]);
+    assert_eq!(claimed(claim(u64::MAX, stored - 1)).await, [0, 0, 0]);
+    subject.close().await;
+}
+
 pub async fn leaves_out_versions_that_the_claimer_does_not_run(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
@@ -258,7 +298,8 @@ pub async fn leaves_out_versions_that_the_claimer_does_not_run(harness: &dyn Har
     }];
     let claim = Claim {
         owner: subject.boot.clone(),
-        rooms,
+        bytes: u64::MAX,
+        shares: vec![Share::unbounded(rooms)],
         awaited: Vec::new(),
     };
     let claimed = subject.log.claim(claim).await.expect("it is taken");

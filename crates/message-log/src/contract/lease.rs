@@ -7,7 +7,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, leased, message};
-use crate::{Claim, NewMessage, Outcome, Place, Renewed, Room, Settled};
+use crate::{Claim, NewMessage, Outcome, Place, Renewed, Room, Settled, Share};
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -89,7 +89,8 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
         .log
         .claim(Claim {
             owner: late,
-            rooms,
+            bytes: u64::MAX,
+            shares: vec![Share::unbounded(rooms)],
             awaited: Vec::new(),
         })
         .await

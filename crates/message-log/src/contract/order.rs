@@ -212,7 +212,8 @@ async fn claim_awaited(subject: &Subject, leases: &[&Lease]) -> Vec<Claimed> {
     };
     let claim = Claim {
         owner: subject.boot.clone(),
-        rooms: Vec::new(),
+        bytes: u64::MAX,
+        shares: Vec::new(),
         awaited: vec![awaited],
     };
     subject.log.claim(claim).await.expect("the log reads")

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use super::Harness;
 use crate::{
     Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage,
-    NodeLease, Outcome, Place, Renewed, Room, Settled, Settlement, StepCheckpoint, Tenant,
+    NodeLease, Outcome, Place, Renewed, Room, Settled, Settlement, Share, StepCheckpoint, Tenant,
     TraceRecord,
 };
 
@@ -147,7 +147,8 @@ impl Subject {
             .collect();
         let claim = Claim {
             owner: self.boot.clone(),
-            rooms,
+            bytes: u64::MAX,
+            shares: vec![Share::unbounded(rooms)],
             awaited: Vec::new(),
         };
         self.log.claim(claim).await.expect("the claim is taken")

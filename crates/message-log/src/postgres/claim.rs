@@ -263,23 +263,33 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
             found.push(claimed(row)?);
         }
     }
-    for room in &claim.rooms {
-        let mut left = i64::from(room.messages);
-        let without = each(&room.without_versions, |version| i64::from(*version));
-        for (owner, until) in &owners {
-            if left == 0 {
-                break;
-            }
-            let query = sqlx::query(CANDIDATES)
-                .bind(owner)
-                .bind(text(room.flow_id.as_str()))
-                .bind(until)
-                .bind(left);
-            let query = query.bind(&without);
-            let rows = query.fetch_all(&mut *conn).await?;
-            left -= i64::try_from(rows.len()).unwrap_or(left);
-            for row in &rows {
-                found.push(claimed(row)?);
+    let mut memory = claim.bytes;
+    for share in &claim.shares {
+        let mut bytes = share.bytes.min(memory);
+        for room in &share.rooms {
+            let mut left = i64::from(room.messages);
+            let without = each(&room.without_versions, |version| i64::from(*version));
+            for (owner, until) in &owners {
+                if left == 0 || bytes == 0 {
+                    break;
+                }
+                let query = sqlx::query(CANDIDATES)
+                    .bind(owner)
+                    .bind(text(room.flow_id.as_str()))
+                    .bind(until)
+                    .bind(left);
+                let query = query.bind(&without);
+                // Bodies are read afterwards. The rows behind the bound stay locked until then.
+                for row in &query.fetch_all(&mut *conn).await? {
+                    let claimed = claimed(row)?;
+                    if claimed.stored_bytes > bytes {
+                        break;
+                    }
+                    left -= 1;
+                    bytes -= claimed.stored_bytes;
+                    memory = memory.saturating_sub(claimed.stored_bytes);
+                    found.push(claimed);
+                }
             }
         }
     }

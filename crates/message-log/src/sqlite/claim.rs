@@ -95,15 +95,24 @@ WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = '
 ORDER BY m.seq LIMIT ?"
 );
 
-/// Messages of one flow that one owner, or nobody, has.
+/// Messages of one flow that one owner, or nobody, has, as long as their bytes are within a bound.
+/// The bodies of the others are not read.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),
     "
-FROM messages AS m INDEXED BY messages_open CROSS JOIN bodies AS b ON b.seq = m.seq
-WHERE m.completed_at IS NULL AND m.owner = ? AND m.flow_id = ? AND m.due_at BETWEEN 0 AND ?
-    AND m.flow_version NOT IN (SELECT value FROM json_each(?))
-ORDER BY m.due_at, m.seq LIMIT ?"
+FROM (
+    SELECT seq, sum(size_bytes) OVER (ORDER BY due_at, seq ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM (
+        SELECT seq, due_at, size_bytes FROM messages INDEXED BY messages_open
+        WHERE completed_at IS NULL AND owner = ? AND flow_id = ? AND due_at BETWEEN 0 AND ?
+            AND flow_version NOT IN (SELECT value FROM json_each(?))
+        ORDER BY due_at, seq LIMIT ?)
+) AS due
+CROSS JOIN messages AS m ON m.seq = due.seq
+CROSS JOIN bodies AS b ON b.seq = m.seq
+WHERE due.bytes <= ?
+ORDER BY m.due_at, m.seq"
 );
 
 pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE message = ?";
@@ -203,24 +212,30 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
             found.push(claimed(row)?);
         }
     }
-    for room in &claim.rooms {
-        let mut left = i64::from(room.messages);
-        let without = serde_json::json!(room.without_versions).to_string();
-        for (owner, until) in &owners {
-            if left == 0 {
-                break;
-            }
-            let query = sqlx::query(CANDIDATES)
-                .bind(owner.as_str())
-                .bind(room.flow_id.as_str())
-                .bind(until);
-            let query = query.bind(&without).bind(left);
-            let rows = query.fetch_all(&mut *snapshot).await?;
-            left -= i64::try_from(rows.len()).unwrap_or(left);
-            for row in &rows {
-                let mut claimed = claimed(row)?;
-                claimed.steps = steps(&mut snapshot, claimed.lease.seq).await?;
-                found.push(claimed);
+    let mut memory = claim.bytes;
+    for share in &claim.shares {
+        let mut bytes = share.bytes.min(memory);
+        for room in &share.rooms {
+            let mut left = i64::from(room.messages);
+            let without = serde_json::json!(room.without_versions).to_string();
+            for (owner, until) in &owners {
+                if left == 0 || bytes == 0 {
+                    break;
+                }
+                let query = sqlx::query(CANDIDATES)
+                    .bind(owner.as_str())
+                    .bind(room.flow_id.as_str())
+                    .bind(until);
+                let query = query.bind(&without).bind(left);
+                let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX));
+                for row in &query.fetch_all(&mut *snapshot).await? {
+                    let mut claimed = claimed(row)?;
+                    claimed.steps = steps(&mut snapshot, claimed.lease.seq).await?;
+                    left -= 1;
+                    bytes = bytes.saturating_sub(claimed.stored_bytes);
+                    memory = memory.saturating_sub(claimed.stored_bytes);
+                    found.push(claimed);
+                }
             }
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
-    Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Tenant,
-    postgres,
+    Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Share,
+    Tenant, postgres,
 };
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
@@ -202,7 +202,8 @@ impl Planes {
         let claimed = log
             .claim(Claim {
                 owner,
-                rooms,
+                bytes: u64::MAX,
+                shares: vec![Share::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await

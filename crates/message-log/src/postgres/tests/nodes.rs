@@ -14,7 +14,7 @@ use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
 use crate::{
     Appended, Claim, Dedupe, EventQuery, MessageLog, NewMessage, Outcome, Place as Where, Renewed,
-    Room, Settled,
+    Room, Settled, Share,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -103,7 +103,8 @@ impl Worker {
         self.log
             .claim(Claim {
                 owner: self.boot.clone(),
-                rooms,
+                bytes: u64::MAX,
+                shares: vec![Share::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await

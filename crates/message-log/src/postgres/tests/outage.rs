@@ -17,7 +17,7 @@ use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::{
     Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, NodeLease, Outcome,
-    Place as Where, Position, Renewed, Room, Settled,
+    Place as Where, Position, Renewed, Room, Settled, Share,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -109,7 +109,8 @@ impl Node {
         self.log
             .claim(Claim {
                 owner: self.boot.clone(),
-                rooms,
+                bytes: u64::MAX,
+                shares: vec![Share::unbounded(rooms)],
                 awaited: Vec::new(),
             })
             .await
