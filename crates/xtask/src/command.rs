@@ -45,7 +45,7 @@ pub fn output(mut command: Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{text}` did not print UTF-8"))
 }
 
-/// Whether `program arguments...` starts and ends well.
+/// Returns whether a program starts with these arguments and ends with success.
 pub fn works(program: &str, arguments: &[&str]) -> bool {
     let status = Command::new(program)
         .args(arguments)

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::command::{self, cargo};
 use crate::workspace;
 
-/// What C compilers call for the guards that `.cargo/config.toml` asks for.
+/// Symbols that C compilers call for the guards in `.cargo/config.toml`.
 const GUARDS: [&str; 2] = ["__stack_chk_fail", "__snprintf_chk"];
 /// The section of names that a stripped binary does not have.
 const NAMES: &str = ".symtab";
@@ -51,13 +51,14 @@ pub fn run(options: &[String]) -> Result<()> {
 }
 
 /// A folder of this machine, and what stands for it in the binary.
-struct Renamed {
+struct PathRemap {
     from: String,
     to: &'static str,
 }
 
-/// What lies within another one stands after it, because the last match counts.
-fn paths(target: PathBuf) -> Result<Vec<Renamed>> {
+/// Lists the paths to remap. A path within another one stands after it, because the last match
+/// counts.
+fn paths(target: PathBuf) -> Result<Vec<PathRemap>> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let cargo_home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
@@ -68,35 +69,35 @@ fn paths(target: PathBuf) -> Result<Vec<Renamed>> {
         (workspace::root(), "/kanat"),
         (target, "/build"),
     ];
-    let renamed = |(from, to): (PathBuf, &'static str)| -> Result<Renamed> {
+    let renamed = |(from, to): (PathBuf, &'static str)| -> Result<PathRemap> {
         let from = from
             .into_os_string()
             .into_string()
             .ok()
             .context("a folder's name is not UTF-8")?;
-        Ok(Renamed { from, to })
+        Ok(PathRemap { from, to })
     };
     folders.into_iter().map(renamed).collect()
 }
 
 /// As cargo takes flags that may hold blanks.
-fn for_rust(paths: &[Renamed]) -> String {
+fn for_rust(paths: &[PathRemap]) -> String {
     let flags = paths
         .iter()
-        .map(|Renamed { from, to }| format!("--remap-path-prefix={from}={to}"));
+        .map(|PathRemap { from, to }| format!("--remap-path-prefix={from}={to}"));
     flags.collect::<Vec<_>>().join("\u{1f}")
 }
 
-fn for_c(given: &str, paths: &[Renamed]) -> String {
+fn for_c(given: &str, paths: &[PathRemap]) -> String {
     paths
         .iter()
-        .fold(given.to_owned(), |flags, Renamed { from, to }| {
+        .fold(given.to_owned(), |flags, PathRemap { from, to }| {
             format!("{flags} -ffile-prefix-map={from}={to}")
         })
 }
 
-/// What a binary should not tell, and what it should have.
-fn faults(binary: &[u8], paths: &[Renamed]) -> Vec<String> {
+/// Lists the paths of this machine in a binary, and the parts that it lacks.
+fn faults(binary: &[u8], paths: &[PathRemap]) -> Vec<String> {
     let has = |text: &str| {
         binary
             .windows(text.len())
@@ -118,8 +119,8 @@ fn faults(binary: &[u8], paths: &[Renamed]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn paths() -> [Renamed; 2] {
-        [("/home/a b/.cargo", "/cargo"), ("/src/kanat", "/kanat")].map(|(from, to)| Renamed {
+    fn paths() -> [PathRemap; 2] {
+        [("/home/a b/.cargo", "/cargo"), ("/src/kanat", "/kanat")].map(|(from, to)| PathRemap {
             from: from.to_owned(),
             to,
         })

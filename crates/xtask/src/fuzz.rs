@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_libfuzzer_tells_at_its_end() {
+    fn reads_the_statistics_that_libfuzzer_prints_at_its_end() {
         let text = "#2 INITED cov: 12 ft: 13\n#99 NEW cov: 345 ft: \
                     400\nstat::number_of_executed_units: 1234\n";
         assert_eq!(last_number(text, "cov:"), Some(345));

@@ -10,6 +10,7 @@ mod full;
 mod fuzz;
 mod lint;
 mod modules;
+mod names;
 mod permissions;
 mod sbom;
 mod soak;
@@ -28,8 +29,9 @@ usage: cargo xtask <task>
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
   permissions        write docs/permissions.md from the options of the methods in proto/
-  words [FOLDER]     figures of how the code reads: comments, names, layout, size (of another
-                     checkout: FOLDER)
+  words [--list] [FOLDER]
+                     figures of how the code reads: comments, names, layout, size (of another
+                     folder: FOLDER); --list prints each comment and name that they count
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows
                      --seed S
   soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with

@@ -57,9 +57,9 @@ fn rustc() -> std::process::Command {
 /// A package of the graph.
 struct Package<'a> {
     entry: &'a Value,
-    /// What it is compiled of or with; not what its tests take.
+    /// Packages that it is compiled from or with; those of its tests are not among them.
     dependencies: Vec<&'a str>,
-    /// Of these, what ends up in the binary.
+    /// Dependencies that end up in the binary.
     linked: Vec<&'a str>,
 }
 
@@ -160,7 +160,7 @@ fn is_macro(entry: &Value) -> bool {
         .any(|kind| kind == "proc-macro")
 }
 
-/// What is reached from `root` by these edges, `root` too.
+/// Packages that are reached from `root` by these edges, including `root`.
 fn reached<'a>(
     packages: &BTreeMap<&'a str, Package<'a>>,
     root: &'a str,

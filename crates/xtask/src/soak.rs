@@ -15,14 +15,14 @@ use crate::workspace;
 /// One every two seconds, for a minute.
 const KILLS: &str = "30";
 
-/// What one change is made among.
+/// Sizes of the configuration in which one change is made.
 const FLOWS: &str = "10000";
 const ENTRIES: &str = "100000";
 
 /// Seconds of each fault, and of the load on each log.
 const SECONDS: u64 = 60;
 
-/// What is asked for.
+/// Kind of run, with its options.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Suites {

@@ -65,8 +65,8 @@ fn look_for_nginx() -> Result<()> {
         .context("the tests need nginx, for the proxy in front of nodes")
 }
 
-/// What the tests start besides Rust. Everything missing is said at once, with the command that
-/// brings it.
+/// Looks for the programs that the tests start. One error names all that are missing, each with the
+/// command that installs it.
 fn look_for_tools() -> Result<()> {
     let mut missing = Vec::new();
     if !command::works("cc", &["--version"]) {

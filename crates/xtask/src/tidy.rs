@@ -11,12 +11,13 @@ mod knowledge;
 mod manifests;
 mod modules;
 mod proto;
+mod vocabulary;
 
 use anyhow::{Result, bail};
 
 use crate::workspace;
 
-/// What the rules found.
+/// Broken rules.
 #[derive(Default)]
 pub struct Findings {
     errors: Vec<String>,
@@ -47,6 +48,7 @@ pub fn run() -> Result<()> {
     failpoints::check(&failpoints::resolved()?, &mut findings);
     let protos = workspace::files(&["proto"])?;
     let pages = workspace::files(&["md"])?;
+    vocabulary::check(&sources, &pages, &mut findings)?;
     proto::check(&protos, &pages, &mut findings);
     docs::check(&pages, &mut findings);
     let shown = blocks::check(&pages, &mut findings);

@@ -1,5 +1,5 @@
-//! `cargo xtask words [FOLDER]`: figures of how the code reads: how its comments begin, what its
-//! types are called, how it is laid out, and how large the product is.
+//! `cargo xtask words [--list] [FOLDER]`: figures of how the code reads: how its comments begin,
+//! what its types are called, how it is laid out, and how large the product is.
 
 use std::path::Path;
 
@@ -8,9 +8,10 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, Item, Local, Macro, Meta, Pat, Token};
+use syn::{Attribute, Expr, ExprLit, Item, Lit, Local, Macro, Meta, Pat, Token};
 
 use crate::modules::{ACYCLIC, Folder, arrows, circles};
+use crate::names::{Declaration, Lines};
 use crate::syntax::{self, ParsedFile, is_for_tests};
 use crate::workspace;
 
@@ -19,30 +20,29 @@ const LATE_NOUNS: [&str; 9] = [
     "What", "Who", "Whoever", "Whom", "Those", "Such", "Of", "Where", "Whether",
 ];
 
-/// Adjectives and irregular participles, one a line. A type that is called by one, or that ends in
-/// `ed`, says what it was done to and not what it is.
-const PARTICIPLES: &str = include_str!("words/participles.txt");
-
-/// Nouns that end like participles.
-const NOUNS_IN_ED: [&str; 6] = ["Bed", "Feed", "Need", "Seed", "Speed", "Shed"];
-
 /// Most columns of a line.
 pub const MAX_COLUMNS: usize = 100;
 
 /// A folder whose modules still make a circle.
 const CYCLIC: Folder = ("control-plane/src", &["push"]);
 
-/// Prints the figures of the workspace, or of another checkout of it.
+/// Prints the figures of the workspace, or of another folder; with `--list`, the comments and names
+/// that they count instead.
 ///
 /// # Errors
 /// A file that cannot be read, or is not Rust.
 pub fn run(arguments: &[String]) -> Result<()> {
-    let root = arguments
-        .first()
-        .map_or_else(workspace::root, |folder| Path::new(folder).into());
+    let folder = arguments.iter().find(|argument| *argument != "--list");
+    let root = folder.map_or_else(workspace::root, |folder| Path::new(folder).into());
     let files = syntax::parse(workspace::files_in(&root, &["rs"])?)?;
     let figures = Figures::of(&files);
-    print!("{}", figures.table());
+    if arguments.len() > usize::from(folder.is_some()) {
+        for hit in &figures.hits {
+            println!("{hit}");
+        }
+    } else {
+        print!("{}", figures.table());
+    }
     Ok(())
 }
 
@@ -53,19 +53,26 @@ struct Figures {
     late_nouns: usize,
     types: usize,
     participles: usize,
+    retired_words: usize,
     packed_lets: usize,
     packed_assertions: usize,
     long_lines: usize,
     circles: Vec<String>,
     product_tokens: usize,
     product_lines: usize,
+    /// Comments and names, as `file:line: kind: text`.
+    hits: Vec<String>,
+    /// First lines of the doc comments of one file that put their noun last.
+    late_comments: Vec<String>,
 }
 
 impl Figures {
     fn of(files: &[ParsedFile]) -> Self {
         let mut figures = Self::default();
         for file in files {
+            figures.names(file);
             figures.visit_file(&file.syntax);
+            figures.comments(file);
             let long = file
                 .text
                 .lines()
@@ -104,6 +111,10 @@ impl Figures {
                 self.participles, self.types
             ),
         );
+        row(
+            "declared names with a retired word",
+            self.retired_words.to_string(),
+        );
         row("`let`s that pack a tuple", self.packed_lets.to_string());
         row(
             "assertions that compare tuples",
@@ -127,52 +138,68 @@ impl Figures {
 
     /// Counts a doc comment by its first line.
     fn doc_comment(&mut self, attributes: &[Attribute]) {
-        let first = attributes
-            .iter()
-            .find_map(|attribute| match &attribute.meta {
-                Meta::NameValue(doc) if doc.path.is_ident("doc") => {
-                    Some(doc.value.to_token_stream())
-                }
-                Meta::NameValue(_) | Meta::Path(_) | Meta::List(_) => None,
-            });
-        let Some(first) = first.map(|text| text.to_string()) else {
+        let first = attributes.iter().find_map(doc_text);
+        let Some(first) = first else {
             return;
         };
         self.doc_comments += 1;
-        let word = first
-            .trim_start_matches(['"', ' '])
-            .split([' ', ','])
-            .next();
+        let first = first.trim_start();
+        let word = first.split([' ', ',']).next();
         if word.is_some_and(|word| LATE_NOUNS.contains(&word)) {
             self.late_nouns += 1;
+            let line = first.lines().next().unwrap_or_default();
+            self.late_comments.push(line.trim_end().to_owned());
         }
     }
 
-    fn type_name(&mut self, name: &syn::Ident) {
-        self.types += 1;
-        if is_participle(&name.to_string()) {
-            self.participles += 1;
+    fn names(&mut self, file: &ParsedFile) {
+        let mut lines = Lines::of(&file.text);
+        for declaration in Declaration::of(&file.syntax) {
+            let line = lines.of_declaration(&declaration);
+            let mut hit = |kind: &str| {
+                let hit = format!("{}:{line}: {kind}: {}", file.path, declaration.name);
+                self.hits.push(hit);
+            };
+            if declaration.is_type() {
+                self.types += 1;
+                if declaration.is_participle() {
+                    self.participles += 1;
+                    hit("participle");
+                }
+            }
+            if let Some(word) = declaration.retired_word() {
+                self.retired_words += 1;
+                hit(&format!("retired `{word}`"));
+            }
+        }
+    }
+
+    fn comments(&mut self, file: &ParsedFile) {
+        let mut lines = Lines::of(&file.text);
+        for comment in std::mem::take(&mut self.late_comments) {
+            let line = lines.next(&comment);
+            self.hits
+                .push(format!("{}:{line}: comment: {comment}", file.path));
         }
     }
 }
 
-/// Returns whether a type's name is an adjective: whether its last word is one.
-fn is_participle(name: &str) -> bool {
-    let start = name.rfind(char::is_uppercase).unwrap_or_default();
-    let last = &name[start..];
-    let is_regular = last.ends_with("ed") && !NOUNS_IN_ED.contains(&last);
-    is_regular || PARTICIPLES.lines().any(|word| word == last)
+/// Returns the text of a doc comment, or of its first line.
+fn doc_text(attribute: &Attribute) -> Option<String> {
+    let Meta::NameValue(doc) = &attribute.meta else {
+        return None;
+    };
+    match &doc.value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) if doc.path.is_ident("doc") => Some(text.value()),
+        _ => None,
+    }
 }
 
 impl Visit<'_> for Figures {
     fn visit_item(&mut self, item: &Item) {
-        match item {
-            Item::Struct(item) => self.type_name(&item.ident),
-            Item::Enum(item) => self.type_name(&item.ident),
-            Item::Trait(item) => self.type_name(&item.ident),
-            Item::Type(item) => self.type_name(&item.ident),
-            _ => {}
-        }
         let attributes: &[Attribute] = match item {
             Item::Const(item) => &item.attrs,
             Item::Enum(item) => &item.attrs,
@@ -285,21 +312,21 @@ mod tests {
         assert_eq!(found.late_nouns, 2);
         assert_eq!(found.types, 2);
         assert_eq!(found.participles, 1);
+        assert_eq!(found.retired_words, 1);
+        assert_eq!(
+            found.hits,
+            [
+                "a/src/b.rs:2: participle: Told",
+                "a/src/b.rs:2: retired `told`: Told",
+                "a/src/b.rs:1: comment: What is told.",
+                "a/src/b.rs:4: comment: Of a key.",
+            ]
+        );
         assert_eq!(found.packed_lets, 1);
         assert_eq!(found.packed_assertions, 1);
         assert_eq!(found.long_lines, 0);
         let long = format!("// {}\n", "x".repeat(98));
         assert_eq!(figures(&long).long_lines, 1);
-    }
-
-    #[test]
-    fn names_are_judged_by_their_last_word() {
-        for name in ["Told", "KeyHeld", "Deployed", "Behind"] {
-            assert!(is_participle(name), "{name}");
-        }
-        for name in ["Feed", "HeldLease", "RetryPolicy", "Seed"] {
-            assert!(!is_participle(name), "{name}");
-        }
     }
 
     #[test]

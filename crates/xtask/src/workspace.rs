@@ -1,4 +1,4 @@
-//! What there is in the workspace: its root, its files, its crates and what they depend on.
+//! The workspace: its root, its files, its crates and their dependencies.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo builds.
+/// The folder in which cargo builds.
 pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
 }
@@ -91,7 +91,7 @@ pub struct Member {
 
 pub struct Dependency {
     pub name: String,
-    /// Whether only tests or examples use it.
+    /// True when only tests or examples use it.
     pub dev: bool,
 }
 

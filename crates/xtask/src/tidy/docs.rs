@@ -1,5 +1,4 @@
-//! What the documents point at is there: targets of links, and paths into the tree that stand in
-//! backticks.
+//! References of the documents exist: targets of links, and paths into the tree in backticks.
 
 use super::Findings;
 use crate::workspace::{self, SourceFile};

@@ -11,7 +11,7 @@ use crate::workspace::{list, text};
 
 const CRATE: &str = "kanat-failpoint";
 
-/// What cargo makes of the whole workspace when it is asked for no features.
+/// Resolves the whole workspace with cargo, without features.
 pub fn resolved() -> Result<Value> {
     let metadata = command::output(cargo(["metadata", "--locked", "--format-version", "1"]))?;
     serde_json::from_str(&metadata).context("cannot read what `cargo metadata` printed")

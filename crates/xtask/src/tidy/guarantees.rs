@@ -1,5 +1,5 @@
-//! What the pages of promises and of threats call a test is one: a name in backticks after a path
-//! is a function of that file.
+//! The tests that the pages of guarantees and of threats name exist: a name in backticks after a
+//! path is a function of that file.
 
 use super::Findings;
 use crate::workspace::SourceFile;

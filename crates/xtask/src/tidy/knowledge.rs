@@ -4,7 +4,7 @@
 use super::Findings;
 use crate::workspace::{Member, SourceFile};
 
-/// What is measured is compared with a service that writes row by row, and made large in its files.
+/// Crates with SQL. The benchmark has a bare server that writes row by row, and fills databases.
 const SQL_CRATES: [&str; 4] = [
     "kanat-store",
     "kanat-message-log",

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_told_by_its_modules() {
+    fn a_circle_is_reported_by_its_modules() {
         let file = |path: &str, text: &str| SourceFile {
             path: path.to_owned(),
             text: text.to_owned(),
