@@ -3,6 +3,7 @@
 //! in the log too: a node goes on where a dead one stopped. Nothing here knows lanes or targets.
 
 mod answer;
+mod cursor;
 mod cycle;
 mod find;
 mod gathered;

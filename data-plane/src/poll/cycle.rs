@@ -20,6 +20,7 @@ use kanat_proto::plan::v1::Poll;
 use url::Url;
 
 use super::answer::{Answer, Broken};
+use super::cursor::FirstPage;
 use super::gathered::Gathered;
 use super::hold::Hold;
 use super::page;
@@ -154,6 +155,19 @@ impl Cycle<'_> {
                 page::left_out(pagination, &progress.next, whole.found.as_deref(), count)
             {
                 complaint.get_or_insert(left_out);
+            }
+            let is_first = matches!(progress.next, Position::First);
+            if is_first && whole.found.is_none() {
+                let body = whole.sample.as_deref().map(String::from_utf8_lossy);
+                let first = FirstPage {
+                    url: &url,
+                    body: body.as_deref().unwrap_or_default(),
+                    records: count,
+                    has_former_cursor: state.cursor.is_some(),
+                };
+                if let Some(fault) = body.as_ref().and_then(|_| first.fault(self.poll)) {
+                    complaint.get_or_insert(fault);
+                }
             }
             let next = page::next(
                 pagination,

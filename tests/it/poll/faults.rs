@@ -452,6 +452,24 @@ async fn a_record_id_that_no_record_has_is_told_and_its_records_are_taken() {
 }
 
 #[tokio::test]
+async fn a_cursor_path_that_leads_nowhere_shows_in_the_state_of_the_poll() {
+    let provider = Provider::start(150).await;
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let poll = "    interval: 1h\n    record_id: id\n    records_path: data.items\n    pagination: \
+                { strategy: cursor, cursor_path: next, cursor_param: cursor }\n";
+    let (flow, _) = app
+        .api
+        .deployed(&polling("misplaced", "/cursor", poll))
+        .await;
+    let fault = "the answer has no value at cursor_path \"next\", and one at \"meta.next\": no \
+                 further page was asked for";
+    assert_eq!(super::polled(&app.api, &flow).await["lastError"], fault);
+}
+
+#[tokio::test]
 async fn a_poll_that_fails_names_its_call_and_the_instance_that_failed() {
     let provider = Provider::scripted(8, |_, earlier| {
         (earlier == 0).then(|| Reply::Answer(500, Vec::new(), "the shop is closed".to_owned()))
