@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use kanat_engine::{Calling, Input, Mask, Program, Resources, Trace, exchange};
+use kanat_engine::{Admission, Calling, Input, Mask, Program, Resources, Trace, exchange};
 use kanat_mapping::{Adapters, Effort};
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
@@ -348,13 +348,17 @@ impl<'a> Run<'a> {
 
     async fn admit(&mut self) -> Result<(), End> {
         let begun = Instant::now();
-        match self.evaluate(Program::admits).await {
-            Ok(true) if self.tools.program.plan().when.is_empty() => Ok(()),
-            Ok(true) => {
-                self.trace.validated("when", "ok", begun, None);
+        match self.evaluate(Program::admit).await {
+            Ok(Admission::Admitted { missing_keys }) => {
+                if !self.tools.program.plan().when.is_empty() {
+                    self.trace.validated("when", "ok", begun, None);
+                }
+                if self.trace.attempt() == 1 {
+                    self.trace.lacks_keys(&missing_keys);
+                }
                 Ok(())
             }
-            Ok(false) => {
+            Ok(Admission::Filtered) => {
                 self.trace.validated("when", "filtered", begun, None);
                 Err(End::Filtered)
             }

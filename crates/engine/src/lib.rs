@@ -18,7 +18,7 @@ pub use adapter::{GAVE_UNDEFINED, body};
 pub use answer::{Answer, Built};
 pub use compile::CompileError;
 pub use kanat_model::Mask;
-pub use program::{Input, Keys, Outcome, Program};
+pub use program::{Admission, Input, Keys, Outcome, Program};
 pub use reads::failure_reads;
 pub use request::Request;
 pub use resources::{Calling, NoResources, Resources, render_instance_template};

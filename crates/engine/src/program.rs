@@ -44,6 +44,19 @@ pub struct Keys {
     pub idempotency: Option<String>,
 }
 
+/// Answer of a flow's condition to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// The condition is false.
+    Filtered,
+    /// The message is run.
+    Admitted {
+        /// `ordering_key`, `idempotency_key`: those of the flow that are undefined, null or empty
+        /// for the message.
+        missing_keys: Vec<&'static str>,
+    },
+}
+
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -93,16 +106,18 @@ impl Program {
 
     /// The condition, then the mapping: all of a run but its calls.
     pub fn run(&self, input: &Input, resources: &dyn Resources) -> Result<Outcome, Failure> {
-        if self.admits(input, resources)? {
-            self.map(input, resources).map(Outcome::Mapped)
-        } else {
-            Ok(Outcome::Filtered)
+        match self.admit(input, resources)? {
+            Admission::Admitted { .. } => self.map(input, resources).map(Outcome::Mapped),
+            Admission::Filtered => Ok(Outcome::Filtered),
         }
     }
 
-    /// Whether the flow's condition holds for a message. A failure is final; its field is `when`,
-    /// `ordering_key` or `idempotency_key`.
-    pub fn admits(&self, input: &Input, resources: &dyn Resources) -> Result<bool, Failure> {
+    /// Evaluates the flow's condition for a message, and its keys unless an adapter reshapes the
+    /// payload.
+    ///
+    /// # Errors
+    /// A failure is final; its field is `when`, `ordering_key` or `idempotency_key`.
+    pub fn admit(&self, input: &Input, resources: &dyn Resources) -> Result<Admission, Failure> {
         let scope = self.scope(input, self.source_instance(resources), resources);
         if let Some(when) = &self.parts.when
             && !when
@@ -110,32 +125,39 @@ impl Program {
                 .map_err(|error| failure("when", error))?
                 .truthy()
         {
-            return Ok(false);
+            return Ok(Admission::Filtered);
         }
-        if self.plan.adapter.is_empty() {
-            self.check_keys(input, resources)?;
-        }
-        Ok(true)
+        let missing_keys = if self.plan.adapter.is_empty() {
+            self.check_keys(input, resources)?
+        } else {
+            Vec::new()
+        };
+        Ok(Admission::Admitted { missing_keys })
     }
 
-    /// Keys are of the payload as it came in.
+    /// Evaluates the keys, which are of the payload as it came in. Returns the fields of the
+    /// definition whose expressions give no key.
     pub(crate) fn check_keys(
         &self,
         input: &Input,
         resources: &dyn Resources,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<&'static str>, Failure> {
+        let mut missing = Vec::new();
         let scope = self.scope(input, self.source_instance(resources), resources);
         for (field, expression) in [
             ("ordering_key", &self.parts.ordering_key),
             ("idempotency_key", &self.parts.idempotency_key),
         ] {
             if let Some(expression) = expression {
-                expression
+                let value = expression
                     .evaluate(&scope)
                     .map_err(|error| failure(field, error))?;
+                if key::of(&value).is_none() {
+                    missing.push(field);
+                }
             }
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// Texts of the definition that are secret and long enough to be told from others.

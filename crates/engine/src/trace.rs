@@ -83,6 +83,21 @@ impl Trace {
         });
     }
 
+    /// Adds a warning for each key of the flow that the message lacks.
+    pub fn lacks_keys(&mut self, fields: &[&'static str]) {
+        for field in fields {
+            let effect = match *field {
+                "ordering_key" => "it is delivered in no order",
+                _ => "its repeats are not recognised",
+            };
+            let message = format!(
+                "the expression gives nothing (undefined, null or an empty text): the message has \
+                 no {field}, and {effect}"
+            );
+            self.warned("validated", field, message);
+        }
+    }
+
     /// Adds that the mapping gave an output.
     pub fn mapped(&mut self, begun: Instant) {
         self.push(Record {

@@ -211,7 +211,7 @@ fn all_parts_of_an_attempt_take_of_the_same_work() {
         effort: &effort,
         ..input(ORDER)
     };
-    let admit = || program.admits(&input, &environment).err();
+    let admit = || program.admit(&input, &environment).err();
     let map = || program.map(&input, &environment).err();
     let request = || {
         let body = Bytes::new();

@@ -7,8 +7,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{
-    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange,
-    failure_reads, trigger,
+    Adapted, Admission, Calling, Input, Keys, Mask, Program, Record, Request, Resources, Step,
+    Trace, exchange, failure_reads, trigger,
 };
 use kanat_mapping::{Effort, json};
 use kanat_model::Timestamp;
@@ -123,8 +123,10 @@ pub(super) async fn run(
 impl Run<'_> {
     async fn all(&mut self) -> Result<(), End> {
         let program = self.program;
+        let missing_keys = self.missing_keys().await;
         self.adapt().await?;
         self.admit().await?;
+        self.trace.lacks_keys(&missing_keys);
         for step in program.steps() {
             self.step(step).await?;
         }
@@ -171,6 +173,35 @@ impl Run<'_> {
         value
     }
 
+    /// Returns the keys of the flow that a message would come in without. The bound of the run does
+    /// not count what they take.
+    async fn missing_keys(&self) -> Vec<&'static str> {
+        let keys = |effort: &Effort| {
+            let input = Input {
+                payload: &self.payload,
+                trigger: &self.sample.trigger,
+                steps: b"{}",
+                now: self.now,
+                mask: &self.mask,
+                effort,
+            };
+            self.program.keys(&input, self.samples)
+        };
+        let Keys {
+            ordering,
+            idempotency,
+        } = apart::evaluate(&Effort::default(), keys).await;
+        let plan = self.program.plan();
+        [
+            ("ordering_key", &plan.ordering_key, ordering),
+            ("idempotency_key", &plan.idempotency_key, idempotency),
+        ]
+        .into_iter()
+        .filter(|(_, expression, key)| !expression.is_empty() && key.is_none())
+        .map(|(field, ..)| field)
+        .collect()
+    }
+
     async fn adapt(&mut self) -> Result<(), End> {
         if self.program.plan().adapter.is_empty() {
             return Ok(());
@@ -191,13 +222,14 @@ impl Run<'_> {
 
     async fn admit(&mut self) -> Result<(), End> {
         let begun = Instant::now();
-        match self.evaluate(Program::admits).await {
-            Ok(true) if self.program.plan().when.is_empty() => Ok(()),
-            Ok(true) => {
-                self.trace.validated("when", "ok", begun, None);
+        match self.evaluate(Program::admit).await {
+            Ok(Admission::Admitted { .. }) => {
+                if !self.program.plan().when.is_empty() {
+                    self.trace.validated("when", "ok", begun, None);
+                }
                 Ok(())
             }
-            Ok(false) => {
+            Ok(Admission::Filtered) => {
                 self.trace.validated("when", "filtered", begun, None);
                 Err(End::Filtered)
             }
