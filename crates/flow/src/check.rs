@@ -13,7 +13,7 @@ mod target;
 mod verify;
 
 use crate::definition::{Definition, Named, Referenced};
-use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::fields::FieldUse;
 use crate::yaml;
 pub use response::parse_response;
@@ -48,6 +48,7 @@ fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
         Some(definition) if diagnostics.is_empty() => Ok(Definition {
             references: checker.references,
             fields: checker.fields,
+            warnings: checker.warnings,
             ..definition
         }),
         Some(_) | None => {
@@ -61,6 +62,7 @@ fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
 #[derive(Default)]
 struct Checker {
     diagnostics: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
     references: Vec<(Referenced, Named)>,
     fields: Vec<FieldUse>,
     /// All steps of the flow, in order.
@@ -75,6 +77,16 @@ impl Checker {
     fn report(&mut self, at: Position, path: &str, message: impl Into<String>) {
         if !self.is_full() {
             self.diagnostics.push(Diagnostic::error(at, path, message));
+        }
+    }
+
+    /// Notes a part that is valid and does not do what it seems to do.
+    fn warn(&mut self, at: Position, path: &str, message: &str) {
+        if self.warnings.len() < MAX_DIAGNOSTICS {
+            self.warnings.push(Diagnostic {
+                severity: Severity::Warning,
+                ..Diagnostic::error(at, path, message)
+            });
         }
     }
 

@@ -8,7 +8,7 @@ use kanat_catalog::MASK;
 use kanat_catalog::redact::is_secret_header;
 use kanat_mapping::{Expression, JsonTemplate, Template};
 
-use crate::diagnostic::Position;
+use crate::diagnostic::{Diagnostic, Position};
 use crate::fields::FieldUse;
 use crate::literal;
 use crate::retry;
@@ -44,6 +44,8 @@ pub struct Definition {
     pub backlog_age: Option<Duration>,
     /// What happens when an attempt fails; after it, the message is a dead letter.
     pub retry: retry::Policy,
+    /// Parts that are valid and do not do what they seem to do.
+    pub warnings: Vec<Diagnostic>,
     /// Tables and adapters that its expressions name.
     pub(crate) references: Vec<(Referenced, Named)>,
     /// Fields of connector instances that its expressions name.

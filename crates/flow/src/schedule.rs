@@ -142,12 +142,34 @@ pub fn timezone(name: &str) -> Result<TimeZone, String> {
             .available()
             .map(|known| known.as_str().to_owned())
             .collect();
-        let near = nearest::suggestion(name, known.iter().map(String::as_str));
+        let near = match zone_of_offset(name) {
+            Some(zone) => format!("; a fixed offset is the zone {zone:?}, with the sign reversed"),
+            None => nearest::suggestion(name, known.iter().map(String::as_str)),
+        };
         format!(
             "found {}, expected the IANA name of a time zone, as in Europe/Berlin{near}",
             quoted(name)
         )
     })
+}
+
+/// Returns the IANA zone of a whole-hour offset that is written as `GMT+2` or `+02:00`. The signs
+/// of these zones are those of POSIX: `Etc/GMT-2` is two hours ahead of UTC.
+fn zone_of_offset(text: &str) -> Option<String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let offset = upper
+        .strip_prefix("GMT")
+        .or_else(|| upper.strip_prefix("UTC"))
+        .unwrap_or(&upper);
+    let (sign, hours) = match offset.split_at_checked(1)? {
+        ("+", hours) => ("-", hours),
+        ("-", hours) => ("+", hours),
+        _ => return None,
+    };
+    let hours = hours.strip_suffix(":00").unwrap_or(hours);
+    let hours: u8 = hours.parse().ok()?;
+    let zone = format!("Etc/GMT{sign}{hours}");
+    TimeZone::get(&zone).is_ok().then_some(zone)
 }
 
 /// The days of a month in its longest year.

@@ -5,6 +5,7 @@ mod arguments;
 mod nearest;
 mod path;
 mod token;
+mod types;
 
 use crate::node::{Call, Literal, Node, Operator};
 use crate::transform;
@@ -119,9 +120,16 @@ impl<'t> Parser<'t> {
     fn conjunct(&mut self) -> Parsed<Node> {
         let negated = self.keyword("not");
         let left = self.pipeline()?;
+        self.skip_whitespace();
+        let offset = self.position;
         let node = match self.operator() {
             Some(operator) => {
-                Node::Comparison(Box::new(left), operator, Box::new(self.pipeline()?))
+                let right = self.pipeline()?;
+                let constant = types::constant_comparison(&left, operator, &right);
+                self.references
+                    .constant_comparisons
+                    .extend(constant.map(|message| ParseError::new(offset, message)));
+                Node::Comparison(Box::new(left), operator, Box::new(right))
             }
             None => left,
         };
@@ -467,7 +475,7 @@ mod tests {
             ("item.headrs", None),
             ("instance.cursr", None),
         ] {
-            let unknown = expression(text).unwrap().1.unknown_members;
+            let unknown = expression(text).unwrap().1.definition_faults;
             match expect {
                 Some((offset, message)) => {
                     assert!(

@@ -17,9 +17,12 @@ pub struct References {
     /// The names that paths from `trigger` begin with, up to the first index; none for the trigger
     /// as a whole.
     pub trigger_values: Vec<Vec<String>>,
-    /// Paths whose root has a closed list of members and not the one that they name, such as
-    /// `trigger.headrs`. They are undefined in a run; a check of a definition refuses them.
-    pub unknown_members: Vec<ParseError>,
+    /// Faults that a run takes and a check of a definition refuses: members that a root does not
+    /// have, such as `trigger.headrs`, which are undefined in a run, and letters in the format of a
+    /// date that are no token.
+    pub definition_faults: Vec<ParseError>,
+    /// Comparisons with one answer for every message, because the types of their sides differ.
+    pub constant_comparisons: Vec<ParseError>,
 }
 
 /// A value of the connector instance, and where it stands, in bytes from the start of its text.
@@ -108,8 +111,10 @@ impl References {
         self.instance_values
             .extend_from_slice(&other.instance_values);
         self.trigger_values.extend_from_slice(&other.trigger_values);
-        self.unknown_members
-            .extend_from_slice(&other.unknown_members);
+        self.definition_faults
+            .extend_from_slice(&other.definition_faults);
+        self.constant_comparisons
+            .extend_from_slice(&other.constant_comparisons);
         for root in &other.roots {
             self.root(*root);
         }

@@ -25,7 +25,8 @@ pub async fn warnings(
     let found = unset
         .into_iter()
         .chain(exposed_secrets(definition, names))
-        .chain(literal_secrets(definition));
+        .chain(literal_secrets(definition))
+        .chain(definition.warnings.iter().cloned());
     let found = found.map(|found| Diagnostic {
         severity: Severity::Warning,
         ..found

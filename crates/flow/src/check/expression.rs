@@ -245,7 +245,14 @@ impl Checker {
             }
         }
         if !self.stored {
-            self.parse_errors(spot, &references.unknown_members, skipped);
+            self.parse_errors(spot, &references.definition_faults, skipped);
+        }
+        for comparison in &references.constant_comparisons {
+            self.warn(
+                spot.at_offset(skipped + comparison.offset),
+                &spot.path,
+                &comparison.message,
+            );
         }
         if place.steps > 0 && !self.any_step {
             for step in &references.steps {

@@ -112,6 +112,7 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         retry: retry?,
         references: Vec::new(),
         fields: Vec::new(),
+        warnings: Vec::new(),
         tree,
     })
 }

@@ -44,6 +44,21 @@ const PAGINATION_KEYS: &[&str] = &[
     "token_param",
 ];
 
+/// Names under which endpoints take the size of a page.
+const SIZE_PARAMS: &[&str] = &[
+    "limit",
+    "per_page",
+    "perPage",
+    "page_size",
+    "pageSize",
+    "size",
+    "count",
+    "top",
+    "$top",
+    "rows",
+    "maxResults",
+];
+
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
 pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Poll> {
@@ -71,6 +86,9 @@ pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> O
     let params = optional(members.get("params"), |spot| params(checker, spot, sent));
     let records_path = optional(members.get("records_path"), |spot| path(checker, spot));
     let pagination = optional(members.get("pagination"), |spot| pagination(checker, spot));
+    if let (Some(Some(pagination)), Some(Some(params))) = (&pagination, &params) {
+        compare_page_size(checker, &members, pagination, params);
+    }
     let record_id = optional(members.get("record_id"), |spot| path(checker, spot));
     let interval = match members.get("interval") {
         Some(spot) => checker.duration(&spot, Duration::from_secs(1), crate::duration::MAX),
@@ -86,6 +104,30 @@ pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> O
         record_id: record_id?.unwrap_or_default(),
         timing: PollTiming::Interval(interval?),
     })
+}
+
+/// Warns where a parameter asks for pages of another size than `page_size`, which is not sent.
+fn compare_page_size(
+    checker: &mut Checker,
+    members: &Members,
+    pagination: &Pagination,
+    params: &[(String, Template)],
+) {
+    let Strategy::Offset { page_size, .. } = &pagination.strategy else {
+        return;
+    };
+    let asked = params
+        .iter()
+        .filter(|(name, _)| SIZE_PARAMS.contains(&name.as_str()))
+        .find_map(|(name, size)| Some((name, size.is_literal()?.parse::<u32>().ok()?)));
+    if let Some((name, asked)) = asked.filter(|(_, asked)| asked != page_size) {
+        let (at, path) = members.key("pagination");
+        let message = format!(
+            "found page_size {page_size}, and the parameter {name} asks for {asked}: they have to \
+             be the same number, for page_size is not sent"
+        );
+        checker.warn(at, &path, &message);
+    }
 }
 
 /// The poll, at the times of `source.schedule` where there is one.

@@ -74,6 +74,58 @@ fn the_tree_shows_no_literal_secret() {
 }
 
 #[test]
+fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
+    let warnings = |yaml: &str| -> Vec<String> {
+        let warnings = parse(yaml).unwrap().warnings.into_iter();
+        warnings
+            .inspect(|warning| assert_eq!(warning.severity, Severity::Warning))
+            .map(|warning| warning.to_string())
+            .collect()
+    };
+    let compared = warnings(
+        "flow: f\nsource: {trigger: manual}\nwhen: source.total | decimal(2) > 100\ntarget: \
+         {connector: erp, endpoint: /x}\n",
+    );
+    assert_eq!(compared.len(), 1);
+    assert!(
+        compared[0].starts_with(
+            "line 3, column 32, when: found a comparison (`>`) of a text with a number"
+        ),
+        "{compared:?}"
+    );
+    let poll = |limit: u32| {
+        warnings(&format!(
+            "flow: f\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \
+             https://shop.example/orders\n    params: {{ limit: \"{limit}\" }}\n    pagination: {{ \
+             strategy: offset, offset_param: offset, page_size: 500 }}\ntarget: {{connector: erp, \
+             endpoint: /x}}\n"
+        ))
+    };
+    assert_eq!(poll(500), [""; 0]);
+    assert_eq!(
+        poll(100),
+        [
+            "line 8, column 5, source.poll.pagination: found page_size 500, and the parameter \
+             limit asks for 100: they have to be the same number, for page_size is not sent"
+        ]
+    );
+}
+
+#[test]
+fn letters_that_are_no_token_of_a_date_are_refused_in_new_definitions() {
+    let yaml = "flow: f\nsource: {trigger: manual}\nmapping:\n  day: source.at | \
+                date(dd.mm.yyyy)\ntarget: {connector: erp, endpoint: /x}\n";
+    assert_eq!(
+        faults(yaml),
+        [
+            "line 4, column 25, mapping.day: found `yyyy`, which is no token of a date (text \
+             stands in brackets, as in `[yyyy]`); did you mean `DD.MM.YYYY`?"
+        ]
+    );
+    assert!(crate::parse_stored(yaml).is_ok());
+}
+
+#[test]
 fn names_every_fault_of_a_broken_definition_at_once() {
     insta::assert_snapshot!(faults(BROKEN).join("\n"));
 }

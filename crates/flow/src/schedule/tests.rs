@@ -401,6 +401,11 @@ fn knows_zones_by_their_iana_names() {
             .unwrap_err()
             .ends_with(r#"did you mean "Europe/Berlin""#)
     );
+    for (offset, zone) in [("GMT+2", "Etc/GMT-2"), ("UTC-05:00", "Etc/GMT+5")] {
+        let error = timezone(offset).unwrap_err();
+        let expected = format!("; a fixed offset is the zone {zone:?}, with the sign reversed");
+        assert!(error.ends_with(&expected), "{error}");
+    }
     for name in [
         "",
         "Mars/Olympus",

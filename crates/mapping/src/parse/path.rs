@@ -49,7 +49,7 @@ impl Parser<'_> {
             segments.push(segment);
         }
         self.references
-            .unknown_members
+            .definition_faults
             .extend(unknown_member(root, &segments, offsets));
         let path = rewrite(root, segments);
         self.references.root(path.root);

@@ -4,7 +4,7 @@ use super::{Transform, date};
 use crate::ParseError;
 use crate::node::{Call, Literal};
 use crate::parse::{Argument, ArgumentKind, Parser, suggestion};
-use crate::references::Reference;
+use crate::references::{Reference, References};
 
 /// The most decimals of `decimal` and `round`.
 const MAX_PLACES: u32 = 30;
@@ -86,7 +86,7 @@ pub(crate) fn build(
         "lowercase" => Transform::Lowercase,
         "trim" => Transform::Trim,
         "now" => Transform::Now,
-        "date" => Transform::Date(date_format(arguments)?),
+        "date" => Transform::Date(date_format(arguments, &mut parser.references)?),
         "required" => Transform::Required,
         "lookup" => Transform::Lookup {
             table: named(
@@ -202,7 +202,10 @@ fn named(
     Ok(name)
 }
 
-fn date_format(arguments: &[Argument]) -> Result<date::Format, ParseError> {
+fn date_format(
+    arguments: &[Argument],
+    references: &mut References,
+) -> Result<date::Format, ParseError> {
     let at = |argument: &Argument| {
         let offset = argument.offset;
         move |message: String| ParseError::new(offset, message)
@@ -211,7 +214,10 @@ fn date_format(arguments: &[Argument]) -> Result<date::Format, ParseError> {
         Some(zone) => date::zone(&zone.text()).map_err(at(zone))?,
         None => date::utc(),
     };
-    date::Format::parse(&arguments[0].text(), zone).map_err(at(&arguments[0]))
+    let format = &arguments[0];
+    let fault = date::unknown_letters(&format.text()).map(at(format));
+    references.definition_faults.extend(fault);
+    date::Format::parse(&format.text(), zone).map_err(at(format))
 }
 
 fn shown(argument: &Argument) -> String {

@@ -9,7 +9,7 @@ use super::Applied;
 use crate::parse::suggestion;
 use crate::value::Value;
 
-pub(crate) use format::Format;
+pub(crate) use format::{Format, unknown_letters};
 
 pub(super) fn date<'s>(value: &Value<'s>, format: &Format) -> Applied<'s> {
     let instant = instant::read(value)?;
@@ -33,8 +33,13 @@ pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
                 .available()
                 .map(|known| known.to_string())
                 .collect();
-            let suggestion =
-                suggestion(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let suggestion = match name.strip_prefix("GMT").or(name.strip_prefix("UTC")) {
+                Some(offset) if offset.starts_with(['+', '-']) => {
+                    "; a fixed offset is written as `+02:00`".to_owned()
+                }
+                Some(_) | None => suggestion(name, &names),
+            };
             Err(format!(
                 "there is no time zone `{}`{suggestion}",
                 name.chars().take(40).collect::<String>()

@@ -83,7 +83,11 @@ fn colour(stream: &impl IsTerminal) -> Colour {
 /// When the answer cannot be read back, which would be a fault of this program.
 pub fn check(source: &str) -> serde_json::Result<Json> {
     let (errors, warnings) = match kanat_flow::parse(source) {
-        Ok(definition) => (Vec::new(), kanat_flow::check_names(&definition, &AnyNames)),
+        Ok(definition) => {
+            let mut warnings = kanat_flow::check_names(&definition, &AnyNames);
+            warnings.extend(definition.warnings);
+            (Vec::new(), warnings)
+        }
         Err(errors) => (errors, Vec::new()),
     };
     let diagnostics = |list: &[kanat_flow::Diagnostic], severity: &str| {
@@ -186,7 +190,7 @@ pub fn warning(fault: Fault) -> Fault {
 
 /// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
 /// may get its value later, unless it is what callers are verified by, and a secret that is written
-/// out is taken.
+/// out is taken, as is what has a meaning that was hardly meant.
 fn is_deployed(warning: &Fault) -> bool {
     let is_unset = warning
         .message
@@ -194,7 +198,10 @@ fn is_deployed(warning: &Fault) -> bool {
     let is_written_out = warning
         .message
         .starts_with("found a secret that is written out");
-    is_written_out || is_unset && !warning.path.starts_with("source.verify")
+    let is_advice = ["found a comparison", "found page_size"]
+        .iter()
+        .any(|start| warning.message.starts_with(start));
+    is_written_out || is_advice || is_unset && !warning.path.starts_with("source.verify")
 }
 
 #[cfg(test)]
@@ -253,5 +260,8 @@ mod tests {
         };
         assert_eq!(is_deployed(unset), vec![true]);
         assert_eq!(is_deployed(missing), vec![false]);
+        let compared = text.replace("target:", "when: source.total | decimal(2) > 100\ntarget:");
+        let warnings = parse(&compared).unwrap().warnings;
+        assert_eq!(is_deployed(warnings), vec![true]);
     }
 }

@@ -6,6 +6,7 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 
 use super::instant::Instant;
+use crate::parse::suggestion;
 
 /// A parsed format and the time zone that it is in.
 #[derive(Debug, Clone)]
@@ -161,6 +162,53 @@ impl Format {
     }
 }
 
+/// Returns the fault of a format with letters that are no token and stand in no brackets. `T` may
+/// part a date from a time.
+pub(crate) fn unknown_letters(format: &str) -> Option<String> {
+    let mut rest = format;
+    while let Some(letter) = rest.chars().next() {
+        let literal = rest
+            .strip_prefix('[')
+            .and_then(|inner| inner.split_once(']'));
+        let token = TOKENS.iter().find(|(name, _)| rest.starts_with(name));
+        rest = match (literal, token) {
+            (Some((_, after)), _) => after,
+            (None, Some((name, _))) => &rest[name.len()..],
+            (None, None) if letter.is_ascii_alphabetic() && !matches!(letter, 'T' | 'Y') => {
+                let end = rest.find(|c| c != letter).unwrap_or(rest.len());
+                let found = &rest[..end];
+                let meant = meant(format, found);
+                return Some(format!(
+                    "found `{found}`, which is no token of a date (text stands in brackets, as in \
+                     `[{found}]`){meant}"
+                ));
+            }
+            (None, None) => &rest[letter.len_utf8()..],
+        };
+    }
+    None
+}
+
+/// Returns `; did you mean ...?` for letters that are no token: for a year, the whole format as it
+/// was probably meant.
+fn meant(format: &str, found: &str) -> String {
+    if !found.starts_with('y') {
+        let tokens = TOKENS.map(|(name, _)| name);
+        return Some(suggestion(found, &tokens))
+            .filter(|_| found.len() > 1)
+            .unwrap_or_default();
+    }
+    let year = if found.len() == 2 { "YY" } else { "YYYY" };
+    let mut meant = format.replace(found, year);
+    if !meant.contains('D') {
+        meant = meant.replace("dd", "DD");
+    }
+    if !meant.contains(['H', 'h', 'M']) {
+        meant = meant.replace('m', "M");
+    }
+    format!("; did you mean `{meant}`?")
+}
+
 fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
     match pieces.last_mut() {
         Some(Piece::Literal(literal)) => literal.push_str(text),
@@ -292,6 +340,38 @@ mod tests {
         );
         check("2026-07-31T01:00:00Z", "HH:mm Z", "+05:45", "06:45 +05:45");
         check("1969-12-31T23:59:59.500Z", "X x", "UTC", "-1 -500");
+    }
+
+    #[test]
+    fn letters_that_are_no_token_are_reported_with_the_token_that_was_meant() {
+        for (format, found, meant) in [
+            ("dd.mm.yyyy", "yyyy", "; did you mean `DD.MM.YYYY`?"),
+            (
+                "yyyy-MM-dd HH:mm",
+                "yyyy",
+                "; did you mean `YYYY-MM-DD HH:mm`?",
+            ),
+            ("D.M.yy", "yy", "; did you mean `D.M.YY`?"),
+            ("YYYY-[W]WW", "WW", ""),
+            ("DD f", "f", ""),
+        ] {
+            let fault = unknown_letters(format).unwrap();
+            let start = format!("found `{found}`, which is no token of a date (text stands in");
+            assert!(fault.starts_with(&start), "{fault}");
+            assert!(
+                fault.ends_with(&format!("as in `[{found}]`){meant}")),
+                "{fault}"
+            );
+        }
+        for format in [
+            "YYYY-MM-DDTHH:mm:ss.SSS[Z]",
+            "[Year] YYYY[, at] H [[]",
+            "DD. MMMM YYYY",
+            "YYYY年",
+            "dddd, hh:mm A Z x",
+        ] {
+            assert_eq!(unknown_letters(format), None, "{format}");
+        }
     }
 
     #[test]
