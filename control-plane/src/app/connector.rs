@@ -98,9 +98,13 @@ const CONNECTED_LOOK: Duration = Duration::from_millis(50);
 /// Makes an instance.
 pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
     let entry = kanat_catalog::entry(&new.catalog_id).ok_or_else(|| {
+        let known = kanat_catalog::entries()
+            .iter()
+            .map(|entry| entry.id.as_str());
+        let near = nearest::suggestion(&new.catalog_id, known);
         Error::field(
             "catalogId",
-            format!("the catalog has no entry {:?}", new.catalog_id),
+            format!("the catalog has no entry {:?}{near}", new.catalog_id),
         )
     })?;
     let name = name::check("name", &new.name)?;

@@ -42,6 +42,14 @@ pub struct Refusal {
     text: String,
 }
 
+impl Refusal {
+    /// Returns whether an error says that what was asked for does not exist.
+    pub fn is_not_found(error: &anyhow::Error) -> bool {
+        let refusal = error.downcast_ref::<Self>();
+        refusal.is_some_and(|refusal| refusal.status == 404)
+    }
+}
+
 /// A fault in a file that is read while it is sent.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -341,9 +349,10 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
         text.push('\n');
         text.push_str(advice);
     }
-    if let Some(flag) = flag::hint(&text) {
+    let fields = details.iter().map(|(field, _)| field.as_str());
+    if let Some(flags) = flag::hint(&text, fields) {
         text.push('\n');
-        text.push_str(&flag);
+        text.push_str(&flags);
     }
     if answer.has("messageId") {
         text.push_str(&format!("\nmessage id: {}", answer.text("messageId")));

@@ -134,17 +134,21 @@ impl Session {
                 }
                 Err(broken @ (Broken::Late { .. } | Broken::OutOfTime)) => {
                     metrics().adapter_kills.inc();
-                    let starved = match broken {
-                        Broken::Late { on_core } => on_core.is_some_and(|used| used < self.left.0),
-                        Broken::OutOfTime | Broken::Gone(_) => false,
-                    };
+                    let allowed = self.left.0;
                     self.left = (Duration::ZERO, Duration::ZERO);
-                    return Err(if starved {
-                        Failure::unavailable(
-                            "the machine was too busy to give it its time on a core",
-                        )
-                    } else {
-                        self.out_of_time(" in a built-in function")
+                    return Err(match broken {
+                        Broken::Late {
+                            on_core: Some(used),
+                        } if used < allowed => Failure::unavailable(format!(
+                            "it did not end within {} ms and had only {} of its {} ms on a core: \
+                             its code may not end, or the machine is too busy",
+                            begun.elapsed().as_millis(),
+                            used.as_millis(),
+                            allowed.as_millis()
+                        )),
+                        Broken::Late { .. } | Broken::OutOfTime | Broken::Gone(_) => {
+                            self.out_of_time(" in a built-in function")
+                        }
                     });
                 }
                 Err(Broken::Gone(how)) => gone = how,

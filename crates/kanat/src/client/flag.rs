@@ -7,13 +7,39 @@ const FLAGS: [(&str, &str); 3] = [
     ("with force", "--force"),
 ];
 
-/// Returns what a person at a command line is told besides the API's text.
-pub fn hint(text: &str) -> Option<String> {
-    let flags: Vec<&str> = FLAGS
-        .iter()
-        .filter(|(said, _)| text.contains(said))
-        .map(|(_, flag)| *flag)
-        .collect();
+/// Fields of the API that have another name on the command line.
+const FIELDS: [(&str, &str); 18] = [
+    ("authType", "--auth"),
+    ("catalogId", "the entry"),
+    ("changeSummary", "--summary"),
+    ("cronExpression", "--cron"),
+    ("cron_expression", "--cron"),
+    ("dailyLimit", "--daily"),
+    ("displayName", "--display-name"),
+    ("environmentId", "--environment"),
+    ("expiresAt", "--expires"),
+    ("flowName", "the flow"),
+    ("gracePeriod", "--grace"),
+    ("rateLimitPerSecond", "--rate"),
+    ("redirectUri", "--redirect-uri"),
+    ("requestSchema", "--schema"),
+    ("responseMapping", "--response or --response-mapping"),
+    ("responseSchema", "--response-schema"),
+    ("sunsetDate", "--sunset"),
+    ("validationMode", "--validation"),
+];
+
+/// Returns the flags and arguments of the command line behind an error of the API, whose details
+/// have these fields.
+pub fn hint<'f>(text: &str, fields: impl IntoIterator<Item = &'f str>) -> Option<String> {
+    let of_text = FLAGS.iter().filter(|(end, _)| text.contains(end));
+    let mut flags: Vec<&str> = of_text.map(|(_, flag)| *flag).collect();
+    for field in fields {
+        let name = field.split(['.', '[']).next().unwrap_or(field);
+        let flag = FIELDS.iter().find(|(known, _)| *known == name);
+        flags.extend(flag.map(|(_, flag)| *flag));
+    }
+    flags.dedup();
     (!flags.is_empty()).then(|| format!("on the command line: {}", flags.join(", ")))
 }
 
@@ -22,13 +48,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_the_api_are_told_as_flags() {
-        let told = hint("the output of step \"find\" is not known in a test: give stepOutputs");
-        assert_eq!(told.as_deref(), Some("on the command line: --steps FILE"));
+    fn an_error_of_the_api_names_the_flags_of_the_command_line() {
+        let text = "the output of step \"find\" is not known in a test: give stepOutputs";
         assert_eq!(
-            hint("deploy it, or set discardDraft").as_deref(),
+            hint(text, []).as_deref(),
+            Some("on the command line: --steps FILE")
+        );
+        assert_eq!(
+            hint("deploy it, or set discardDraft", []).as_deref(),
             Some("on the command line: --discard-draft")
         );
-        assert_eq!(hint("name: is missing"), None);
+        assert_eq!(
+            hint(
+                "is wrong",
+                ["requestSchema.type", "requestSchema.items", "name"]
+            )
+            .as_deref(),
+            Some("on the command line: --schema")
+        );
+        assert_eq!(hint("name: is missing", ["name"]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! `kanat api`: flows as endpoints that consumers call.
 
+mod keywords;
 mod update;
 
 use std::collections::BTreeMap;
@@ -302,11 +303,17 @@ impl Call {
 }
 
 /// The schema `true` or `false`, or that in a file. A file of such a name is given as `./true`.
+/// Prints warnings about misspelt keywords.
 fn schema_of(text: &str) -> Result<Box<RawValue>> {
-    match text {
-        "true" | "false" => Ok(to_raw_value(&(text == "true"))?),
-        file => input::json(file),
+    if matches!(text, "true" | "false") {
+        return Ok(to_raw_value(&(text == "true"))?);
     }
+    let schema = input::json(text)?;
+    let parsed = serde_json::from_str(schema.get()).unwrap_or_default();
+    for warning in keywords::misspelt(&parsed) {
+        output::hint(&format!("warning: {warning}"));
+    }
+    Ok(schema)
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -84,6 +84,14 @@ impl Command {
                 let answer = client.post(PATH, &body).await?;
                 session.print(&answer, |key| key.text("key"))?;
                 session.hint("this is the only time that the key shows: keep it now");
+                let keys = client.all(PATH, &[]).await.unwrap_or_default();
+                if keys.iter().filter(|key| key.text("name") == name).count() > 1 {
+                    session.hint(&format!(
+                        "another key is called {name:?}: commands tell them apart by their ids, \
+                         and this one is {}",
+                        answer.text("id")
+                    ));
+                }
                 Ok(())
             }
             Self::List { page } => list(session, &page).await,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Page, Session, given};
+use super::{Page, Session, given, input};
 use crate::client::name::{FLOW, segment};
 use crate::exit::failure;
 use crate::output::Json;
@@ -108,8 +108,10 @@ impl Command {
                         None if used == records::Format::Json
                             && error.to_string().contains("malformed JSON") =>
                         {
+                            let fault = input::json_fault(&data);
+                            let fault = fault.unwrap_or_else(|| error.to_string());
                             failure(format!(
-                                "{error}\nit was read as JSON: give --format csv or --format \
+                                "{fault}\nit was read as JSON: give --format csv or --format \
                                  ndjson if it is no JSON"
                             ))
                         }

@@ -70,8 +70,8 @@ pub enum Command {
     /// Start a deployed flow by hand.
     Run {
         flow: String,
-        /// JSON file with the payload; `-` is standard input [default: null; required where the
-        /// trigger is poll].
+        /// JSON file with the payload; `-` is standard input [default: of a scheduled flow the
+        /// payload of its schedule, else null; required where the trigger is poll].
         #[arg(long)]
         data: Option<String>,
     },
@@ -97,7 +97,7 @@ pub enum Command {
         #[command(flatten)]
         rotation: Rotation,
     },
-    /// Take a flow out of service; its messages stay readable.
+    /// Take a flow out of service; its messages stay readable by their ids, and by no name.
     Delete {
         flow: String,
         #[command(flatten)]
@@ -263,6 +263,12 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let payload = data.map(input::json).transpose()?;
     let given = payload.is_some();
+    if !given {
+        let found = session.client.get(&path, &[]).await?;
+        if let Some(schedule) = schedule::of_flow(&session.client, &found.text("id")).await? {
+            return schedule::trigger(session, flow, &schedule).await;
+        }
+    }
     let answer = session
         .client
         .post(&format!("{path}/run"), &Payload { payload })
@@ -280,7 +286,7 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
         format!("{} as {id}", answer.text("status"))
     })?;
     session.hint(&format!("look at it with `kanat message show {id}`"));
-    schedule::tell_pause(session, &session.client.get(&path, &[]).await?);
+    schedule::hint_pause(session, &session.client.get(&path, &[]).await?);
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! Files and standard input that commands read.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
@@ -27,11 +29,23 @@ pub fn bytes(path: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The JSON document in the file `path`, untouched; `-` is standard input.
+/// The JSON document in the file `path`, untouched; `-` is standard input. An object or a list may
+/// stand in the place of the path.
 pub fn json(path: &str) -> Result<Box<RawValue>> {
-    let text = text(path)?;
-    serde_json::from_str(&text)
-        .map_err(|error| usage(format!("{} is not JSON: {error}", name(path))))
+    let is_document = path.trim_start().starts_with(['{', '[']) && !Path::new(path).exists();
+    let (text, name) = if is_document {
+        (path.to_owned(), "the argument")
+    } else {
+        (text(path)?, name(path))
+    };
+    serde_json::from_str(&text).map_err(|error| usage(format!("{name} is not JSON: {error}")))
+}
+
+/// Returns where the file `path` stops being JSON; nothing when it is JSON or cannot be read again.
+pub fn json_fault(path: &str) -> Option<String> {
+    let file = std::fs::File::open(path).ok()?;
+    let error = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file)).err()?;
+    Some(format!("{path} is not JSON: {error}"))
 }
 
 /// The bytes of the file `path` while they are read, between `before` and `after`; `-` is standard
@@ -55,4 +69,31 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
 /// What to call the file in a message.
 pub fn name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_may_stand_in_the_place_of_a_file() {
+        assert_eq!(json("{\"n\":1.10}").unwrap().get(), "{\"n\":1.10}");
+        let error = json("{\"n\":}").unwrap_err().to_string();
+        assert!(error.starts_with("the argument is not JSON: "), "{error}");
+        let error = json("missing.json").unwrap_err().to_string();
+        assert!(error.starts_with("cannot read missing.json: "), "{error}");
+    }
+
+    #[test]
+    fn a_fault_of_a_file_has_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("records.json");
+        let path = file.to_str().unwrap();
+        std::fs::write(&file, "[{\"id\":1},\n{\"id\":}]").unwrap();
+        let fault = json_fault(path).unwrap();
+        assert!(fault.contains("records.json is not JSON: "), "{fault}");
+        assert!(fault.contains("line 2"), "{fault}");
+        std::fs::write(&file, "[]").unwrap();
+        assert_eq!(json_fault(path), None);
+    }
 }

@@ -20,7 +20,8 @@ const PREFIX: &str = "sch_";
 /// What can be done with schedules. A schedule is named by its id, or by its flow's id or name.
 #[derive(Subcommand)]
 pub enum Command {
-    /// List the schedules of the environment.
+    /// List the schedules of the environment. Flows that poll are not among them: `kanat flow show`
+    /// says when one polls next.
     List {
         /// Only that of this flow.
         #[arg(long)]
@@ -96,20 +97,12 @@ impl Command {
                         whole(schedule)
                     }
                 })?;
-                tell_pause(session, &flow);
+                hint_pause(session, &flow);
                 Ok(())
             }
             Self::Trigger { schedule } => {
                 let path = path(client, &schedule).await?;
-                let answer = client.post(&format!("{path}/trigger"), &json!({})).await?;
-                let message = answer.text("messageId");
-                session.print(&answer, |_| format!("{schedule} is started: {message}"))?;
-                session.hint(&format!("look at it with `kanat message show {message}`"));
-                tell_pause(
-                    session,
-                    &flow_of(session, &client.get(&path, &[]).await?).await?,
-                );
-                Ok(())
+                trigger(session, &schedule, &path).await
             }
             Self::Update {
                 schedule,
@@ -152,6 +145,18 @@ impl Command {
     }
 }
 
+/// Runs the flow of the schedule at `path` now. `name` is what the command was given.
+pub async fn trigger(session: &Session, name: &str, path: &str) -> Result<()> {
+    let client = &session.client;
+    let answer = client.post(&format!("{path}/trigger"), &json!({})).await?;
+    let message = answer.text("messageId");
+    session.print(&answer, |_| format!("{name} is started: {message}"))?;
+    session.hint(&format!("look at it with `kanat message show {message}`"));
+    let schedule = client.get(path, &[]).await?;
+    hint_pause(session, &flow_of(session, &schedule).await?);
+    Ok(())
+}
+
 async fn flow_of(session: &Session, schedule: &Json) -> Result<Json> {
     session
         .client
@@ -163,7 +168,7 @@ async fn flow_of(session: &Session, schedule: &Json) -> Result<Json> {
 }
 
 /// Says of a flow that is paused that what starts it waits.
-pub fn tell_pause(session: &Session, flow: &Json) {
+pub fn hint_pause(session: &Session, flow: &Json) {
     if flow.text("status") == "paused" {
         let name = flow.text("name");
         let command = format!("kanat flow resume {}", quoted(&name));
@@ -178,19 +183,32 @@ async fn path(client: &Client, text: &str) -> Result<String> {
     if text.starts_with(PREFIX) {
         return Ok(format!("{PATH}/{}", segment(text)));
     }
-    let flow = client.id(&FLOW, text).await?;
-    let answer = client.get(PATH, &[("flowId", flow)]).await?;
-    let found = answer
-        .list("data")
-        .first()
-        .map(|schedule| schedule.text("id"));
-    let id = found.ok_or_else(|| {
-        failure(format!(
-            "flow {text} has no schedule: deploy it with the trigger schedule\n`kanat \
-                         schedule list` shows those there are"
-        ))
-    })?;
-    Ok(format!("{PATH}/{}", segment(&id)))
+    let id = client.id(&FLOW, text).await?;
+    if let Some(path) = of_flow(client, &id).await? {
+        return Ok(path);
+    }
+    let flow = client
+        .get(&format!("{}/{}", FLOW.path, segment(&id)), &[])
+        .await?;
+    Err(failure(if flow.text("config.source.trigger") == "poll" {
+        let command = format!("kanat flow show {}", quoted(&flow.text("name")));
+        format!(
+            "flow {text} polls, by its own interval or source.schedule, and has no schedule that \
+             can be changed here\n`{command}` shows when it polls next"
+        )
+    } else {
+        format!(
+            "flow {text} has no schedule: deploy it with the trigger schedule\n`kanat schedule \
+             list` shows those there are"
+        )
+    }))
+}
+
+/// Returns the path of a flow's schedule; nothing for a flow without one.
+pub async fn of_flow(client: &Client, flow_id: &str) -> Result<Option<String>> {
+    let answer = client.get(PATH, &[("flowId", flow_id.to_owned())]).await?;
+    let first = answer.list("data").first();
+    Ok(first.map(|schedule| format!("{PATH}/{}", segment(&schedule.text("id")))))
 }
 
 /// Says of a flow that the clock starts how its schedule stands: it may be another than that of the
@@ -211,7 +229,10 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
                     flow.text("name")
                 )
             }
-            next if next.is_empty() => "is due no more, or held by the flow's pause".to_owned(),
+            _ if flow.text("status") == "paused" => {
+                "is not due while the flow is paused".to_owned()
+            }
+            next if next.is_empty() => "is due no more".to_owned(),
             next => format!("is due next at {next}"),
         };
         format!("the schedule {cron} ({zone}) {next}")
@@ -225,7 +246,7 @@ fn whole(schedule: &Json) -> String {
 /// A schedule whose flow is paused: the times at which it is due are not known before the flow is
 /// resumed.
 fn held(schedule: &Json) -> String {
-    shown(schedule, "held by the flow's pause")
+    shown(schedule, "not while the flow is paused")
 }
 
 fn shown(schedule: &Json, due: &str) -> String {

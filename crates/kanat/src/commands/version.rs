@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kanat_model::Timestamp;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::api::{Content, VERSIONS};
 use super::confirm::{Consent, Decision};
+use super::hint::quoted;
 use super::{Page, Session};
 use crate::client::Client;
 use crate::client::name::{API, segment};
@@ -98,7 +100,15 @@ impl Command {
                         "version {version} of {api} is deprecated, and may end on {}",
                         answer.text("sunsetDate")
                     )
-                })
+                })?;
+                let today = Timestamp::now().to_string();
+                if answer.text("sunsetDate").as_str() < today.get(..10).unwrap_or_default() {
+                    session.hint(&format!(
+                        "that day is past: `kanat version retire {} {version}` may end it now",
+                        quoted(&api)
+                    ));
+                }
+                Ok(())
             }
             Self::Retire {
                 api,

@@ -4,8 +4,8 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::super::input;
-use crate::client::Client;
 use crate::client::name::segment;
+use crate::client::{Client, Refusal};
 use crate::exit::usage;
 use crate::output::Json;
 
@@ -65,9 +65,13 @@ impl Flags {
         if self.fields.is_empty() {
             return self.object(&[]);
         }
-        let entry = client
-            .get(&format!("/connectors/catalog/{}", segment(entry)), &[])
-            .await?;
+        let path = format!("/connectors/catalog/{}", segment(entry));
+        let entry = match client.get(&path, &[]).await {
+            Ok(entry) => entry,
+            // The service names the nearest entry where it refuses the instance.
+            Err(error) if Refusal::is_not_found(&error) => return self.object(&[]),
+            Err(error) => return Err(error),
+        };
         let is_plain =
             |field: &&Json| ["integer", "number", "boolean"].contains(&field.text("type").as_str());
         let plain = entry

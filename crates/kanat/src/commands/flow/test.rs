@@ -158,7 +158,7 @@ fn calls(answer: &Json) -> String {
             );
         }
     }
-    if let Some(flag) = flag::hint(&out) {
+    if let Some(flag) = flag::hint(&out, []) {
         let _ = writeln!(out, "{flag}");
     }
     out
