@@ -1,4 +1,4 @@
-//! By jq, as the jaq crates run it.
+//! The mapping in jq, run by the jaq crates.
 
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};

@@ -1,6 +1,6 @@
-//! By Kanat's own language.
+//! The mapping in Kanat's own language.
 
-use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
+use kanat_mapping::{Effort, Expression, FieldValue, Mapping, Scope};
 use kanat_model::Timestamp;
 
 /// As in the flow that `cargo xtask bench` measures.
@@ -33,7 +33,7 @@ pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
             .expect("the order is JSON");
         let mut out = Vec::with_capacity(512);
         mapping
-            .write(&Scope::new(order, now), &mut out)
+            .write(&Scope::new(order, now, &Effort::default()), &mut out)
             .expect("the order can be mapped");
         out
     }

@@ -1,4 +1,4 @@
-//! By a template, which is given the tree of the order, read from JSON into values of its own.
+//! The mapping as a template, rendered with the tree of the order.
 
 use minijinja::{Environment, Value};
 

@@ -1,4 +1,4 @@
-//! By the language of Vector.
+//! The mapping in VRL, the language of Vector.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

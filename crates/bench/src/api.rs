@@ -1,149 +1,137 @@
-//! Calls of a published API: with a key, limits, a strict schema of twenty members and an answer
-//! mapped from the request, beside servers on the same machine in the same run that do less, and
-//! one that does the same by libraries.
+//! A published API under measurement: with a key, both limits, a strict schema of twenty members,
+//! and an answer mapped from the request.
 
-mod bare;
-mod kanat;
-mod nginx;
-mod order;
-mod table;
-
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use http::Method;
+use serde_json::{Value, json};
 
-use crate::load::{self, Call};
-use crate::process::Server;
-pub use bare::serve;
-pub use kanat::set_up;
-pub use order::call;
-pub use table::{Row, Table};
+use crate::kanat::Kanat;
+use crate::load::{self, Call, Until};
 
-/// What is measured, and how often.
-pub struct Plan {
-    kanat: PathBuf,
-    folder: Option<PathBuf>,
-    connections: Vec<usize>,
-    rounds: usize,
-    length: Duration,
+/// Path of the calls.
+const PATH: &str = "/v1/bench/orders";
+
+/// The schema of the request: twenty members, no others.
+pub const SCHEMA: &str = include_str!("../../../benches/order.schema.json");
+
+/// The flow: it only answers.
+const FLOW: &str = "\
+flow: bench-api
+version: 1
+source:
+  trigger: api
+mapping:
+  order_id: source.id
+";
+
+/// Time within which the API has to answer after it was published.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An order that fits the schema.
+fn order(number: u64, sent_at: u64) -> String {
+    format!(
+        concat!(
+            r#"{{"id":"ord-{:010}","sent_at":{},"created_at":"2026-03-01T09:30:00Z","#,
+            r#""currency":"eur","amount":149.5,"country":"de","channel":"web","#,
+            r#""name":"Ada Lovelace","email":"Ada@example.com","phone":"+49 30 901820","#,
+            r#""street":"Unter den Linden 77","zip":"10117","city":"Berlin","#,
+            r#""sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"method":"standard","#,
+            r#""paid":true,"#,
+            r#""notes":"Please leave the parcel with the neighbour on the second floor."}}"#
+        ),
+        number, sent_at
+    )
 }
 
-impl Plan {
-    /// With the lengths and places of a whole run.
-    pub fn of(plan: &crate::plan::Plan, connections: Vec<usize>) -> Self {
-        Self {
-            kanat: plan.kanat.clone(),
-            folder: plan.folder.clone(),
-            connections,
-            rounds: plan.rounds,
-            length: plan.length,
-        }
+/// Makes the call with a consumer's key.
+pub fn call(key: &str) -> Call {
+    Call {
+        method: Method::POST,
+        path: PATH.to_owned(),
+        bearer: Some(key.to_owned()),
+        body: order,
+        status: 200,
     }
 }
 
-pub async fn measure(plan: &Plan) -> Result<Table> {
-    let mut table = Table::default();
-    for round in 1..=plan.rounds {
-        for &connections in &plan.connections {
-            eprintln!(
-                "published APIs, round {round} of {}: {connections} connections",
-                plan.rounds
-            );
-            let folder = match &plan.folder {
-                Some(parent) => tempfile::tempdir_in(parent),
-                None => tempfile::tempdir(),
-            };
-            let folder = folder.context("cannot make a folder for the data")?;
-            for row in compare(plan, folder.path(), connections).await? {
-                table.add(row);
-            }
-        }
-    }
-    Ok(table)
+/// Makes flow, API and consumer key, and returns the key once calls are answered. The limits are
+/// too wide to be reached.
+pub async fn set_up(kanat: &Kanat) -> Result<String> {
+    let flow = kanat
+        .post("/api/v1/flows", json!({ "yamlConfig": FLOW }))
+        .await?;
+    let id = flow["id"].as_str().context("the flow has no id")?;
+    kanat
+        .post(&format!("/api/v1/flows/{id}/deploy"), json!({}))
+        .await?;
+    let api = json!({
+        "path": PATH.strip_prefix("/v1/").unwrap_or(PATH),
+        "method": "POST",
+        "flowName": "bench-api",
+        "authType": "api_key",
+        "validationMode": "strict",
+        "requestSchema": serde_json::from_str::<Value>(SCHEMA)?,
+        "responseSchema": { "type": "object", "required": ["order_id"] },
+        "responseMapping": {
+            "order_id": "source.id | required",
+            "sent_at": "source.sent_at",
+            "total": "source.amount | decimal(2)",
+            "currency": "source.currency | uppercase",
+            "customer.name": "source.name",
+            "customer.email": "source.email | lowercase",
+            "paid": "source.paid"
+        },
+    });
+    let api = kanat.post("/api/v1/published-apis", api).await?;
+    let id = api["id"].as_str().context("the API has no id")?;
+    let limits = json!({
+        "consumer": "bench",
+        "rateLimitPerSecond": 1_000_000,
+        "dailyLimit": 1_000_000_000,
+    });
+    let key = kanat
+        .post(&format!("/api/v1/published-apis/{id}/keys"), limits)
+        .await?;
+    let key = key["key"].as_str();
+    let key = key.context("the consumer key does not show its secret")?;
+    wait_until_live(kanat, key).await?;
+    Ok(key.to_owned())
 }
 
-async fn compare(plan: &Plan, folder: &Path, connections: usize) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    if let Some(nginx) = nginx::start(folder).await? {
-        rows.push(
-            load(
-                Table::NGINX,
-                nginx,
-                &order::call(None),
-                connections,
-                plan.length,
-            )
-            .await?,
+async fn wait_until_live(kanat: &Kanat, key: &str) -> Result<()> {
+    let begun = Instant::now();
+    let address = kanat.server.address;
+    loop {
+        let once = Until::Count(1, Arc::default());
+        let outcome = load::closed(address, &call(key), 1, once).await?;
+        if !outcome.acked.is_empty() {
+            return Ok(());
+        }
+        anyhow::ensure!(
+            begun.elapsed() < PUBLISH_TIMEOUT,
+            "the published API does not answer"
         );
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let hyper = bare::start(folder, bare::Work::Static).await?;
-    rows.push(
-        load(
-            Table::HYPER,
-            hyper,
-            &order::call(None),
-            connections,
-            plan.length,
-        )
-        .await?,
-    );
-    let whole = bare::start(folder, bare::Work::Whole).await?;
-    rows.push(
-        load(
-            Table::WHOLE,
-            whole,
-            &order::call(Some(bare::KEY.to_owned())),
-            connections,
-            plan.length,
-        )
-        .await?,
-    );
-    rows.push(ours(&plan.kanat, folder, connections, plan.length).await?);
-    Ok(rows)
 }
 
-/// Figures of Kanat alone under the load, with its data in `folder`.
-pub async fn ours(
-    binary: &Path,
-    folder: &Path,
-    connections: usize,
-    length: Duration,
-) -> Result<Row> {
-    let (kanat, key) = kanat::start(binary, folder).await?;
-    load(
-        Table::OURS,
-        kanat,
-        &order::call(Some(key)),
-        connections,
-        length,
-    )
-    .await
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// One server under the load, from the first call to the last; then it is stopped.
-async fn load(
-    name: &'static str,
-    server: Server,
-    call: &Call,
-    connections: usize,
-    length: Duration,
-) -> Result<Row> {
-    // What is set up with the first calls is not what is measured.
-    load::closed(
-        server.address,
-        call,
-        connections,
-        length / 10,
-        Instant::now(),
-    )
-    .await
-    .context(name)?;
-    let before = server.usage()?;
-    let outcome = load::closed(server.address, call, connections, length, Instant::now())
-        .await
-        .context(name)?;
-    let after = server.usage()?;
-    server.stop().await?;
-    Ok(Row::new(name, connections, &outcome, before, after))
+    #[test]
+    fn an_order_fits_its_schema_of_twenty_members() {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        let order: Value = serde_json::from_str(&order(7, 123)).unwrap();
+        let members = schema["properties"].as_object().unwrap();
+        assert_eq!(members.len(), 20);
+        let schema = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap();
+        assert!(schema.is_valid(&order));
+    }
 }

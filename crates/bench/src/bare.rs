@@ -1,75 +1,99 @@
-//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk before it
-//! answers, one sync per group; and one that then also maps the order, delivers it and writes down
-//! that it did.
+//! The bare server, to compare with: hyper behind the listener of Kanat, in one of five modes.
 
-pub mod rows;
+mod published;
+mod storage;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kanat_net::Inbound;
 use kanat_net::server::{self, Options};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::order;
 use crate::process::Server;
+use published::PublishedApi;
+use storage::Storage;
 
-/// Orders that the full loop holds in memory: more wait unanswered.
+pub use published::KEY;
+
+/// Orders that a server holds in memory: more wait for their answer.
 const IN_FLIGHT: usize = 512;
 
-/// What a bare server does with an order.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Work {
-    /// Reads it and answers.
+/// Work of a bare server for each request.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// Reads the body and answers.
     Answer,
-    /// Has it on disk before it answers, synced together with what else was waiting.
+    /// Has the body in a file before it answers, synced together with the others that wait.
     Append,
-    /// Then maps and delivers it, and has on disk that it did.
+    /// Appends, then maps and delivers the order, and appends that it did.
     Loop,
+    /// Inserts a row of PostgreSQL before it answers, then maps and delivers the order, and updates
+    /// the row.
+    Rows,
+    /// Answers a call of a published API: checks key and schema, and maps the answer.
+    Published,
 }
 
-type Client = hyper_util::client::legacy::Client<HttpConnector, Full<Bytes>>;
+/// Arguments of a bare server.
+#[derive(Clone, clap::Args)]
+pub struct Task {
+    mode: Mode,
+    /// File to append to.
+    #[arg(long)]
+    file: PathBuf,
+    /// Address to deliver to.
+    #[arg(long)]
+    target: Option<SocketAddr>,
+    /// Database to insert into.
+    #[arg(long)]
+    database: Option<String>,
+}
 
-/// Starts one that delivers to `target`, if it delivers.
-pub async fn start(work: Work, folder: &Path, target: SocketAddr) -> Result<Server> {
+type Client = legacy::Client<HttpConnector, Full<Bytes>>;
+
+/// Starts a bare server in a process of its own, with its file in `folder`.
+pub async fn start(
+    mode: Mode,
+    folder: &Path,
+    target: Option<SocketAddr>,
+    database: Option<&str>,
+) -> Result<Server> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--kanat", "-", "bare"]);
-    if work != Work::Answer {
-        command.arg("--file").arg(folder.join("bare.log"));
-    }
-    if work == Work::Loop {
+    let mode = clap::ValueEnum::to_possible_value(&mode).context("the mode has no name")?;
+    command.args(["--kanat", "-", "bare", mode.get_name()]);
+    command.arg("--file").arg(folder.join("bare.log"));
+    if let Some(target) = target {
         command.arg("--target").arg(target.to_string());
+    }
+    if let Some(database) = database {
+        command.args(["--database", database]);
     }
     Server::start(&mut command, &folder.join("bare.err")).await
 }
 
-/// Serves on a free port until killed; with a file, answers after the body is synced to it; with a
-/// target, delivers what it answered.
-pub async fn serve(file: Option<&Path>, target: Option<SocketAddr>) -> Result<()> {
+/// Serves on a free port until killed.
+pub async fn serve(task: &Task) -> Result<()> {
+    let bare = Arc::new(Bare::new(task).await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
-    let bare = Arc::new(Bare {
-        log: file.map(start_log).transpose()?,
-        target: target.map(|address| format!("http://{address}/orders")),
-        client: client(),
-        room: Arc::new(Semaphore::new(IN_FLIGHT)),
-        deliveries: TaskTracker::new(),
-    });
     let service = tower::service_fn(move |request: Request<Inbound>| {
         let bare = Arc::clone(&bare);
-        async move { Ok::<_, Infallible>(answer(bare, request).await) }
+        async move { Ok::<_, Infallible>(bare.answer(request).await) }
     });
     server::serve(
         listener,
@@ -82,101 +106,94 @@ pub async fn serve(file: Option<&Path>, target: Option<SocketAddr>) -> Result<()
 }
 
 struct Bare {
-    log: Option<mpsc::Sender<Entry>>,
+    storage: Storage,
+    published: Option<PublishedApi>,
     target: Option<String>,
     client: Client,
     room: Arc<Semaphore>,
     deliveries: TaskTracker,
 }
 
-struct Entry {
-    body: Bytes,
-    durable: oneshot::Sender<()>,
-}
-
-async fn answer(bare: Arc<Bare>, request: Request<Inbound>) -> Response<kanat_net::Body> {
-    let mut response = Response::new(kanat_net::body::full(r#"{"status":"accepted"}"#));
-    *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
-    let Ok(body) = request.into_body().collect().await else {
-        return response;
-    };
-    let order = body.to_bytes();
-    let Ok(room) = Arc::clone(&bare.room).acquire_owned().await else {
-        return response;
-    };
-    if bare.append(order.clone()).await.is_err() {
-        return response;
-    }
-    if let Some(target) = bare.target.clone() {
-        let this = Arc::clone(&bare);
-        bare.deliveries.spawn(async move {
-            if let Err(error) = this.deliver(&target, &order, room).await {
-                eprintln!("not delivered: {error:#}");
-            }
-        });
-    }
-    *response.status_mut() = http::StatusCode::ACCEPTED;
-    response
-}
-
 impl Bare {
-    /// Returns when `body` is on disk, where there is one.
-    async fn append(&self, body: Bytes) -> Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
-        let (durable, done) = oneshot::channel();
-        log.send(Entry { body, durable }).await?;
-        Ok(done.await?)
+    async fn new(task: &Task) -> Result<Self> {
+        let mut published = None;
+        let storage = match task.mode {
+            Mode::Answer => Storage::None,
+            Mode::Append | Mode::Loop => Storage::file(&task.file)?,
+            Mode::Rows => {
+                let database = task.database.as_deref();
+                Storage::rows(database.context("no --database")?).await?
+            }
+            Mode::Published => {
+                published = Some(PublishedApi::new()?);
+                Storage::None
+            }
+        };
+        Ok(Self {
+            storage,
+            published,
+            target: task
+                .target
+                .map(|address| format!("http://{address}/orders")),
+            client: legacy::Client::builder(TokioExecutor::new()).build_http(),
+            room: Arc::new(Semaphore::new(IN_FLIGHT)),
+            deliveries: TaskTracker::new(),
+        })
     }
 
-    async fn deliver(&self, target: &str, order: &[u8], _room: OwnedSemaphorePermit) -> Result<()> {
-        deliver(&self.client, target, order).await?;
-        self.append(Bytes::from_static(b"delivered")).await
+    async fn answer(self: Arc<Self>, request: Request<Inbound>) -> Response<kanat_net::Body> {
+        let (parts, body) = request.into_parts();
+        let answered = match (&self.published, body.collect().await) {
+            (_, Err(_)) => Err(StatusCode::BAD_REQUEST),
+            (Some(published), Ok(body)) => published.answer(&parts.headers, &body.to_bytes()),
+            (None, Ok(body)) => {
+                let taken = Arc::clone(&self).take(body.to_bytes()).await;
+                taken.map_err(|error| {
+                    eprintln!("not stored: {error:#}");
+                    StatusCode::SERVICE_UNAVAILABLE
+                })
+            }
+        };
+        let (status, body) = match answered {
+            Ok(body) if self.published.is_some() => (StatusCode::OK, body),
+            Ok(body) => (StatusCode::ACCEPTED, body),
+            Err(status) => (status, Vec::new()),
+        };
+        let mut response = Response::new(kanat_net::body::full(body));
+        *response.status_mut() = status;
+        response.headers_mut().insert(
+            http::header::CONTENT_TYPE,
+            http::HeaderValue::from_static("application/json"),
+        );
+        response
     }
-}
 
-fn client() -> Client {
-    hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build_http()
-}
-
-/// Maps the order and posts it.
-async fn deliver(client: &Client, target: &str, order: &[u8]) -> Result<()> {
-    let mapped = order::map(order)?;
-    let request = Request::post(target)
-        .header("content-type", "application/json")
-        .body(Full::new(Bytes::from(mapped)))?;
-    let answer = client.request(request).await?;
-    if !answer.status().is_success() {
-        bail!("the target answered {}", answer.status());
-    }
-    answer.into_body().collect().await?;
-    Ok(())
-}
-
-/// A thread that writes and syncs all that waits, then answers it; the next group forms meanwhile.
-fn start_log(path: &Path) -> Result<mpsc::Sender<Entry>> {
-    use std::io::Write;
-
-    let mut file = std::fs::File::create(path).context("cannot make the log file")?;
-    let (sender, mut receiver) = mpsc::channel::<Entry>(4096);
-    std::thread::spawn(move || {
-        let mut group = Vec::new();
-        while receiver.blocking_recv_many(&mut group, 1024) > 0 {
-            let mut bytes = Vec::new();
-            for entry in &group {
-                bytes.extend_from_slice(&entry.body);
-            }
-            if file
-                .write_all(&bytes)
-                .and_then(|()| file.sync_data())
-                .is_err()
-            {
-                return;
-            }
-            for entry in group.drain(..) {
-                // A peer that went away needs no answer.
-                let _ = entry.durable.send(());
-            }
+    /// Stores an order and begins its delivery.
+    async fn take(self: Arc<Self>, order: Bytes) -> Result<Vec<u8>> {
+        let permit = Arc::clone(&self.room).acquire_owned().await?;
+        let id = self.storage.insert(&order).await?;
+        if self.target.is_some() {
+            let this = Arc::clone(&self);
+            self.deliveries.spawn(async move {
+                if let Err(error) = this.deliver(id, &order, permit).await {
+                    eprintln!("not delivered: {error:#}");
+                }
+            });
         }
-    });
-    Ok(sender)
+        Ok(br#"{"status":"accepted"}"#.to_vec())
+    }
+
+    /// Maps the order, posts it, and stores that it did.
+    async fn deliver(&self, id: i64, order: &[u8], _permit: OwnedSemaphorePermit) -> Result<()> {
+        let mapped = order::map(order)?;
+        let request = Request::post(self.target.as_deref().unwrap_or_default())
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(mapped)))?;
+        let answer = self.client.request(request).await?;
+        if !answer.status().is_success() {
+            bail!("the target answered {}", answer.status());
+        }
+        answer.into_body().collect().await?;
+        self.storage.update(id).await
+    }
 }

@@ -1,19 +1,19 @@
-//! Percentiles and medians.
+//! Percentiles, medians, and numbers as text.
 
-/// In milliseconds, of sorted nanoseconds.
+/// Returns a percentile in milliseconds, of sorted nanoseconds.
 pub fn percentile(sorted: &[u64], percent: usize) -> f64 {
     let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).map_or(0.0, |&nanos| nanos as f64 / 1e6)
 }
 
-/// The one in the middle; not a number when there is none.
+/// Returns the median; not a number when there are no figures.
 pub fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// With commas between thousands; small ones with as many decimals as tell something.
+/// Writes a figure with commas between thousands, and with three to four significant digits.
 pub fn plain(figure: f64) -> String {
     if !figure.is_finite() {
         return "-".to_owned();
@@ -24,20 +24,15 @@ pub fn plain(figure: f64) -> String {
         small if small >= 0.1 || small == 0.0 => 2,
         _ => 4,
     };
-    let text = format!("{figure:.decimals$}");
-    let (whole, rest) = text
-        .split_once('.')
-        .map_or((text.as_str(), String::new()), |(w, r)| {
-            (w, format!(".{r}"))
-        });
-    let mut grouped = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) && !grouped.ends_with('-') {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+    let mut text = format!("{figure:.decimals$}");
+    let first = text.find(|letter: char| letter.is_ascii_digit());
+    let first = first.unwrap_or_default();
+    let mut at = text.find('.').unwrap_or(text.len());
+    while at > first + 3 {
+        at -= 3;
+        text.insert(at, ',');
     }
-    grouped + &rest
+    text
 }
 
 #[cfg(test)]
@@ -45,14 +40,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_as_people_write_them() {
+    fn figures_are_written_with_few_digits() {
+        let texts = [
+            1_234_567.8,
+            999.6,
+            -1_000.0,
+            12.34,
+            0.5,
+            0.0123,
+            0.0,
+            f64::NAN,
+        ]
+        .map(plain);
         assert_eq!(
-            [plain(1_234_567.8), plain(999.6), plain(12.34)],
-            ["1,234,568", "1,000", "12.3"]
-        );
-        assert_eq!(
-            [plain(0.5), plain(0.0123), plain(0.0), plain(f64::NAN)],
-            ["0.50", "0.0123", "0.00", "-"]
+            texts,
+            [
+                "1,234,568",
+                "1,000",
+                "-1,000",
+                "12.3",
+                "0.50",
+                "0.0123",
+                "0.00",
+                "-"
+            ]
         );
     }
 

@@ -1,6 +1,5 @@
-//! Makes what a service holds large, the quick way: copies of what was made through its API go
-//! straight into the configuration of a service that is stopped, published as it publishes them,
-//! under its next generation.
+//! Fills the configuration of a stopped service, faster than through its API: copies of resources
+//! that were made through the API are published in its database, under its next generation.
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use prost::Message;
 use rusqlite::{Connection, params};
 
 /// Entries of one lookup table.
-const TABLE: usize = 100_000;
+const TABLE_ENTRIES: usize = 100_000;
 
 const ENVIRONMENT: &str =
     "SELECT environment_id FROM published WHERE resource_id LIKE 'flow/%' LIMIT 1";
@@ -24,7 +23,7 @@ const REVISION: &str = "SELECT generation, set_hash FROM environment WHERE id = 
 const PUT: &str =
     "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, removed)
     VALUES (?1, ?2, ?3, ?4, ?5, 0)";
-const NOTE: &str =
+const ADVANCE: &str =
     "UPDATE environment SET generation = ?2, set_hash = ?3, set_hash_of = ?2 WHERE id = ?1";
 
 /// The configuration of a stopped service.
@@ -37,7 +36,7 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Opens the one of a data folder, in which a flow was deployed.
+    /// Opens the configuration in a data folder, in which a flow was deployed.
     pub fn begin(data: &Path) -> Result<Self> {
         let connection = Connection::open(data.join("config.db"))?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -57,7 +56,7 @@ impl Fill {
         })
     }
 
-    /// Flows like the one that is deployed, each with a webhook of its own. Gives the size of a
+    /// Adds flows like the deployed one, each with a webhook of its own, and returns the size of a
     /// plan.
     pub fn flows(&mut self, count: usize) -> Result<usize> {
         let first = self.first(Kind::Flow, |plan: &FlowPlan| {
@@ -84,7 +83,7 @@ impl Fill {
         Ok(size)
     }
 
-    /// Keys like the one that is there.
+    /// Adds consumer keys like the existing one.
     pub fn keys(&mut self, count: usize) -> Result<()> {
         let first = self.first(Kind::ConsumerKey, |_: &ConsumerKey| true)?;
         for n in 0..count {
@@ -99,10 +98,10 @@ impl Fill {
         Ok(())
     }
 
-    /// Lookup tables with so many entries in all.
+    /// Adds lookup tables with `count` entries in all.
     pub fn entries(&mut self, count: usize) -> Result<()> {
-        for (number, first) in (0..count).step_by(TABLE).enumerate() {
-            let entries = (first..count.min(first + TABLE)).map(|n| Entry {
+        for (number, first) in (0..count).step_by(TABLE_ENTRIES).enumerate() {
+            let entries = (first..count.min(first + TABLE_ENTRIES)).map(|n| Entry {
                 key: format!("customer-{n:09}"),
                 value: format!("region {}", n % 50),
             });
@@ -121,10 +120,10 @@ impl Fill {
         Ok(())
     }
 
-    /// Publishes it all.
+    /// Publishes everything.
     pub fn finish(self) -> Result<()> {
         self.connection.execute(
-            NOTE,
+            ADVANCE,
             params![self.environment, self.generation, self.set_hash.to_string()],
         )?;
         self.connection.execute_batch("COMMIT")?;
@@ -161,7 +160,7 @@ impl Fill {
         Ok(())
     }
 
-    /// What a published body is sealed under.
+    /// Context that a published body is sealed under.
     fn context(&self, resource_id: &str) -> String {
         format!("published/{}/{resource_id}", self.environment)
     }
@@ -171,9 +170,25 @@ fn flow(n: usize) -> String {
     format!("flw_bench{n:08}")
 }
 
-/// The path of a filled flow's webhook: its token is its id.
-pub fn webhook_of(n: Option<usize>) -> Option<String> {
-    Some(format!("/webhooks/receive/{}", flow(n?)))
+/// Returns the path of a filled flow's webhook: its token is its id.
+pub fn webhook_of(n: usize) -> String {
+    format!("/webhooks/receive/{}", flow(n))
+}
+
+/// Copies the content of a folder into a new one.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let source = entry.path();
+        let copied = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&source, &copied)?;
+        } else {
+            std::fs::copy(&source, &copied)?;
+        }
+    }
+    Ok(())
 }
 
 fn webhook(plan: &mut FlowPlan) -> Option<&mut Webhook> {

@@ -1,60 +1,45 @@
-//! What a measurement found, beside what was to be reached.
+//! Results of a measurement, beside their goals.
 
 use crate::figures::plain;
+use crate::subject::Series;
 
-/// What is to be reached.
+/// Bound that a figure is held to.
 #[derive(Clone, Copy)]
 pub enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// What a measurement found.
+/// Results of one group of measures.
 #[derive(Default)]
-pub struct Found {
+pub struct Report {
     pub findings: Vec<Finding>,
-    /// What the figures were made of, where more is worth telling.
-    pub runs: Vec<Row>,
+    /// Runs that the figures were made of, where the page shows them.
+    pub series: Vec<Series>,
 }
 
-impl From<Vec<Finding>> for Found {
+impl From<Vec<Finding>> for Report {
     fn from(findings: Vec<Finding>) -> Self {
         Self {
             findings,
-            runs: Vec::new(),
+            series: Vec::new(),
         }
     }
 }
 
-/// What a server did under a load: medians of all rounds.
-pub struct Row {
-    pub server: &'static str,
-    pub load: String,
-    pub acked_per_second: f64,
-    pub delivered_per_second: f64,
-    /// 50 and 99 %, in milliseconds: from sending, or from when it was due, to the answer.
-    pub ack_ms: [f64; 2],
-    /// The same, to the target.
-    pub delivery_ms: [f64; 2],
-    /// Of the server, its database not counted.
-    pub cpu_seconds_per_10_000: f64,
-    pub peak_memory_mib: f64,
-    pub messages_per_commit: f64,
-}
-
 /// One figure with its goal.
 pub struct Finding {
-    /// As in `P1`.
+    /// Name of the measure, as in `P1`.
     pub measure: &'static str,
     pub what: String,
     pub goal: Goal,
     pub figure: f64,
-    /// What the figure counts; empty for a ratio.
+    /// Unit of the figure; empty for a ratio.
     pub unit: &'static str,
-    /// The figures that it was made of.
-    pub of: String,
-    /// Another goal of the same measure was reached, which is enough.
-    pub otherwise: bool,
+    /// Figures that it was made of.
+    pub details: String,
+    /// True when an alternative goal of the same measure was reached.
+    pub alternative: bool,
 }
 
 impl Finding {
@@ -63,7 +48,7 @@ impl Finding {
         what: impl Into<String>,
         goal: Goal,
         figure: f64,
-        of: String,
+        details: String,
     ) -> Self {
         Self {
             measure,
@@ -71,51 +56,45 @@ impl Finding {
             goal,
             figure,
             unit: "",
-            of,
-            otherwise: false,
+            details,
+            alternative: false,
         }
     }
 
-    /// Of a figure that is no ratio.
+    /// Gives the figure a unit.
     pub fn in_units(self, unit: &'static str) -> Self {
         Self { unit, ..self }
     }
 
-    pub fn or(self, otherwise: bool) -> Self {
-        Self { otherwise, ..self }
-    }
-
-    pub fn reached(&self) -> bool {
-        self.otherwise || self.share() >= 1.0
-    }
-
-    /// Of the goal: 1 where it is just reached, more where it is exceeded. Nothing is no share of
-    /// anything.
-    pub fn share(&self) -> f64 {
-        match self.goal {
-            Goal::AtLeast(goal) => self.figure / goal,
-            Goal::AtMost(goal) if self.figure <= goal => {
-                (goal / self.figure.max(goal / 10.0)).max(1.0)
-            }
-            Goal::AtMost(goal) => goal / self.figure,
+    /// Counts the goal as reached when another one is.
+    pub fn or(self, alternative: bool) -> Self {
+        Self {
+            alternative,
+            ..self
         }
+    }
+
+    pub fn is_reached(&self) -> bool {
+        self.alternative
+            || match self.goal {
+                Goal::AtLeast(goal) => self.figure >= goal,
+                Goal::AtMost(goal) => self.figure <= goal,
+            }
     }
 
     pub fn goal_text(&self) -> String {
         match self.goal {
-            Goal::AtLeast(goal) => self.text("at least", goal),
-            Goal::AtMost(goal) => self.text("at most", goal),
+            Goal::AtLeast(goal) => format!("at least {}", self.text(goal)),
+            Goal::AtMost(goal) => format!("at most {}", self.text(goal)),
         }
     }
 
     pub fn figure_text(&self) -> String {
-        self.text("", self.figure)
+        self.text(self.figure)
     }
 
-    fn text(&self, before: &str, figure: f64) -> String {
-        format!("{before} {} {}", plain(figure), self.unit)
-            .trim()
-            .to_owned()
+    fn text(&self, figure: f64) -> String {
+        format!("{} {}", plain(figure), self.unit).trim().to_owned()
     }
 }
 
@@ -129,26 +108,18 @@ mod tests {
 
     #[test]
     fn a_goal_is_reached_from_its_own_side() {
-        assert!(
-            finding(Goal::AtLeast(0.5), 0.5).reached()
-                && !finding(Goal::AtLeast(0.5), 0.49).reached()
-        );
-        assert!(
-            finding(Goal::AtMost(2.0), 2.0).reached() && !finding(Goal::AtMost(2.0), 2.1).reached()
-        );
-        assert!(
-            finding(Goal::AtMost(0.0), 0.0).reached() && !finding(Goal::AtMost(0.0), 1.0).reached()
-        );
-        assert!(
-            !finding(Goal::AtLeast(1.0), f64::NAN).reached()
-                && !finding(Goal::AtMost(1.0), f64::NAN).reached()
-        );
+        assert!(finding(Goal::AtLeast(0.5), 0.5).is_reached());
+        assert!(!finding(Goal::AtLeast(0.5), 0.49).is_reached());
+        assert!(finding(Goal::AtMost(0.0), 0.0).is_reached());
+        assert!(!finding(Goal::AtMost(0.0), 1.0).is_reached());
+        assert!(!finding(Goal::AtLeast(1.0), f64::NAN).is_reached());
+        assert!(!finding(Goal::AtMost(1.0), f64::NAN).is_reached());
     }
 
     #[test]
     fn figures_carry_their_unit() {
         let finding = finding(Goal::AtMost(60.0), 61.5).in_units("MiB");
-        assert_eq!(finding.goal_text().as_str(), "at most 60.0 MiB");
-        assert_eq!(finding.figure_text().as_str(), "61.5 MiB");
+        assert_eq!(finding.goal_text(), "at most 60.0 MiB");
+        assert_eq!(finding.figure_text(), "61.5 MiB");
     }
 }

@@ -1,10 +1,10 @@
 //! Instructions of the hot paths, counted by valgrind's callgrind, beside committed figures: they
 //! repeat where times do not, so that a slowdown shows in the commit that brings it.
 //!
-//! Each work is done so many times in a process of its own, when that has started and done it some
-//! times before. The thread that serves and the writer thread of the message log are counted, each
-//! by itself. A debug build, which is at hand after every test, shows where our code does more;
-//! only an optimised build shows what users get.
+//! Each work is done a number of times in a process of its own, after a warm-up. The thread that
+//! serves and the writer thread of the message log are counted separately. A debug build, which
+//! exists after every test, shows where our code does more; only an optimised build shows the cost
+//! for users.
 
 pub mod work;
 
@@ -17,23 +17,22 @@ use tokio::process::Command;
 
 use crate::api;
 use crate::figures::plain;
-use crate::folder::copy;
-use crate::kanat::{Start, post};
+use crate::fill::copy;
 use crate::plan::Plan;
 use work::Work;
 
-/// Of each build: instructions of one mapping, webhook, call, and those of the log's writer thread
-/// for it.
+/// For each build: instructions of one mapping, webhook and call, and those of the log's writer
+/// thread for it.
 type Figures = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// More than this share above the committed figure is a slowdown.
+/// Share above the committed figure that is a slowdown.
 const TOLERANCE: f64 = 0.05;
 
 /// Share above the committed figure that is a slowdown of the writer thread. Its groups depend on
 /// when it turns to its queue.
 const WRITER_TOLERANCE: f64 = 0.15;
 
-/// Most times that a figure is counted.
+/// Number of times that a figure is counted at most.
 const MAX_COUNTS: usize = 4;
 
 /// Instructions of one mapping, webhook or call.
@@ -47,13 +46,13 @@ struct Figure {
 /// Instructions of a process.
 #[derive(Clone, Copy, Default)]
 struct Counts {
-    /// Of the thread that serves, within what is counted there.
+    /// Instructions of the thread that serves, within the counted function.
     serving: u64,
-    /// Of the log's writer thread, from its start to its end.
+    /// Instructions of the log's writer thread, from its start to its end.
     writer: u64,
 }
 
-/// What the works are done on.
+/// Data that the works are done on.
 struct Seed {
     folder: tempfile::TempDir,
     webhook: String,
@@ -80,13 +79,11 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
         } in seed.least_figures(plan, work, known).await?
         {
             let change = change(known, &name, count);
-            let told = change.map_or("of which no figure is committed".to_owned(), |change| {
+            let difference = change.map_or("without a committed figure".to_owned(), |change| {
                 format!("{:+.2} %", change * 100.0)
             });
-            println!(
-                "{name:<18} {:>12} instructions, {told}",
-                plain(count as f64)
-            );
+            let count_text = plain(count as f64);
+            println!("{name:<18} {count_text:>12} instructions, {difference}");
             if change.is_none_or(|change| change > tolerance) {
                 slower.push(name.clone());
             }
@@ -127,24 +124,15 @@ fn read(file: &Path) -> Result<Figures> {
 }
 
 impl Seed {
-    /// A flow that holds what its webhook takes, so that nothing but the way into the log is
-    /// counted, and a published API.
+    /// Makes a published API, and a flow that is paused, so that nothing but the path into the log
+    /// is counted.
     async fn make(plan: &Plan) -> Result<Self> {
         let folder = plan.scratch()?;
-        let kanat = Start {
-            binary: &plan.kanat,
-            folder: folder.path(),
-            database: None,
-        }
-        .run()
-        .await?;
+        let kanat = plan.start(folder.path()).run().await?;
         let flow = kanat.set_up(9).await?;
-        post(
-            &kanat.base,
-            &format!("/api/v1/flows/{}/pause", flow.id),
-            &json!({}),
-        )
-        .await?;
+        kanat
+            .post(&format!("/api/v1/flows/{}/pause", flow.id), json!({}))
+            .await?;
         let key = api::set_up(&kanat).await?;
         kanat.server.stop().await?;
         Ok(Self {
@@ -194,7 +182,7 @@ impl Seed {
             tolerance: TOLERANCE,
         }];
         if work.is_logged() {
-            // What the writer does at its start, at its end and for the first times is in both.
+            // Both counts contain the writer's start, its end and the warm-up.
             let none = self.count(plan, work, 0).await?;
             ensure!(
                 none.writer > 0,
@@ -215,43 +203,21 @@ impl Seed {
     async fn count(&self, plan: &Plan, work: Work, times: u64) -> Result<Counts> {
         let folder = plan.scratch()?;
         let data = folder.path().join("data");
-        copy(
-            &Start {
-                binary: &plan.kanat,
-                folder: self.folder.path(),
-                database: None,
-            }
-            .data(),
-            &data,
-        )?;
+        copy(&plan.start(self.folder.path()).data(), &data)?;
         let counts = folder.path().join("counts");
         std::fs::create_dir(&counts)?;
+        let toggle = |function| format!("--toggle-collect={function}");
+        let file = counts.join("out");
         let mut valgrind = Command::new("valgrind");
-        valgrind.args(["--tool=callgrind", "--quiet", "--separate-threads=yes"]);
-        valgrind.args(
-            [work::COUNTED, work::WRITER].map(|function| format!("--toggle-collect={function}")),
-        );
-        valgrind.arg(format!(
-            "--callgrind-out-file={}",
-            counts.join("out").display()
-        ));
-        valgrind.arg(std::env::current_exe()?).args([
-            "--kanat",
-            "-",
-            "work",
-            "--work",
-            work.name(),
-        ]);
         valgrind
-            .args([
-                "--times",
-                &times.to_string(),
-                "--webhook",
-                &self.webhook,
-                "--key",
-                &self.key,
-                "--data",
-            ])
+            .args(["--tool=callgrind", "--quiet", "--separate-threads=yes"])
+            .args([toggle(work::COUNTED), toggle(work::WRITER)])
+            .arg(format!("--callgrind-out-file={}", file.display()))
+            .arg(std::env::current_exe()?)
+            .args(["--kanat", "-", "work", "--work", work.name()])
+            .args(["--times", &times.to_string()])
+            .args(["--webhook", &self.webhook, "--key", &self.key])
+            .arg("--data")
             .arg(data);
         let output = valgrind
             .output()

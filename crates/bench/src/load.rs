@@ -1,13 +1,11 @@
-//! The load. In a closed loop each connection posts one order after another and waits for its
-//! answer; in an open one orders are due at fixed instants, whether or not earlier ones were
-//! answered, and latencies count from the instant that an order was due: a server that stands still
-//! is charged for all that came due meanwhile.
-
-mod open;
+//! The load. In a closed loop each connection sends one call after another and waits for its
+//! answer. In an open loop calls are due at fixed instants, whether or not earlier ones were
+//! answered. Latencies then count from the instant that a call was due, so that a server that
+//! stands still is charged for all that came due meanwhile.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -17,60 +15,51 @@ use hyper::client::conn::http1;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
-
-pub use open::{Pace, open};
 
 use crate::order;
 
 /// Numbers that one connection may give to its orders.
 const BLOCK: u64 = 10_000_000;
 
-/// Each connection of each load has numbers of its own, so that every order of a run can be told
-/// from every other.
+/// Next block of numbers: every order of a run has a number of its own.
 static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
 
-/// An order that was answered as it should be.
+/// Instant from which the times in orders count.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// A call that was answered with the right status.
 #[derive(Clone, Copy)]
-pub struct Acked {
+pub struct Ack {
     pub number: u64,
-    /// From when it was sent, or due, to its answer.
+    /// Time from when the call was sent, or due, to its answer.
     pub nanos: u64,
 }
 
-/// What a load came to.
+/// Result of a load.
 pub struct Outcome {
-    pub acked: Vec<Acked>,
+    pub acked: Vec<Ack>,
     pub elapsed: Duration,
     /// Answer times in nanoseconds, sorted.
     pub latencies: Vec<u64>,
 }
 
 impl Outcome {
-    fn new(acked: Vec<Acked>, elapsed: Duration) -> Self {
-        let mut latencies: Vec<u64> = acked.iter().map(|acked| acked.nanos).collect();
-        latencies.sort_unstable();
-        Self {
-            acked,
-            elapsed,
-            latencies,
-        }
-    }
-
     pub fn per_second(&self) -> f64 {
         self.acked.len() as f64 / self.elapsed.as_secs_f64()
     }
 }
 
-/// What each request is.
+/// One kind of request.
 #[derive(Clone)]
 pub struct Call {
     pub method: Method,
     pub path: String,
     pub bearer: Option<String>,
-    /// The body, by its number and the nanoseconds since the start.
+    /// Makes the body from its number and the nanoseconds since the start.
     pub body: fn(u64, u64) -> String,
-    /// The status of an answer that is none but right.
+    /// Status of a right answer.
     pub status: u16,
 }
 
@@ -87,32 +76,28 @@ impl Call {
     }
 }
 
-/// When a closed loop ends.
+/// End of a closed loop.
 #[derive(Clone)]
 pub enum Until {
     Time(Duration),
-    /// When so many were answered over all connections, or the server is gone.
+    /// So many answers over all connections, or the end of the server.
     Count(u64, Arc<AtomicU64>),
 }
 
-/// Calls over `connections` for `length`. Instants in the orders count from `start`.
+/// Rate, length and connections of an open loop.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    pub per_second: u32,
+    pub length: Duration,
+    pub connections: usize,
+}
+
+/// Sends calls in a closed loop on each of `connections`.
 pub async fn closed(
     address: SocketAddr,
     call: &Call,
     connections: usize,
-    length: Duration,
-    start: Instant,
-) -> Result<Outcome> {
-    until(address, call, connections, Until::Time(length), start).await
-}
-
-/// Calls over `connections` until that.
-pub async fn until(
-    address: SocketAddr,
-    call: &Call,
-    connections: usize,
     until: Until,
-    start: Instant,
 ) -> Result<Outcome> {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
@@ -120,32 +105,78 @@ pub async fn until(
         let call = call.clone();
         let until = until.clone();
         tasks.spawn(async move {
-            let mut caller = Caller::connect(address, call, start).await?;
-            let mut acked = Vec::with_capacity(1 << 16);
-            caller
-                .repeat(begun, &until, &mut acked)
-                .await
-                .map(|()| acked)
+            let mut caller = Caller::connect(address, call).await?;
+            caller.repeat(begun, &until).await
         });
     }
+    gather(tasks, begun).await
+}
+
+/// Sends calls at fixed instants. One that finds no free connection is sent late, and its latency
+/// includes the delay.
+pub async fn open(address: SocketAddr, call: &Call, pace: Pace) -> Result<Outcome> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let mut tasks = JoinSet::new();
+    for _ in 0..pace.connections {
+        let mut caller = Caller::connect(address, call.clone()).await?;
+        let receiver = Arc::clone(&receiver);
+        tasks.spawn(async move {
+            let mut acked = Vec::new();
+            loop {
+                let Some(due) = receiver.lock().await.recv().await else {
+                    return Ok(acked);
+                };
+                acked.push(caller.send(due).await?);
+            }
+        });
+    }
+    let begun = Instant::now();
+    // The runtime's clock ticks in milliseconds; a thread sleeps more exactly.
+    std::thread::spawn(move || pace.tick(begun, &sender));
+    gather(tasks, begun).await
+}
+
+async fn gather(mut tasks: JoinSet<Result<Vec<Ack>>>, begun: Instant) -> Result<Outcome> {
     let mut acked = Vec::new();
     while let Some(done) = tasks.join_next().await {
         acked.extend(done.context("a connection's task failed")??);
     }
-    Ok(Outcome::new(acked, begun.elapsed()))
+    let elapsed = begun.elapsed();
+    let mut latencies: Vec<u64> = acked.iter().map(|ack: &Ack| ack.nanos).collect();
+    latencies.sort_unstable();
+    Ok(Outcome {
+        acked,
+        elapsed,
+        latencies,
+    })
+}
+
+impl Pace {
+    fn tick(self, begun: Instant, due: &mpsc::UnboundedSender<Instant>) {
+        let between = Duration::from_secs(1) / self.per_second.max(1);
+        let mut next = begun + between;
+        while next < begun + self.length {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            if due.send(next).is_err() {
+                return;
+            }
+            next += between;
+        }
+    }
 }
 
 /// One connection.
 struct Caller {
     sender: http1::SendRequest<Full<Bytes>>,
     call: Call,
-    start: Instant,
     next: u64,
     _driver: JoinSet<hyper::Result<()>>,
 }
 
 impl Caller {
-    async fn connect(address: SocketAddr, call: Call, start: Instant) -> Result<Self> {
+    async fn connect(address: SocketAddr, call: Call) -> Result<Self> {
+        LazyLock::force(&START);
         let stream = TcpStream::connect(address)
             .await
             .context("cannot connect")?;
@@ -153,51 +184,44 @@ impl Caller {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
-        let next = NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) * BLOCK;
         Ok(Self {
             sender,
             call,
-            start,
-            next,
+            next: NEXT_BLOCK.fetch_add(1, Ordering::Relaxed) * BLOCK,
             _driver: driver,
         })
     }
 
-    async fn repeat(
-        &mut self,
-        begun: Instant,
-        until: &Until,
-        acked: &mut Vec<Acked>,
-    ) -> Result<()> {
+    async fn repeat(&mut self, begun: Instant, until: &Until) -> Result<Vec<Ack>> {
+        let mut acked = Vec::with_capacity(1 << 16);
         loop {
             let due = Instant::now();
             match until {
-                Until::Time(length) if due >= begun + *length => return Ok(()),
+                Until::Time(length) if due >= begun + *length => return Ok(acked),
                 Until::Time(_) => acked.push(self.send(due).await?),
                 Until::Count(count, answered) => {
                     if answered.load(Ordering::Relaxed) >= *count {
-                        return Ok(());
+                        return Ok(acked);
                     }
-                    // The server that was killed owes no answer.
-                    let Ok(one) = self.send(due).await else {
-                        return Ok(());
+                    // A server that was killed owes no answer.
+                    let Ok(ack) = self.send(due).await else {
+                        return Ok(acked);
                     };
                     answered.fetch_add(1, Ordering::Relaxed);
-                    acked.push(one);
+                    acked.push(ack);
                 }
             }
         }
     }
 
-    /// One call, which was due at that instant.
-    async fn send(&mut self, due: Instant) -> Result<Acked> {
+    /// Sends one call, which was due at an instant.
+    async fn send(&mut self, due: Instant) -> Result<Ack> {
         let number = self.next;
         self.next += 1;
-        let body = (self.call.body)(number, nanos(due - self.start));
+        let body = (self.call.body)(number, since_start(due));
         let mut request = Request::builder()
             .method(self.call.method.clone())
-            .uri(&self.call.path);
-        request = request
+            .uri(&self.call.path)
             .header("host", "bench")
             .header("content-type", "application/json");
         if let Some(bearer) = &self.call.bearer {
@@ -209,18 +233,19 @@ impl Caller {
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
         if status != self.call.status {
-            bail!(
-                "the server answered {status}: {}",
-                String::from_utf8_lossy(&body)
-            );
+            let text = String::from_utf8_lossy(&body);
+            bail!("the server answered {status}: {text}");
         }
-        Ok(Acked {
-            number,
-            nanos: nanos(due.elapsed()),
-        })
+        let nanos = nanos(due.elapsed());
+        Ok(Ack { number, nanos })
     }
 }
 
-pub fn nanos(duration: Duration) -> u64 {
+/// Nanoseconds from the start of the measurement to an instant.
+pub fn since_start(at: Instant) -> u64 {
+    nanos(at.saturating_duration_since(*START))
+}
+
+fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

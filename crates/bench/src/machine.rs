@@ -1,71 +1,44 @@
-//! What was measured on, and with which versions.
+//! The machine of a measurement, and the versions that it measured.
 
 use std::path::Path;
 use std::process::Command;
 
-/// One line each, as `what: which`.
+/// Describes them, one line each.
 pub fn describe(kanat: &Path) -> Vec<String> {
-    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpu
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = memory
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .unwrap_or_default();
-    let memory: u64 = memory
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap_or_default();
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpu = field("/proc/cpuinfo", "model name");
+    let memory = field("/proc/meminfo", "MemTotal:");
+    let memory: u64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
+    let kernel = first_line(Command::new("uname").args(["-s", "-r"]));
+    let distribution = field("/etc/os-release", "PRETTY_NAME=");
+    let version = first_line(Command::new(kanat).arg("--version"));
+    let commit = first_line(Command::new("git").args(["rev-parse", "--short", "HEAD"]));
+    let compiler = first_line(Command::new("rustc").arg("--version"));
+    let postgres = kanat_testing_postgres::Programs::find().and_then(|found| found.version());
+    let postgres = postgres.unwrap_or_else(|_| "no PostgreSQL".to_owned());
+    let sqlite = rusqlite::version();
     vec![
         format!(
-            "machine: {cores} cores, {}, {} GiB of memory",
-            cpu.trim_start_matches([' ', '\t', ':']),
+            "machine: {cores} cores, {cpu}, {} GiB of memory",
             memory >> 20
         ),
-        format!("system: Linux {}, {}", kernel.trim(), distribution()),
-        format!(
-            "build: {}, commit {}",
-            said(Command::new(kanat).arg("--version")),
-            commit()
-        ),
-        format!(
-            "compiler: {}; SQLite {}; {}",
-            said(Command::new("rustc").arg("--version")),
-            rusqlite::version(),
-            postgres()
-        ),
+        format!("system: {kernel}, {distribution}"),
+        format!("build: {version}, commit {commit}"),
+        format!("compiler: {compiler}; SQLite {sqlite}; {postgres}"),
     ]
 }
 
-fn commit() -> String {
-    said(Command::new("git").args(["rev-parse", "--short", "HEAD"]))
+/// Value of the first line of a file that begins with `name`.
+fn field(file: &str, name: &str) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = value.unwrap_or("unknown");
+    value.trim_matches([' ', '\t', ':', '"']).to_owned()
 }
 
-fn distribution() -> String {
-    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = release
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    name.unwrap_or("unknown").trim_matches('"').to_owned()
-}
-
-fn postgres() -> String {
-    let version = kanat_testing_postgres::Programs::find().and_then(|programs| programs.version());
-    version.unwrap_or_else(|_| "no PostgreSQL".to_owned())
-}
-
-/// The first line that a program says.
-fn said(command: &mut Command) -> String {
-    let output = command
-        .output()
-        .map(|output| output.stdout)
-        .unwrap_or_default();
+fn first_line(command: &mut Command) -> String {
+    let output = command.output().map(|output| output.stdout);
+    let output = output.unwrap_or_default();
     let text = String::from_utf8_lossy(&output);
     text.lines().next().unwrap_or("unknown").to_owned()
 }

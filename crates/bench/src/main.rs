@@ -1,6 +1,5 @@
 //! Measures a `dist` build of Kanat on this machine's loopback, beside servers that do less on the
-//! same disk in the same run. Absolute figures belong to the machine; the ratios are what to
-//! compare.
+//! same disk in the same run. Absolute figures belong to the machine; the ratios are comparable.
 
 mod adapter;
 mod api;
@@ -8,7 +7,6 @@ mod bare;
 mod figures;
 mod fill;
 mod finding;
-mod folder;
 mod instructions;
 mod kanat;
 mod load;
@@ -18,20 +16,17 @@ mod order;
 mod page;
 mod pair;
 mod plan;
-mod plot;
 mod process;
 mod subject;
 mod target;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
-use crate::finding::{Finding, Row};
-use crate::measure::Group;
+use crate::measure::{Group, published};
 use crate::plan::{Plan, Sizes};
 
 /// How fast Kanat is, at what price, beside bare servers: P1 to P12 of docs/benchmarks.md.
@@ -56,7 +51,7 @@ struct Arguments {
     /// Messages in a log that is not empty [default: 10000000].
     #[arg(long)]
     messages: Option<usize>,
-    /// Rounds; what is told are medians.
+    /// Rounds; the results are medians.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Folder for data, on the disk to be measured; the system's temporary one when left out.
@@ -65,7 +60,7 @@ struct Arguments {
     /// The program of benches/peers, for P9.
     #[arg(long)]
     peers: Option<PathBuf>,
-    /// Folder to write benchmarks.md and benchmarks.svg to.
+    /// File to write the page of results to.
     #[arg(long)]
     write: Option<PathBuf>,
     #[command(subcommand)]
@@ -76,8 +71,7 @@ struct Arguments {
 enum Role {
     /// Measures adapters alone: calls a second and the time of one.
     Adapter,
-    /// Measures published APIs alone, with one connection and with many, beside servers that do
-    /// less.
+    /// Measures published APIs alone, with one connection and with many, beside a bare server.
     Api,
     /// Measures a former build and the present one in turn, and fails when the present one takes
     /// more CPU time.
@@ -92,31 +86,12 @@ enum Role {
         #[arg(long)]
         write: bool,
     },
-    /// Does one work so many times; what counts its instructions starts it.
+    /// Does one work a number of times, under a program that counts its instructions.
     #[command(hide = true)]
     Work(instructions::work::Task),
-    /// Serves as a bare server of an API; the measurement starts these itself.
-    #[command(hide = true)]
-    BareApi {
-        #[arg(long)]
-        whole: bool,
-    },
     /// Serves as a bare server.
     #[command(hide = true)]
-    Bare {
-        #[arg(long)]
-        file: Option<PathBuf>,
-        #[arg(long)]
-        target: Option<SocketAddr>,
-    },
-    /// Serves as a bare server on PostgreSQL.
-    #[command(hide = true)]
-    BareRows {
-        #[arg(long)]
-        url: String,
-        #[arg(long)]
-        target: SocketAddr,
-    },
+    Bare(bare::Task),
 }
 
 fn main() -> Result<()> {
@@ -127,9 +102,7 @@ fn main() -> Result<()> {
 async fn run(arguments: Arguments) -> Result<()> {
     let plan = arguments.plan();
     match &arguments.role {
-        Some(Role::Bare { file, target }) => bare::serve(file.as_deref(), *target).await,
-        Some(Role::BareRows { url, target }) => bare::rows::serve(url, *target).await,
-        Some(Role::BareApi { whole }) => api::serve(*whole).await,
+        Some(Role::Bare(task)) => bare::serve(task).await,
         Some(Role::Work(task)) => {
             let task = task.clone();
             tokio::task::spawn_blocking(move || instructions::work::run(&task)).await?
@@ -143,10 +116,11 @@ async fn run(arguments: Arguments) -> Result<()> {
             Ok(())
         }
         Some(Role::Api) => {
-            print!(
-                "{}",
-                api::measure(&api::Plan::of(&plan, vec![1, plan.sizes.connections])).await?
-            );
+            let connections = [1, plan.sizes.connections];
+            for connections in connections {
+                let series = published::compare(&plan, connections).await?;
+                print!("{}", page::runs(&series));
+            }
             Ok(())
         }
         None => arguments.measure(&plan).await,
@@ -176,7 +150,7 @@ impl Arguments {
         }
     }
 
-    /// The groups that the measures asked for belong to; all of them when none are named.
+    /// Lists the groups of the measures that were asked for; all groups when none is named.
     fn groups(&self) -> Result<Vec<Group>> {
         let asked: Vec<String> = self.only.iter().map(|name| name.to_uppercase()).collect();
         let is_asked = |name: &&str| asked.iter().any(|asked| asked == name);
@@ -194,32 +168,26 @@ impl Arguments {
 
     async fn measure(&self, plan: &Plan) -> Result<()> {
         let begun = Instant::now();
-        let (mut findings, mut runs): (Vec<Finding>, Vec<Row>) = Default::default();
+        let mut findings = Vec::new();
+        let mut series = Vec::new();
         for group in self.groups()? {
-            let found = group
-                .run(plan)
-                .await
-                .with_context(|| group.names().join(", "))?;
+            let names = || group.names().join(", ");
+            let found = group.run(plan).await.with_context(names)?;
             eprint!("{}", page::table(&found.findings));
             findings.extend(found.findings);
-            runs.extend(found.runs);
+            series.extend(found.series);
         }
         // A stable sort: those of one measure stay in the order that they were found in.
         findings.sort_by_key(|finding| finding.measure[1..].parse::<u32>().unwrap_or_default());
-        println!("\n{}\n{}", page::table(&findings), page::runs(&runs));
+        println!("\n{}\n{}", page::table(&findings), page::runs(&series));
         eprintln!("in {} s", begun.elapsed().as_secs());
-        match &self.write {
-            Some(folder) => write(folder, &findings, &runs, plan),
-            None => Ok(()),
-        }
+        let Some(file) = &self.write else {
+            return Ok(());
+        };
+        let machine = machine::describe(&plan.kanat);
+        let page = page::write(&findings, &series, &machine, plan.rounds);
+        std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))
     }
-}
-
-fn write(folder: &Path, findings: &[Finding], runs: &[Row], plan: &Plan) -> Result<()> {
-    let page = page::write(findings, runs, &machine::describe(&plan.kanat), plan.rounds);
-    std::fs::write(folder.join("benchmarks.md"), page).context("cannot write benchmarks.md")?;
-    std::fs::write(folder.join("benchmarks.svg"), plot::draw(findings))
-        .context("cannot write benchmarks.svg")
 }
 
 #[cfg(test)]

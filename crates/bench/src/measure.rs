@@ -1,4 +1,4 @@
-//! The measures, each a file: what it runs, and what it finds.
+//! The measures, one file for each group: its loads and its results.
 
 mod backlog;
 mod burst;
@@ -6,16 +6,16 @@ mod gateway;
 mod idle;
 mod mapping;
 mod postgres;
-mod published;
+pub mod published;
 mod scale;
 mod webhook;
 
 use anyhow::Result;
 
-use crate::finding::Found;
+use crate::finding::Report;
 use crate::plan::Plan;
 
-/// What is measured together.
+/// Measures that are taken together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// P1, P2, P3, P8 and the memory of P6.
@@ -51,7 +51,7 @@ impl Group {
         Self::Gateway,
     ];
 
-    /// The measures that come of it.
+    /// Names of the measures of a group.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Webhook => &["P1", "P2", "P3", "P6", "P8"],
@@ -66,7 +66,7 @@ impl Group {
         }
     }
 
-    pub async fn run(self, plan: &Plan) -> Result<Found> {
+    pub async fn run(self, plan: &Plan) -> Result<Report> {
         let findings = match self {
             Self::Webhook => return webhook::measure(plan).await,
             Self::Burst => burst::measure(plan).await,

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// An order that carries its number and the instant it was sent at, in nanoseconds of the measuring
-/// process.
+/// Makes an order that carries its number and the instant it was sent at, in nanoseconds of the
+/// measuring process.
 pub fn order(number: u64, sent_at: u64) -> String {
     format!(
         concat!(
@@ -55,10 +55,10 @@ on_error:
   then: dead-letter
 "#;
 
-/// The same mapping by a JSON library, as a bare server does it.
+/// Maps an order as the flow does, by a JSON library.
 ///
 /// # Errors
-/// The order is no JSON.
+/// The order is not JSON.
 pub fn map(order: &[u8]) -> Result<Vec<u8>> {
     let source: Value = serde_json::from_slice(order)?;
     let upper = |value: &Value| value.as_str().unwrap_or_default().to_uppercase();
@@ -82,12 +82,12 @@ pub fn map(order: &[u8]) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(&mapped)?)
 }
 
-/// The instant that an order, as delivered, says it was sent at.
+/// Reads the instant that a delivered order was sent at.
 pub fn sent_at(delivered: &[u8]) -> Option<u64> {
     digits_after(delivered, br#""sent_at":"#)
 }
 
-/// The number that an order, as delivered, carries.
+/// Reads the number of a delivered order.
 pub fn number(delivered: &[u8]) -> Option<u64> {
     digits_after(delivered, br#""ord-"#)
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_json_of_about_a_kilobyte_that_tells_when_it_was_sent() {
+    fn an_order_is_json_of_about_a_kilobyte_with_its_number_and_instant() {
         let text = order(7, 123_456_789);
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
         assert!((900..1_200).contains(&text.len()), "{}", text.len());

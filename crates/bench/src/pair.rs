@@ -1,24 +1,23 @@
-//! A former build beside the present one: short runs of both in turn, so that whatever else the
-//! machine does falls on both.
+//! A former build beside the present one: short runs of both in turn, so that the other load of the
+//! machine falls on both.
 //!
 //! W1 is a webhook that is stored, mapped and delivered; W2 is a call of a published API that calls
 //! nobody.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use crate::api;
 use crate::figures::median;
 use crate::kanat::Start;
 use crate::plan::Plan;
-use crate::subject::Subject;
+use crate::subject::{Run, Subject};
 
-/// What is compared, and the bound that decides.
+/// Builds to compare, and the bound that decides.
 #[derive(Clone, clap::Args)]
 pub struct Task {
     /// Binary of the former build.
-    former: std::path::PathBuf,
+    former: PathBuf,
     /// Number of pairs of runs of each work.
     #[arg(long, default_value_t = 10)]
     pairs: usize,
@@ -33,15 +32,7 @@ enum Work {
     Call,
 }
 
-/// Figures of one run.
-#[derive(Clone, Copy)]
-struct Figures {
-    per_second: f64,
-    /// CPU time a message or a call, in microseconds.
-    cpu_us: f64,
-}
-
-/// Ratios of the present build over the former one, a pair each.
+/// Ratios of the present build over the former one, one for each pair.
 #[derive(Default)]
 struct Ratios {
     rate: Vec<f64>,
@@ -56,6 +47,7 @@ struct Ratios {
 pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
     let mut slower = Vec::new();
     for work in [Work::Webhook, Work::Call] {
+        let name = work.name();
         let mut ratios = Ratios::default();
         for pair in 1..=task.pairs.max(1) {
             // Each build goes first as often as the other.
@@ -66,25 +58,24 @@ pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
                 let present = run(plan, &plan.kanat, work).await?;
                 (run(plan, &task.former, work).await?, present)
             };
-            ratios.add(former, present);
+            ratios.rate.push(present.per_second() / former.per_second());
+            ratios.cpu.push(present.cpu_us / former.cpu_us);
             eprintln!(
-                "{}, pair {pair} of {}: rate {:.0} and {:.0} a second, CPU {:.1} and {:.1} us",
-                work.name(),
+                "{name}, pair {pair} of {}: rate {:.0} and {:.0} a second, CPU {:.1} and {:.1} us",
                 task.pairs,
-                former.per_second,
-                present.per_second,
+                former.per_second(),
+                present.per_second(),
                 former.cpu_us,
                 present.cpu_us
             );
         }
         println!(
-            "{}: rate {}, CPU {}",
-            work.name(),
+            "{name}: rate {}, CPU {}",
             spread(&ratios.rate),
             spread(&ratios.cpu)
         );
         if median(ratios.cpu.iter().copied()) > task.at_most {
-            slower.push(work.name());
+            slower.push(name);
         }
     }
     ensure!(
@@ -96,36 +87,19 @@ pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
     Ok(())
 }
 
-async fn run(plan: &Plan, binary: &Path, work: Work) -> Result<Figures> {
+async fn run(plan: &Plan, binary: &Path, work: Work) -> Result<Run> {
     let folder = plan.scratch()?;
-    let connections = plan.sizes.connections;
-    let length = plan.length;
-    match work {
-        Work::Webhook => {
-            let subject = Subject::kanat(
-                &Start {
-                    binary,
-                    folder: folder.path(),
-                    database: None,
-                },
-                None,
-            )
-            .await?;
-            let run = subject.closed(connections, length).await?;
-            subject.stop().await?;
-            Ok(Figures {
-                per_second: run.delivered_per_second,
-                cpu_us: run.cpu_us,
-            })
-        }
-        Work::Call => {
-            let row = api::ours(binary, folder.path(), connections, length).await?;
-            Ok(Figures {
-                per_second: row.per_second,
-                cpu_us: row.cpu_us,
-            })
-        }
-    }
+    let start = Start {
+        binary,
+        ..plan.start(folder.path())
+    };
+    let subject = match work {
+        Work::Webhook => Subject::kanat(&start, None).await?,
+        Work::Call => Subject::published(&start).await?,
+    };
+    let run = subject.closed(plan.sizes.connections, plan.length).await?;
+    subject.stop().await?;
+    Ok(run)
 }
 
 impl Work {
@@ -137,21 +111,12 @@ impl Work {
     }
 }
 
-impl Ratios {
-    fn add(&mut self, former: Figures, present: Figures) {
-        self.rate.push(present.per_second / former.per_second);
-        self.cpu.push(present.cpu_us / former.cpu_us);
-    }
-}
-
-/// The median, with the least and the greatest.
+/// Writes the median, with the least and the greatest.
 fn spread(ratios: &[f64]) -> String {
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let greatest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!(
-        "{:.3} ({least:.3} to {greatest:.3})",
-        median(ratios.iter().copied())
-    )
+    let median = median(ratios.iter().copied());
+    format!("{median:.3} ({least:.3} to {greatest:.3})")
 }
 
 #[cfg(test)]
@@ -159,13 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_of_the_present_build_over_the_former_one() {
-        let mut ratios = Ratios::default();
-        let figures = |per_second, cpu_us| Figures { per_second, cpu_us };
-        ratios.add(figures(100.0, 50.0), figures(110.0, 40.0));
-        ratios.add(figures(100.0, 50.0), figures(90.0, 60.0));
-        ratios.add(figures(100.0, 50.0), figures(100.0, 50.0));
-        assert_eq!(spread(&ratios.rate), "1.000 (0.900 to 1.100)");
-        assert_eq!(spread(&ratios.cpu), "1.000 (0.800 to 1.200)");
+    fn a_spread_is_median_least_and_greatest() {
+        assert_eq!(spread(&[1.1, 0.9, 1.0]), "1.000 (0.900 to 1.100)");
     }
 }

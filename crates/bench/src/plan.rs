@@ -1,11 +1,12 @@
 //! How much is measured, and how often.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
+use crate::kanat::Start;
 use crate::load::Pace;
 
 /// The loads of a whole run.
@@ -13,24 +14,26 @@ pub struct Plan {
     pub kanat: PathBuf,
     /// The program with the mappings of other crates, when it was built.
     pub peers: Option<PathBuf>,
-    /// On the disk to be measured; the system's temporary one when there is none.
+    /// Folder on the disk to be measured; the system's temporary one when there is none.
     pub folder: Option<PathBuf>,
     pub rounds: usize,
-    /// Of each load.
+    /// Length of each load.
     pub length: Duration,
     pub sizes: Sizes,
 }
 
-/// How large things are.
+/// Sizes of the loads and of the data.
 pub struct Sizes {
-    /// Where "many connections" are meant.
+    /// Connections, where many are meant.
     pub connections: usize,
     pub pace: Pace,
     /// Orders of a burst.
     pub burst: u64,
-    /// Flows of an idle service, and how long it is watched each time.
-    pub idle: (usize, Duration),
-    /// What a node holds where there is much of it.
+    /// Flows of an idle service.
+    pub idle_flows: usize,
+    /// Length of each observation of an idle service.
+    pub idle_length: Duration,
+    /// Flows, lookup entries and consumer keys of a large node.
     pub flows: usize,
     pub entries: usize,
     pub keys: usize,
@@ -50,7 +53,8 @@ impl Sizes {
                 connections: 16,
             },
             burst: 40_000,
-            idle: (1_000, Duration::from_secs(10)),
+            idle_flows: 1_000,
+            idle_length: Duration::from_secs(10),
             flows: 100_000,
             entries: 1_000_000,
             keys: 1_000_000,
@@ -59,7 +63,7 @@ impl Sizes {
         }
     }
 
-    /// Enough to see that everything runs, with a debug build too; the figures mean nothing.
+    /// Sizes with which everything runs in seconds, in a debug build too; the figures mean nothing.
     pub fn quick() -> Self {
         Self {
             connections: 8,
@@ -69,7 +73,8 @@ impl Sizes {
                 connections: 4,
             },
             burst: 100,
-            idle: (20, Duration::from_millis(200)),
+            idle_flows: 20,
+            idle_length: Duration::from_millis(200),
             flows: 100,
             entries: 1_000,
             keys: 1_000,
@@ -80,8 +85,8 @@ impl Sizes {
 }
 
 impl Plan {
-    /// A folder for data that is gone when it is dropped. The disk has nothing left to do of what
-    /// was measured before.
+    /// Makes a folder for data, which is removed when dropped. The disk has nothing left to do of
+    /// the measurements before.
     pub fn scratch(&self) -> Result<TempDir> {
         let folder = match &self.folder {
             Some(parent) => tempfile::tempdir_in(parent),
@@ -90,5 +95,14 @@ impl Plan {
         let folder = folder.context("cannot make a folder for the data")?;
         rustix::fs::sync();
         Ok(folder)
+    }
+
+    /// Returns how to start the service under measurement, with its data in `folder`.
+    pub fn start<'a>(&'a self, folder: &'a Path) -> Start<'a> {
+        Start {
+            binary: &self.kanat,
+            folder,
+            database: None,
+        }
     }
 }

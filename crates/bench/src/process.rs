@@ -1,25 +1,25 @@
-//! A server in a process of its own, and what it used.
+//! A server in a process of its own, and its use of resources.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// A running server; killed when dropped.
 pub struct Server {
     child: Child,
-    pub address: std::net::SocketAddr,
+    pub address: SocketAddr,
 }
 
-/// What a process used so far.
+/// Resources that a process has used since its start.
 #[derive(Clone, Copy)]
 pub struct Usage {
     pub cpu: Duration,
-    /// Now.
+    /// Memory at present.
     pub memory_kib: u64,
     pub peak_memory_kib: u64,
 }
@@ -28,11 +28,11 @@ pub struct Usage {
 #[derive(Clone, Copy, Default)]
 pub struct Cpu {
     pub own: Duration,
-    /// Of its children that have ended.
+    /// Time of its children that have ended.
     pub ended_children: Duration,
 }
 
-/// From the kernel's books of any process.
+/// Reads the CPU time of any process from `/proc`.
 pub fn cpu(pid: u32) -> Result<Cpu> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
@@ -65,48 +65,24 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .context("cannot start the server")?;
-        let stdout = child
-            .stdout
-            .take()
-            .context("the server has no standard output")?;
-        let mut lines = BufReader::new(stdout).lines();
-        let line = lines
-            .next_line()
-            .await?
-            .context("the server ended before it listened")?;
-        let address = line.rsplit("http://").next().unwrap_or_default();
+        let stdout = child.stdout.take();
+        let stdout = stdout.context("the server has no standard output")?;
+        let line = BufReader::new(stdout).lines().next_line().await?;
+        let line = line.context("the server ended before it listened")?;
+        let address = line.rsplit("http://").next().unwrap_or_default().trim();
         let address = address
-            .trim()
             .parse()
             .with_context(|| format!("no address in {line:?}"))?;
         Ok(Self { child, address })
     }
 
-    /// Starts `command`, which says nothing, and waits until it takes connections at `address`.
-    pub async fn start_at(command: &mut Command, address: std::net::SocketAddr) -> Result<Self> {
-        let mut child = command
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .context("cannot start the server")?;
-        while TcpStream::connect(address).await.is_err() {
-            if let Some(status) = child.try_wait()? {
-                bail!("the server ended before it listened: {status}");
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(Self { child, address })
-    }
-
-    /// From the kernel's books of this process.
+    /// Reads the usage of this process from `/proc`.
     pub fn usage(&self) -> Result<Usage> {
-        let pid = self.pid()?;
+        let pid = self.child.id().context("the server has ended")?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
         let kib = |name: &str| {
-            let rest = status
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .context("no such line in status")?;
+            let rest = status.lines().find_map(|line| line.strip_prefix(name));
+            let rest = rest.context("no such line in status")?;
             anyhow::Ok(rest.trim().trim_end_matches(" kB").parse()?)
         };
         Ok(Usage {
@@ -117,22 +93,15 @@ impl Server {
     }
 
     /// Kills the process at once, as a crash would.
-    pub async fn kill(mut self) -> Result<()> {
+    pub async fn kill(&mut self) -> Result<()> {
         self.child.kill().await.context("cannot kill the server")
-    }
-
-    fn pid(&self) -> Result<u32> {
-        self.child.id().context("the server has ended")
     }
 
     /// Asks the process to stop, and waits until it has.
     pub async fn stop(mut self) -> Result<()> {
         if let Some(pid) = self.child.id() {
-            Command::new("kill")
-                .arg("-TERM")
-                .arg(pid.to_string())
-                .status()
-                .await?;
+            let mut kill = Command::new("kill");
+            kill.arg("-TERM").arg(pid.to_string()).status().await?;
         }
         self.child.wait().await?;
         Ok(())

@@ -1,67 +1,88 @@
-//! A server under measurement with the target that it delivers to, and what it did under one load.
+//! A server under measurement, with the target that it delivers to, and its figures under one load.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use kanat_testing_postgres::Cluster;
 
-use crate::bare::{self, Work};
-use crate::figures::percentile;
+use crate::api;
+use crate::bare::{self, Mode};
+use crate::figures::{median, percentile};
 use crate::kanat::{Kanat, Start};
-use crate::load::{self, Call, Outcome, Pace};
+use crate::load::{self, Ack, Call, Outcome, Pace, Until};
 use crate::process::{self, Server};
-use crate::target::{Arrived, Target};
+use crate::target::{Deliveries, Target};
 
-/// A running server with one webhook.
+/// A running server with the call that it takes.
 pub struct Subject {
     server: Running,
-    pub target: Target,
-    pub path: String,
-    /// Whether what it acks arrives at the target.
-    delivers: bool,
+    pub call: Call,
+    /// Target of its deliveries; none when it delivers nothing.
+    pub target: Option<Arc<Target>>,
     /// The database that works for it.
     postgres: Option<Arc<Cluster>>,
 }
 
 enum Running {
-    Bare(Box<Server>),
-    Kanat(Box<Kanat>),
+    Bare(Server),
+    Kanat(Kanat),
 }
 
-impl Running {
-    fn into_server(self) -> Server {
-        match self {
-            Self::Bare(server) => *server,
-            Self::Kanat(kanat) => kanat.server,
-        }
-    }
-}
-
-/// What a server did under one load.
+/// Figures of a server under one load.
 pub struct Run {
     pub acked_per_second: f64,
-    pub ack_p50_ms: f64,
-    pub ack_p99_ms: f64,
+    /// Milliseconds from sending, or from when the call was due, to the answer: median and 99 %.
+    pub ack_ms: [f64; 2],
     pub delivered_per_second: f64,
-    /// From sending, or from when it was due, to the target; not a number where nothing is
-    /// delivered.
-    pub end_to_end_p50_ms: f64,
-    pub end_to_end_p99_ms: f64,
+    /// Milliseconds to the target: median and 99 %; not numbers where nothing is delivered.
+    pub delivery_ms: [f64; 2],
     /// Microseconds a message, of the server alone.
     pub cpu_us: f64,
     /// Microseconds a message, of the processes of its database.
     pub postgres_cpu_us: f64,
     pub peak_memory_mib: f64,
-    /// Of the message log.
+    /// Commits of the message log.
     pub commits_per_message: f64,
     pub doubles: u64,
 }
 
-/// What was used up before a load.
-struct Before {
+impl Run {
+    /// Returns the deliveries a second, or the answers where nothing is delivered.
+    pub fn per_second(&self) -> f64 {
+        if self.delivered_per_second.is_finite() {
+            self.delivered_per_second
+        } else {
+            self.acked_per_second
+        }
+    }
+}
+
+/// Runs of one server under one load, one a round.
+pub struct Series {
+    pub server: &'static str,
+    pub load: String,
+    pub runs: Vec<Run>,
+}
+
+impl Series {
+    pub fn new(server: &'static str, load: impl Into<String>) -> Self {
+        Self {
+            server,
+            load: load.into(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Returns the median of a figure over all rounds.
+    pub fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
+        median(self.runs.iter().map(figure))
+    }
+}
+
+/// Counters before a load.
+struct Counters {
     at: Instant,
     cpu: Duration,
     postgres_cpu: Duration,
@@ -69,64 +90,69 @@ struct Before {
 }
 
 impl Subject {
-    pub async fn bare(work: Work, folder: &Path) -> Result<Self> {
-        let target = Target::start().await?;
-        let server = bare::start(work, folder, target.address).await?;
-        Ok(Self::of_bare(server, target, work == Work::Loop, None))
+    /// Starts a bare server.
+    pub async fn bare(mode: Mode, folder: &Path) -> Result<Self> {
+        let target = match mode {
+            Mode::Loop => Some(Arc::new(Target::start().await?)),
+            Mode::Answer | Mode::Append | Mode::Rows | Mode::Published => None,
+        };
+        let address = target.as_ref().map(|target| target.address);
+        let call = match mode {
+            Mode::Published => api::call(bare::KEY),
+            Mode::Answer | Mode::Append | Mode::Loop | Mode::Rows => Call::webhook("/"),
+        };
+        Ok(Self {
+            server: Running::Bare(bare::start(mode, folder, address, None).await?),
+            call,
+            target,
+            postgres: None,
+        })
     }
 
-    /// A server of ours that writes each message to PostgreSQL by itself.
+    /// Starts a bare server that writes each message to PostgreSQL by itself.
     pub async fn rows(cluster: &Arc<Cluster>, url: &str, folder: &Path) -> Result<Self> {
-        let target = Target::start().await?;
-        let server = bare::rows::start(folder, url, target.address).await?;
-        Ok(Self::of_bare(
-            server,
-            target,
-            true,
-            Some(Arc::clone(cluster)),
-        ))
+        let target = Arc::new(Target::start().await?);
+        let address = Some(target.address);
+        let server = bare::start(Mode::Rows, folder, address, Some(url)).await?;
+        Ok(Self {
+            server: Running::Bare(server),
+            call: Call::webhook("/"),
+            target: Some(target),
+            postgres: Some(Arc::clone(cluster)),
+        })
     }
 
-    fn of_bare(
-        server: Server,
-        target: Target,
-        delivers: bool,
-        postgres: Option<Arc<Cluster>>,
-    ) -> Self {
-        Self {
-            server: Running::Bare(Box::new(server)),
-            target,
-            path: "/".to_owned(),
-            delivers,
-            postgres,
-        }
-    }
-
-    /// Kanat with one flow.
+    /// Starts Kanat with one flow.
     pub async fn kanat(start: &Start<'_>, postgres: Option<Arc<Cluster>>) -> Result<Self> {
-        let target = Target::start().await?;
+        let target = Arc::new(Target::start().await?);
         let kanat = start.run().await?;
         let path = kanat.set_up(target.address.port()).await?.path;
-        Ok(Self::of_kanat(kanat, target, path, postgres))
-    }
-
-    pub fn of_kanat(
-        kanat: Kanat,
-        target: Target,
-        path: String,
-        postgres: Option<Arc<Cluster>>,
-    ) -> Self {
-        Self {
-            server: Running::Kanat(Box::new(kanat)),
-            target,
-            path,
-            delivers: true,
+        Ok(Self {
             postgres,
-        }
+            ..Self::of(kanat, &path, target)
+        })
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.server().address
+    /// Starts Kanat with a published API.
+    pub async fn published(start: &Start<'_>) -> Result<Self> {
+        let kanat = start.run().await?;
+        let key = api::set_up(&kanat).await?;
+        Ok(Self {
+            server: Running::Kanat(kanat),
+            call: api::call(&key),
+            target: None,
+            postgres: None,
+        })
+    }
+
+    /// Measures a Kanat that is running, by its webhook at `path`.
+    pub fn of(kanat: Kanat, path: &str, target: Arc<Target>) -> Self {
+        Self {
+            server: Running::Kanat(kanat),
+            call: Call::webhook(path),
+            target: Some(target),
+            postgres: None,
+        }
     }
 
     pub fn server(&self) -> &Server {
@@ -136,116 +162,104 @@ impl Subject {
         }
     }
 
-    /// Under a closed loop, after a tenth of it that is not counted.
+    /// Measures a closed loop, after a tenth of it that is not counted.
     pub async fn closed(&self, connections: usize, length: Duration) -> Result<Run> {
-        let call = Call::webhook(&self.path);
-        let first = load::closed(
-            self.address(),
-            &call,
-            connections,
-            length / 10,
-            self.target.start,
-        )
-        .await?;
-        self.finish(&first).await?;
-        let before = self.before().await?;
-        let outcome = load::closed(
-            self.address(),
-            &call,
-            connections,
-            length,
-            self.target.start,
-        )
-        .await?;
+        let address = self.server().address;
+        let warm_up = Until::Time(length / 10);
+        let outcome = load::closed(address, &self.call, connections, warm_up).await?;
+        self.collect(&outcome.acked).await?;
+        let before = self.counters().await?;
+        let until = Until::Time(length);
+        let outcome = load::closed(address, &self.call, connections, until).await?;
         self.run(before, &outcome).await
     }
 
-    /// Under an open loop.
+    /// Measures an open loop.
     pub async fn open(&self, pace: Pace) -> Result<Run> {
-        let before = self.before().await?;
-        let outcome = load::open(
-            self.address(),
-            &Call::webhook(&self.path),
-            pace,
-            self.target.start,
-        )
-        .await?;
+        let before = self.counters().await?;
+        let outcome = load::open(self.server().address, &self.call, pace).await?;
         self.run(before, &outcome).await
     }
 
-    /// The target stays.
-    pub async fn stop(self) -> Result<Target> {
-        self.server.into_server().stop().await?;
-        Ok(self.target)
+    /// Measures median deliveries a second of several closed loops.
+    pub async fn delivery_rate(
+        &self,
+        rounds: usize,
+        connections: usize,
+        length: Duration,
+    ) -> Result<f64> {
+        let mut rates = Vec::new();
+        for _ in 0..rounds {
+            rates.push(self.closed(connections, length).await?.delivered_per_second);
+        }
+        Ok(median(rates))
     }
 
-    /// As a crash would.
-    pub async fn kill(self) -> Result<Target> {
-        self.server.into_server().kill().await?;
-        Ok(self.target)
+    pub async fn stop(self) -> Result<()> {
+        match self.server {
+            Running::Bare(server) => server.stop().await,
+            Running::Kanat(kanat) => kanat.server.stop().await,
+        }
     }
 
-    async fn before(&self) -> Result<Before> {
+    /// Kills the server at once, as a crash would.
+    pub async fn kill(&mut self) -> Result<()> {
+        match &mut self.server {
+            Running::Bare(server) => server.kill().await,
+            Running::Kanat(kanat) => kanat.server.kill().await,
+        }
+    }
+
+    async fn counters(&self) -> Result<Counters> {
         let commits = match &self.server {
             Running::Bare(_) => f64::NAN,
             Running::Kanat(kanat) => kanat.commits().await?,
         };
-        let cpu = self.server().usage()?.cpu;
-        Ok(Before {
-            at: Instant::now(),
-            cpu,
+        Ok(Counters {
+            cpu: self.server().usage()?.cpu,
             postgres_cpu: self.postgres_cpu()?,
             commits,
+            at: Instant::now(),
         })
     }
 
-    async fn run(&self, before: Before, load: &Outcome) -> Result<Run> {
-        let arrived = self.finish(load).await?;
-        let after = self.server().usage()?;
+    async fn run(&self, before: Counters, load: &Outcome) -> Result<Run> {
+        let deliveries = self.collect(&load.acked).await?;
+        let after = self.counters().await?;
         let messages = load.acked.len().max(1) as f64;
-        let commits = match &self.server {
-            Running::Bare(_) => f64::NAN,
-            Running::Kanat(kanat) => kanat.commits().await?,
+        let mut run = Run {
+            acked_per_second: load.per_second(),
+            ack_ms: [50, 99].map(|percent| percentile(&load.latencies, percent)),
+            delivered_per_second: f64::NAN,
+            delivery_ms: [f64::NAN; 2],
+            cpu_us: micros(after.cpu, before.cpu) / messages,
+            postgres_cpu_us: micros(after.postgres_cpu, before.postgres_cpu) / messages,
+            peak_memory_mib: self.server().usage()?.peak_memory_kib as f64 / 1024.0,
+            commits_per_message: (after.commits - before.commits) / messages,
+            doubles: 0,
         };
-        let mut delivered = f64::NAN;
-        let mut end_to_end = [f64::NAN; 2];
-        let mut doubles = 0;
-        if let Some(arrived) = arrived {
-            let elapsed = arrived.last.map_or(load.elapsed, |last| last - before.at);
-            delivered = arrived.latencies.len() as f64 / elapsed.as_secs_f64();
-            end_to_end = [50, 99].map(|percent| percentile(&arrived.latencies, percent));
-            doubles = arrived.doubles;
+        if let Some(found) = deliveries {
+            let elapsed = found.last.map_or(load.elapsed, |last| last - before.at);
+            run.delivered_per_second = found.latencies.len() as f64 / elapsed.as_secs_f64();
+            run.delivery_ms = [50, 99].map(|percent| percentile(&found.latencies, percent));
+            run.doubles = found.doubles;
         }
-        let micros = |used: Duration| used.as_secs_f64() * 1e6 / messages;
-        Ok(Run {
-            acked_per_second: load.acked.len() as f64 / load.elapsed.as_secs_f64(),
-            ack_p50_ms: percentile(&load.latencies, 50),
-            ack_p99_ms: percentile(&load.latencies, 99),
-            delivered_per_second: delivered,
-            end_to_end_p50_ms: end_to_end[0],
-            end_to_end_p99_ms: end_to_end[1],
-            cpu_us: micros(after.cpu.saturating_sub(before.cpu)),
-            postgres_cpu_us: micros(self.postgres_cpu()?.saturating_sub(before.postgres_cpu)),
-            peak_memory_mib: after.peak_memory_kib as f64 / 1024.0,
-            commits_per_message: (commits - before.commits) / messages,
-            doubles,
-        })
+        Ok(run)
     }
 
-    /// Waits until all that was acked has arrived.
-    async fn finish(&self, load: &Outcome) -> Result<Option<Arrived>> {
-        if !self.delivers {
+    /// Waits until every acked order has arrived.
+    async fn collect(&self, acked: &[Ack]) -> Result<Option<Deliveries>> {
+        let Some(target) = &self.target else {
             return Ok(None);
-        }
-        let arrived = self.target.collect(&load.acked).await;
-        if arrived.lost > 0 {
-            bail!(
-                "{} orders were acked, {} of them did not arrive",
-                load.acked.len(),
-                arrived.lost
-            );
-        }
-        Ok(Some(arrived))
+        };
+        let deliveries = target.collect(acked).await;
+        ensure!(
+            deliveries.lost == 0,
+            "{} orders were acked, {} of them did not arrive",
+            acked.len(),
+            deliveries.lost
+        );
+        Ok(Some(deliveries))
     }
 
     fn postgres_cpu(&self) -> Result<Duration> {
@@ -253,18 +267,18 @@ impl Subject {
         let Some(cluster) = &self.postgres else {
             return Ok(sum);
         };
-        let processes = cluster.processes()?;
-        for (index, pid) in processes.into_iter().enumerate() {
-            // One that ended between the two looks is counted with the first, which starts the
-            // others.
+        for (index, pid) in cluster.processes()?.into_iter().enumerate() {
+            // A process that ended meanwhile is counted with its parent, which is the first.
             let Ok(cpu) = process::cpu(pid) else { continue };
-            sum += cpu.own
-                + if index == 0 {
-                    cpu.ended_children
-                } else {
-                    Duration::ZERO
-                };
+            sum += cpu.own;
+            if index == 0 {
+                sum += cpu.ended_children;
+            }
         }
         Ok(sum)
     }
+}
+
+fn micros(after: Duration, before: Duration) -> f64 {
+    after.saturating_sub(before).as_secs_f64() * 1e6
 }

@@ -1,10 +1,10 @@
-//! The target: takes deliveries, and notes which orders came, how long each was on its way, and
-//! which came twice.
+//! The target: takes deliveries, and records which orders arrived, how long each took, and which
+//! arrived twice.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -16,53 +16,52 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::load::{self, Acked};
+use crate::load::{Ack, since_start};
 use crate::order;
 
-/// Nothing more is awaited when nothing has come for so long.
-const SILENCE: Duration = Duration::from_secs(15);
+/// Time without an arrival after which the missing orders count as lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A target on a free port of loopback; it stops when dropped.
 pub struct Target {
     pub address: SocketAddr,
-    /// Instants in the orders count from here.
-    pub start: Instant,
-    arrivals: Arc<Mutex<Vec<Arrival>>>,
+    arrivals: Arc<Arrivals>,
     _task: JoinSet<()>,
 }
+
+#[derive(Default)]
+struct Arrivals(Mutex<Vec<Arrival>>);
 
 #[derive(Clone, Copy)]
 struct Arrival {
     number: u64,
-    /// Since the order was sent, or due.
+    /// Nanoseconds since the order was sent, or due.
     nanos: u64,
     at: Instant,
 }
 
-/// What came of the orders that were acked.
-pub struct Arrived {
+/// Arrivals of the orders that were acked.
+pub struct Deliveries {
     /// Times from sending to first arrival, sorted nanoseconds.
     pub latencies: Vec<u64>,
     pub lost: u64,
     pub doubles: u64,
-    /// When the last one came.
+    /// Instant of the last arrival.
     pub last: Option<Instant>,
 }
 
 impl Target {
     pub async fn start() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .context("cannot listen")?;
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.context("cannot listen")?;
         let address = listener.local_addr()?;
-        let start = Instant::now();
-        let arrivals = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&arrivals);
+        let arrivals = Arc::new(Arrivals::default());
+        let recorder = Arc::clone(&arrivals);
         let service = tower::service_fn(move |request: Request<Inbound>| {
-            let notes = Arc::clone(&notes);
+            let recorder = Arc::clone(&recorder);
             async move {
                 if let Ok(body) = request.into_body().collect().await {
-                    note(&notes, &body.to_bytes(), start);
+                    recorder.record(&body.to_bytes());
                 }
                 Ok::<_, Infallible>(Response::new(kanat_net::body::full("{}")))
             }
@@ -76,44 +75,54 @@ impl Target {
         ));
         Ok(Self {
             address,
-            start,
             arrivals,
             _task: task,
         })
     }
 
-    /// Waits until each of these has arrived, or nothing arrives any more; then forgets all that
-    /// came.
-    pub async fn collect(&self, acked: &[Acked]) -> Arrived {
+    /// Waits until each of these has arrived, or nothing arrives any more; then forgets all
+    /// arrivals.
+    pub async fn collect(&self, acked: &[Ack]) -> Deliveries {
         let mut former = 0;
-        let mut still_since = Instant::now();
+        let mut last_change = Instant::now();
         loop {
-            let count = self.lock().len();
-            let silent = still_since.elapsed() > SILENCE;
-            if count >= acked.len() || silent {
-                let arrived = Arrived::of(&self.lock(), acked);
-                if arrived.lost == 0 || silent {
-                    self.lock().clear();
-                    return arrived;
+            let count = self.arrivals.lock().len();
+            let is_idle = last_change.elapsed() > IDLE_TIMEOUT;
+            if count >= acked.len() || is_idle {
+                let deliveries = Deliveries::of(&self.arrivals.lock(), acked);
+                if deliveries.lost == 0 || is_idle {
+                    self.arrivals.lock().clear();
+                    return deliveries;
                 }
             }
             if count != former {
-                (former, still_since) = (count, Instant::now());
+                former = count;
+                last_change = Instant::now();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arrival>> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+impl Arrivals {
+    fn record(&self, body: &[u8]) {
+        let at = Instant::now();
+        if let (Some(number), Some(sent_at)) = (order::number(body), order::sent_at(body)) {
+            let nanos = since_start(at).saturating_sub(sent_at);
+            self.lock().push(Arrival { number, nanos, at });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arrival>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Arrived {
-    fn of(arrivals: &[Arrival], acked: &[Acked]) -> Self {
-        let mut awaited: HashSet<u64> = acked.iter().map(|acked| acked.number).collect();
+impl Deliveries {
+    fn of(arrivals: &[Arrival], acked: &[Ack]) -> Self {
+        let mut missing: HashSet<u64> = acked.iter().map(|ack| ack.number).collect();
         let mut seen = HashSet::with_capacity(arrivals.len());
-        let mut arrived = Self {
+        let mut deliveries = Self {
             latencies: Vec::with_capacity(acked.len()),
             lost: 0,
             doubles: 0,
@@ -121,28 +130,16 @@ impl Arrived {
         };
         for arrival in arrivals {
             if !seen.insert(arrival.number) {
-                arrived.doubles += 1;
-            } else if awaited.remove(&arrival.number) {
-                arrived.latencies.push(arrival.nanos);
-                arrived.last = Some(arrival.at);
+                deliveries.doubles += 1;
+            } else if missing.remove(&arrival.number) {
+                deliveries.latencies.push(arrival.nanos);
+                deliveries.last = Some(arrival.at);
             }
         }
-        arrived.latencies.sort_unstable();
-        arrived.lost = awaited.len() as u64;
-        arrived
+        deliveries.latencies.sort_unstable();
+        deliveries.lost = missing.len() as u64;
+        deliveries
     }
-}
-
-fn note(arrivals: &Mutex<Vec<Arrival>>, body: &[u8], start: Instant) {
-    let at = Instant::now();
-    let (Some(number), Some(sent_at)) = (order::number(body), order::sent_at(body)) else {
-        return;
-    };
-    let nanos = load::nanos(at - start).saturating_sub(sent_at);
-    arrivals
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Arrival { number, nanos, at });
 }
 
 #[cfg(test)]
@@ -150,19 +147,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_order_counts_once_and_what_did_not_come_is_missed() {
+    fn each_order_counts_once_and_missing_orders_are_lost() {
         let arrival = |number| Arrival {
             number,
             nanos: number,
             at: Instant::now(),
         };
-        let acked = |number| Acked { number, nanos: 0 };
-        let arrived = Arrived::of(
+        let ack = |number| Ack { number, nanos: 0 };
+        let deliveries = Deliveries::of(
             &[arrival(3), arrival(1), arrival(3), arrival(9)],
-            &[acked(1), acked(2), acked(3)],
+            &[ack(1), ack(2), ack(3)],
         );
-        assert_eq!(arrived.lost, 1);
-        assert_eq!(arrived.doubles, 1);
-        assert_eq!(arrived.latencies, vec![1, 3]);
+        assert_eq!(deliveries.lost, 1);
+        assert_eq!(deliveries.doubles, 1);
+        assert_eq!(deliveries.latencies, vec![1, 3]);
     }
 }

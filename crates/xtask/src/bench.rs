@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: builds what is measured and what measures, and lets the latter write
-//! `docs/benchmarks.md`.
+//! `cargo xtask bench`: builds the service and the program that measures it, and runs the latter,
+//! which writes `docs/benchmarks.md`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,26 @@ use anyhow::{Context, Result};
 use crate::command::{self, cargo};
 use crate::{test, workspace};
 
-/// Crates that do what the mapping does: a workspace of its own, for they are many and large.
+/// Page of the results of a whole run.
+const PAGE: &str = "docs/benchmarks.md";
+
+/// Mappings by other crates: a workspace of its own, because these crates are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
 
 /// The bare server of published APIs checks whole documents with this crate; Kanat checks only
 /// formats and builds it small.
 const BARE_JSONSCHEMA: &str = "profile.dist.package.jsonschema.opt-level=3";
 
-/// What the counts of instructions are held against.
+/// Committed counts of instructions.
 const INSTRUCTIONS: &str = "crates/bench/instructions.json";
 
 /// Binaries of earlier commits, for `bench pair`.
 const KEPT: &str = "bench-former";
 
-/// Runs `kanat-bench` with these options of its own. Times are measured with the `dist` profile,
-/// and a whole run of it writes its page. A quick look and the counting of instructions take the
-/// build that the tests take, unless `--dist` asks for the optimised one. `--kanat` names another
-/// service to measure; the program that measures it is built all the same.
+/// Runs `kanat-bench` with its own options. Times are measured with the `dist` profile, and a whole
+/// run writes the page. `--quick` and the counting of instructions use the build of the tests,
+/// unless `--dist` asks for the optimised one. `--kanat` names another service to measure; the
+/// program that measures is built in any case.
 pub fn run(options: &[String]) -> Result<()> {
     let has = |name: &str| options.iter().any(|option| option == name);
     let counts = has("instructions");
@@ -60,7 +63,7 @@ pub fn run(options: &[String]) -> Result<()> {
         bench.arg("--peers").arg(build_peers()?);
     }
     if is_dist && is_whole(options) {
-        bench.arg("--write").arg(workspace::root().join("docs"));
+        bench.arg("--write").arg(workspace::root().join(PAGE));
     }
     bench.args(
         options
@@ -81,7 +84,7 @@ pub fn run(options: &[String]) -> Result<()> {
     }
 }
 
-/// Builds the binary as packages have it.
+/// Builds the binary of the packages.
 pub fn build_dist() -> Result<()> {
     command::run(cargo([
         "build",
@@ -93,7 +96,7 @@ pub fn build_dist() -> Result<()> {
     ]))
 }
 
-/// Keeps the binary by the commit that it was built of, so that later commits can be measured
+/// Keeps the binary by the commit that it was built from, so that later commits can be measured
 /// beside it.
 fn keep(binary: &Path) -> Result<()> {
     let mut commit = Command::new("git");
@@ -111,7 +114,7 @@ fn kept(commit: &str) -> PathBuf {
     workspace::target_folder().join(KEPT).join(commit)
 }
 
-/// The commit of a binary that was kept stands for its path.
+/// Replaces the commit of a kept binary by its path.
 fn former(option: &String) -> OsString {
     let path = kept(option);
     if path.is_file() {
@@ -121,8 +124,8 @@ fn former(option: &String) -> OsString {
     }
 }
 
-/// Their lock file follows what our own crates depend on, which changes without a look at it: so it
-/// is not held to.
+/// Builds the program with the mappings of other crates, without `--locked`: its lock file contains
+/// our own crates, whose dependencies change.
 fn build_peers() -> Result<PathBuf> {
     let folder = workspace::target_folder().join("peers");
     let mut build = cargo([
@@ -137,7 +140,7 @@ fn build_peers() -> Result<PathBuf> {
     Ok(folder.join("release/kanat-bench-peers"))
 }
 
-/// Whether all is measured: no part is named, and it is not a quick look.
+/// Returns whether everything is measured: without `--quick`, and no part is named.
 fn is_whole(options: &[String]) -> bool {
     let parts = [
         "--only",

@@ -1,5 +1,5 @@
-//! What is counted: done so many times, one after another, on one thread, after some times that are
-//! not counted.
+//! The work that is counted: a number of repetitions on one thread, after a warm-up that is not
+//! counted.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -34,8 +34,8 @@ pub const COUNTED: &str = "kanat_bench::instructions::work::counted";
 /// The function that is counted on the log's writer thread.
 pub const WRITER: &str = "kanat_message_log::sqlite::writer::Writer::run";
 
-/// Times before those that are counted: they cost more than what follows.
-const FIRST: u64 = 20;
+/// Repetitions before the count: the first ones cost more.
+const WARM_UP: u64 = 20;
 
 /// A path of a message or a call.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -48,7 +48,7 @@ pub enum Work {
     Call,
 }
 
-/// What a process of one work is told.
+/// Arguments of a process that does one work.
 #[derive(Clone, clap::Args)]
 pub struct Task {
     #[arg(long)]
@@ -77,7 +77,7 @@ impl Work {
         }
     }
 
-    /// Whether the message log has a part in it.
+    /// Returns whether the message log takes part.
     pub fn is_logged(self) -> bool {
         match self {
             Self::Mapping => false,
@@ -85,7 +85,7 @@ impl Work {
         }
     }
 
-    /// Enough for what one thread waits of another to even out.
+    /// Number of repetitions, over which waits of one thread for another even out.
     pub fn times(self) -> u64 {
         match self {
             Self::Mapping => 200,
@@ -95,10 +95,10 @@ impl Work {
     }
 }
 
-/// Does the work as often as is told, after the first times.
+/// Does the work `times` times, after the warm-up.
 pub fn run(task: &Task) -> Result<()> {
-    let first = 0..FIRST;
-    let then = FIRST..FIRST + task.times;
+    let first = 0..WARM_UP;
+    let then = WARM_UP..WARM_UP + task.times;
     if task.work == Work::Mapping {
         let mapping = mapping()?;
         let map =
@@ -112,21 +112,22 @@ pub fn run(task: &Task) -> Result<()> {
     let node = runtime.block_on(async {
         let node = Node::start(task).await?;
         serve(&node, task, first).await?;
-        // What these left to do is not of those that follow.
+        // Work that these left must not be counted.
         tokio::time::sleep(Duration::from_millis(100)).await;
         anyhow::Ok(node)
     })?;
     counted(Box::new(|| {
         runtime.block_on(async {
             serve(&node, task, then).await?;
-            // Which writes down what is not written yet.
+            // This writes the rest to the log.
             node.stop().await;
             Ok(())
         })
     }))
 }
 
-/// All that is done in here, on this thread, is counted, and nothing else: it is found by its name.
+/// Runs the work. Callgrind finds this function by its name, and counts it and nothing else on this
+/// thread.
 #[inline(never)]
 fn counted(work: Box<dyn FnOnce() -> Result<()> + '_>) -> Result<()> {
     work().context("the work that is counted")
@@ -135,7 +136,7 @@ fn counted(work: Box<dyn FnOnce() -> Result<()> + '_>) -> Result<()> {
 async fn serve(node: &Node, task: &Task, numbers: Range<u64>) -> Result<()> {
     for number in numbers {
         request(node, task, number).await?;
-        // What an answer did not wait for has its turn between two requests, as it has in a server.
+        // Tasks that an answer did not wait for run between two requests, as in a server.
         tokio::task::yield_now().await;
     }
     Ok(())
@@ -144,7 +145,7 @@ async fn serve(node: &Node, task: &Task, numbers: Range<u64>) -> Result<()> {
 async fn request(node: &Node, task: &Task, number: u64) -> Result<()> {
     let (request, status) = match task.work {
         Work::Call => {
-            let call = api::call(Some(task.key.clone()));
+            let call = api::call(&task.key);
             let request =
                 Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
             (request.body((call.body)(number, 0)), call.status)
@@ -177,7 +178,7 @@ async fn request(node: &Node, task: &Task, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// That of the flow under measurement.
+/// Parses the mapping of the flow under measurement.
 fn mapping() -> Result<Mapping> {
     let lines = order::FLOW
         .lines()
@@ -210,7 +211,7 @@ fn map(mapping: &Mapping, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// A node that runs what it finds on its disk.
+/// A node that runs the plans on its disk.
 struct Node {
     plane: DataPlane,
     log: Arc<SqliteLog>,
@@ -254,7 +255,7 @@ impl Node {
     }
 }
 
-/// A control plane that has nothing to say.
+/// A control plane that sends nothing.
 struct Silent;
 
 #[tonic::async_trait]

@@ -11,26 +11,24 @@ use tonic::transport::Endpoint;
 
 use crate::figures::{median, plain};
 use crate::finding::{Finding, Goal};
-use crate::kanat::{KEY, Start};
-use crate::load::{self, Call};
+use crate::kanat::{KEY, Kanat};
+use crate::load::{self, Call, Until};
 use crate::plan::Plan;
-use crate::process::Server;
-use crate::target::Target;
 
 /// Callers of each kind.
 const CALLERS: usize = 16;
 
+/// Figures of one kind of call, one for each round.
+#[derive(Default)]
+struct Calls {
+    per_second: Vec<f64>,
+    cpu_us: Vec<f64>,
+}
+
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let folder = plan.scratch()?;
-    let target = Target::start().await?;
-    let kanat = Start {
-        binary: &plan.kanat,
-        folder: folder.path(),
-        database: None,
-    }
-    .run()
-    .await?;
-    let flow = kanat.set_up(target.address.port()).await?.id;
+    let kanat = plan.start(folder.path()).run().await?;
+    let flow = kanat.set_up(9).await?.id;
     let call = Call {
         method: Method::GET,
         path: format!("/api/v1/flows/{flow}"),
@@ -38,52 +36,63 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         body: |_, _| String::new(),
         status: 200,
     };
-    let mut json = Vec::new();
-    let mut grpc = Vec::new();
+    let mut json = Calls::default();
+    let mut grpc = Calls::default();
     for round in 1..=plan.rounds {
         eprintln!("the gateway, round {round} of {}", plan.rounds);
-        let before = kanat.server.usage()?.cpu;
-        let outcome = load::closed(
-            kanat.server.address,
-            &call,
-            CALLERS,
-            plan.length,
-            Instant::now(),
-        )
-        .await?;
-        let cpu = cpu_us(&kanat.server, before, outcome.acked.len())?;
-        json.push((outcome.per_second(), cpu));
-        let before = kanat.server.usage()?.cpu;
-        let begun = Instant::now();
-        let calls = call_grpc(&kanat.base, &flow, plan.length).await?;
-        grpc.push((
-            calls as f64 / begun.elapsed().as_secs_f64(),
-            cpu_us(&kanat.server, before, calls)?,
-        ));
+        let begun = Begin::now(&kanat)?;
+        let until = Until::Time(plan.length);
+        let outcome = load::closed(kanat.server.address, &call, CALLERS, until).await?;
+        json.add(&kanat, &begun, outcome.acked.len())?;
+        let begun = Begin::now(&kanat)?;
+        let count = call_grpc(&kanat.base, &flow, plan.length).await?;
+        grpc.add(&kanat, &begun, count)?;
     }
     kanat.server.stop().await?;
-    let rate = |calls: &[(f64, f64)]| median(calls.iter().map(|(rate, _)| *rate));
-    let cpu = |calls: &[(f64, f64)]| median(calls.iter().map(|(_, cpu)| *cpu));
+    let [json_rate, grpc_rate] = [json.per_second, grpc.per_second].map(median);
+    let [json_cpu, grpc_cpu] = [json.cpu_us, grpc.cpu_us].map(median);
     Ok(vec![Finding::new(
         "P12",
         format!("`GET /api/v1/flows/{{id}}` a second, {CALLERS} callers, of the same by gRPC"),
         Goal::AtLeast(0.6),
-        rate(&json) / rate(&grpc),
+        json_rate / grpc_rate,
         format!(
             "answered: JSON {} /s at {} us, gRPC {} /s at {} us of CPU",
-            plain(rate(&json)),
-            plain(cpu(&json)),
-            plain(rate(&grpc)),
-            plain(cpu(&grpc))
+            plain(json_rate),
+            plain(json_cpu),
+            plain(grpc_rate),
+            plain(grpc_cpu)
         ),
     )])
 }
 
-fn cpu_us(server: &Server, before: Duration, calls: usize) -> Result<f64> {
-    Ok(server.usage()?.cpu.saturating_sub(before).as_secs_f64() * 1e6 / calls.max(1) as f64)
+/// Instant and CPU time at the beginning of a load.
+struct Begin {
+    at: Instant,
+    cpu: Duration,
 }
 
-/// Each caller has a connection of its own, as those of JSON have.
+impl Begin {
+    fn now(kanat: &Kanat) -> Result<Self> {
+        Ok(Self {
+            at: Instant::now(),
+            cpu: kanat.server.usage()?.cpu,
+        })
+    }
+}
+
+impl Calls {
+    fn add(&mut self, kanat: &Kanat, begin: &Begin, count: usize) -> Result<()> {
+        let cpu = kanat.server.usage()?.cpu.saturating_sub(begin.cpu);
+        let count = count.max(1) as f64;
+        self.per_second
+            .push(count / begin.at.elapsed().as_secs_f64());
+        self.cpu_us.push(cpu.as_secs_f64() * 1e6 / count);
+        Ok(())
+    }
+}
+
+/// Calls over one connection for each caller, and returns the number of calls.
 async fn call_grpc(base: &str, flow: &str, length: Duration) -> Result<usize> {
     let until = Instant::now() + length;
     let mut callers = JoinSet::new();
@@ -95,9 +104,8 @@ async fn call_grpc(base: &str, flow: &str, length: Duration) -> Result<usize> {
             let mut calls = 0;
             while Instant::now() < until {
                 let mut request = tonic::Request::new(GetFlowRequest { id: flow.clone() });
-                request
-                    .metadata_mut()
-                    .insert("authorization", format!("Bearer {KEY}").parse()?);
+                let credential = format!("Bearer {KEY}").parse()?;
+                request.metadata_mut().insert("authorization", credential);
                 client.get_flow(request).await?;
                 calls += 1;
             }

@@ -1,28 +1,26 @@
 //! The mapping alone, beside other crates that do the same work: a divan program of its own, whose
 //! table is read here.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 
 use crate::figures::plain;
 use crate::finding::{Finding, Goal};
 use crate::plan::Plan;
 
+/// Name of our line in the table.
 const OURS: &str = "kanat";
 
-/// Of each crate: a tenth of a second or more, in which what else the machine does is the
-/// exception.
-const SAMPLES: &str = "1000";
-/// Mappings of one sample, as one after the other comes to a node that is at work.
-const IN_A_ROW: &str = "100";
+/// Options of divan: samples that take a tenth of a second or more in all, each of a hundred
+/// mappings in a row, as at a node that is at work.
+const OPTIONS: &str = "--bench --color never --sample-count 1000 --sample-size 100";
 
 /// One line of the table.
 struct Peer {
     name: String,
-    /// Microseconds.
-    median: f64,
-    /// Allocations of one mapping, when they were counted.
-    allocations: Option<f64>,
+    median_us: f64,
+    /// Allocations of one mapping.
+    allocations: f64,
 }
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
@@ -31,88 +29,60 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         return Ok(Vec::new());
     };
     eprintln!("the mapping beside other crates");
-    let output = Command::new(program)
-        .args([
-            "--bench",
-            "--color",
-            "never",
-            "--sample-count",
-            SAMPLES,
-            "--sample-size",
-            IN_A_ROW,
-        ])
-        .output()
-        .await;
-    let output = output.with_context(|| format!("cannot run {}", program.display()))?;
-    if !output.status.success() {
-        bail!(
-            "{} failed: {}",
-            program.display(),
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
+    let mut command = Command::new(program);
+    let output = command.args(OPTIONS.split(' ')).output().await?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {errors}", program.display());
     let peers = read(&String::from_utf8_lossy(&output.stdout));
-    let ours = peers
-        .iter()
-        .find(|peer| peer.name == OURS)
-        .context("the table of divan has no line of ours")?;
-    let others = peers
-        .iter()
-        .filter(|peer| peer.name != OURS)
-        .map(tell)
-        .collect::<Vec<_>>()
-        .join(", ");
-    Ok(vec![
-        Finding::new(
-            "P9",
-            "the mapping of eleven fields of an order",
-            Goal::AtMost(3.0),
-            ours.median,
-            format!("{}; {others}", tell(ours)),
-        )
-        .in_units("us"),
-    ])
+    let ours = peers.iter().find(|peer| peer.name == OURS);
+    let ours = ours.context("the table of divan has no line of ours")?;
+    let others = peers.iter().filter(|peer| peer.name != OURS);
+    let others: Vec<String> = others.map(Peer::describe).collect();
+    let what = "the mapping of eleven fields of an order";
+    let details = format!("{}; {}", ours.describe(), others.join(", "));
+    let finding = Finding::new("P9", what, Goal::AtMost(3.0), ours.median_us, details);
+    Ok(vec![finding.in_units("us")])
 }
 
-fn tell(peer: &Peer) -> String {
-    let allocations = peer.allocations.map_or_else(String::new, |count| {
-        format!(" and {} allocations", plain(count))
-    });
-    format!("{} {} us{allocations}", peer.name, plain(peer.median))
+impl Peer {
+    fn describe(&self) -> String {
+        let median = plain(self.median_us);
+        let allocations = plain(self.allocations);
+        format!("{} {median} us and {allocations} allocations", self.name)
+    }
 }
 
-/// The names, their medians, and the medians of the line that follows `alloc:`.
+/// Reads each name with its median, and the median of the line that follows `alloc:`.
 fn read(table: &str) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
-    let mut allocates = false;
-    for line in table.lines() {
-        let columns: Vec<&str> = line.split('│').map(str::trim).collect();
+    let mut lines = table.lines();
+    while let Some(line) = lines.next() {
         let text = line.trim_start_matches(['├', '╰', '─', '│', ' ']);
-        let name = text.split_whitespace().next().unwrap_or_default();
-        // A line of a benchmark: name and fastest, slowest, median, mean, ...
-        let figures: Vec<&str> = columns
-            .iter()
-            .copied()
-            .filter(|column| !column.is_empty())
-            .collect();
-        if (line.starts_with('├') || line.starts_with('╰'))
-            && let Some(median) = figures.get(2).and_then(|text| micros(text))
+        if text.starts_with("alloc:") {
+            let counts = lines.next().unwrap_or_default();
+            if let (Some(peer), Some(count)) = (peers.last_mut(), median(counts)) {
+                peer.allocations = count.parse().unwrap_or(f64::NAN);
+            }
+        } else if let (true, Some(median_us)) =
+            (text.len() < line.len(), median(line).and_then(micros))
         {
             peers.push(Peer {
-                name: name.to_owned(),
-                median,
-                allocations: None,
+                name: text.split(' ').next().unwrap_or_default().to_owned(),
+                median_us,
+                allocations: f64::NAN,
             });
         }
-        if allocates && let Some(peer) = peers.last_mut() {
-            peer.allocations = figures.get(2).and_then(|text| text.parse().ok());
-        }
-        allocates = text.starts_with("alloc:");
     }
     peers
 }
 
-/// As in `1.234 µs`.
+/// Third column of a line: fastest, slowest and median.
+fn median(line: &str) -> Option<&str> {
+    let columns = line.split('│').map(str::trim);
+    columns.filter(|column| !column.is_empty()).nth(2)
+}
+
+/// Microseconds of a time as in `1.234 µs`.
 fn micros(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once(' ')?;
     let factor = match unit {
@@ -142,9 +112,9 @@ order          fastest       │ slowest       │ median        │ mean       
 
     #[test]
     fn reads_the_medians_of_a_table() {
-        let peers = read(TABLE);
+        let peers: Vec<String> = read(TABLE).iter().map(Peer::describe).collect();
         assert_eq!(
-            peers.iter().map(tell).collect::<Vec<_>>(),
+            peers,
             [
                 "kanat 1.23 us and 3.00 allocations",
                 "vrl 12.5 us and 81.0 allocations"

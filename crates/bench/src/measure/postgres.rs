@@ -6,65 +6,62 @@ use std::sync::Arc;
 use anyhow::Result;
 use kanat_testing_postgres::{Cluster, Durability, Programs};
 
-use crate::figures::{median, plain};
+use crate::figures::plain;
 use crate::finding::{Finding, Goal};
 use crate::kanat::Start;
 use crate::plan::Plan;
-use crate::subject::{Run, Subject};
+use crate::subject::{Run, Series, Subject};
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let cluster = tokio::task::spawn_blocking(|| {
-        anyhow::Ok(Arc::new(Cluster::start(
-            Programs::find_or_install()?,
-            Durability::OnDisk,
-        )?))
+        let programs = Programs::find_or_install()?;
+        anyhow::Ok(Arc::new(Cluster::start(programs, Durability::OnDisk)?))
     });
     let cluster = cluster.await??;
-    let mut rows = Vec::new();
-    let mut ours = Vec::new();
+    let connections = plan.sizes.connections;
+    let mut rows = Series::new("a row at a time", "");
+    let mut kanat = Series::new("kanat", "");
     for round in 1..=plan.rounds {
         eprintln!("PostgreSQL, round {round} of {}", plan.rounds);
         let folder = plan.scratch()?;
         let name = format!("rows_{round}");
         cluster.create_database(&name)?;
-        let bare = Subject::rows(&cluster, &cluster.url(&name), folder.path()).await?;
-        rows.push(bare.closed(plan.sizes.connections, plan.length).await?);
-        bare.stop().await?;
-        // Else the server tidies it up in another's time.
+        let subject = Subject::rows(&cluster, &cluster.url(&name), folder.path()).await?;
+        rows.runs
+            .push(subject.closed(connections, plan.length).await?);
+        subject.stop().await?;
+        // Without this the server cleans up during the next measurement.
         cluster.drop_database(&name)?;
         let name = format!("kanat_{round}");
         cluster.create_database(&name)?;
         let url = cluster.url(&name);
         let start = Start {
-            binary: &plan.kanat,
-            folder: folder.path(),
             database: Some(&url),
+            ..plan.start(folder.path())
         };
-        let kanat = Subject::kanat(&start, Some(Arc::clone(&cluster))).await?;
-        ours.push(kanat.closed(plan.sizes.connections, plan.length).await?);
-        kanat.stop().await?;
+        let subject = Subject::kanat(&start, Some(Arc::clone(&cluster))).await?;
+        kanat
+            .runs
+            .push(subject.closed(connections, plan.length).await?);
+        subject.stop().await?;
         cluster.drop_database(&name)?;
     }
-    Ok(findings(plan, &ours, &rows))
+    Ok(findings(connections, &kanat, &rows))
 }
 
-fn findings(plan: &Plan, ours: &[Run], rows: &[Run]) -> Vec<Finding> {
-    let of = |runs: &[Run], figure: fn(&Run) -> f64| median(runs.iter().map(figure));
-    let rate = |runs| of(runs, |run| run.delivered_per_second);
-    let database = |runs| of(runs, |run| run.postgres_cpu_us);
-    let times = rate(ours) / rate(rows);
+fn findings(connections: usize, kanat: &Series, rows: &Series) -> Vec<Finding> {
+    let rate = |run: &Run| run.delivered_per_second;
+    let database = |run: &Run| run.postgres_cpu_us;
+    let times = kanat.median(rate) / rows.median(rate);
     vec![
         Finding::new(
             "P7",
-            format!(
-                "orders delivered a second on PostgreSQL, {} connections",
-                plan.sizes.connections
-            ),
+            format!("orders delivered a second on PostgreSQL, {connections} connections"),
             Goal::AtLeast(8_000.0),
-            rate(ours),
+            kanat.median(rate),
             format!(
-                "a row at a time: {} /s; {} times that (10 times are enough)",
-                plain(rate(rows)),
+                "a row at a time: {} /s; {} times that (10 times suffice)",
+                plain(rows.median(rate)),
                 plain(times)
             ),
         )
@@ -74,11 +71,11 @@ fn findings(plan: &Plan, ours: &[Run], rows: &[Run]) -> Vec<Finding> {
             "P7",
             "CPU of PostgreSQL an order",
             Goal::AtMost(30.0),
-            database(ours),
+            kanat.median(database),
             format!(
                 "a row at a time: {} us; kanat's own {} us",
-                plain(database(rows)),
-                plain(of(ours, |run| run.cpu_us))
+                plain(rows.median(database)),
+                plain(kanat.median(|run| run.cpu_us))
             ),
         )
         .in_units("us"),

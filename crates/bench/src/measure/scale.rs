@@ -1,84 +1,71 @@
-//! A node that holds very much: flows, entries of lookup tables, keys of consumers.
+//! A node with very many flows, entries of lookup tables and keys of consumers.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::figures::{median, plain};
 use crate::fill::{self, Fill};
 use crate::finding::{Finding, Goal};
-use crate::folder::copy;
-use crate::kanat::{self, Deployed, Kanat, Start};
-use crate::plan::Plan;
+use crate::kanat::{Deployment, Kanat};
+use crate::plan::{Plan, Sizes};
 use crate::subject::Subject;
 use crate::target::Target;
 use crate::{api, order};
 
-/// A node that has very much to take over is given so long.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time within which a deploy has to be live.
+const DEPLOY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What one size of a node came to.
-struct Sized {
+/// Figures of a node of one size.
+struct Figures {
     rate: f64,
-    memory_kib: u64,
-    /// Until a node runs what it did not have.
-    taken_over: Duration,
-    start: Duration,
-    changes: Vec<Duration>,
+    memory_mib: f64,
+    /// Time until a node runs plans that it did not have on its disk.
+    first_start: Duration,
+    /// Time until a node runs plans that it has on its disk.
+    restart: Duration,
+    /// Milliseconds that each changed flow took until it was live.
+    changes_ms: Vec<f64>,
+    /// Size of one plan that was filled in.
+    plan_bytes: usize,
 }
 
-/// The service as it is before it is made large; the target stays for all.
+/// The service before it is made large.
 struct Seed {
     folder: tempfile::TempDir,
-    flow: Deployed,
+    flow: Deployment,
+    target: Arc<Target>,
 }
 
 pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
-    let mut target = Target::start().await?;
     let sizes = &plan.sizes;
-    let seed = Seed::make(plan, &target).await?;
-    let mut plan_bytes = 0;
-    let (small, returned) = seed.sized("one flow", plan, target, |_| Ok(false)).await?;
-    target = returned;
-    let (flows, returned) = seed
-        .sized("many flows", plan, target, |fill| {
-            plan_bytes = fill.flows(sizes.flows)?;
-            Ok(true)
-        })
+    let seed = Seed::make(plan).await?;
+    let small = seed.measure("one flow", plan, |_| Ok(0)).await?;
+    let flows = seed
+        .measure("many flows", plan, |fill| fill.flows(sizes.flows))
         .await?;
-    target = returned;
-    let (all, _) = seed
-        .sized("many of all", plan, target, |fill| {
-            fill.flows(sizes.flows)?;
+    let all = seed
+        .measure("many of all", plan, |fill| {
             fill.entries(sizes.entries)?;
             fill.keys(sizes.keys)?;
-            Ok(true)
+            fill.flows(sizes.flows)
         })
         .await?;
-    Ok(findings(plan, plan_bytes, &small, &flows, &all))
+    Ok(findings(sizes, &small, &flows, &all))
 }
 
-fn findings(
-    plan: &Plan,
-    plan_bytes: usize,
-    small: &Sized,
-    flows: &Sized,
-    all: &Sized,
-) -> Vec<Finding> {
-    let sizes = &plan.sizes;
+fn findings(sizes: &Sizes, small: &Figures, flows: &Figures, all: &Figures) -> Vec<Finding> {
     let count = plain(sizes.flows as f64);
-    let slowest = flows.changes.iter().max().copied().unwrap_or_default();
-    let usual = median(flows.changes.iter().map(|took| millis(*took)));
-    let grown = flows.memory_kib.saturating_sub(small.memory_kib) as f64 / sizes.flows as f64;
-    let text = order::FLOW.len() as f64 / 1024.0;
-    let mib = |kib: u64| plain(kib as f64 / 1024.0);
-    let held = format!(
-        "{count} flows, {} entries, {} keys",
-        plain(sizes.entries as f64),
-        plain(sizes.keys as f64)
-    );
+    let entries = plain(sizes.entries as f64);
+    let keys = plain(sizes.keys as f64);
+    let size = format!("{count} flows, {entries} entries, {keys} keys");
+    let slowest = flows.changes_ms.iter().copied().fold(0.0, f64::max);
+    let text_kib = order::FLOW.len() as f64 / 1024.0;
+    let grown_kib = (flows.memory_mib - small.memory_mib) * 1024.0 / sizes.flows as f64;
+    let seconds = |time: Duration| plain(time.as_secs_f64());
     vec![
         Finding::new(
             "P10",
@@ -93,27 +80,27 @@ fn findings(
         ),
         Finding::new(
             "P10",
-            format!("the same with {held}"),
+            format!("the same with {size}"),
             Goal::AtLeast(0.9),
             all.rate / small.rate,
             format!(
                 "delivered: {} /s; {} MiB, with one flow {} MiB",
                 plain(all.rate),
-                mib(all.memory_kib),
-                mib(small.memory_kib)
+                plain(all.memory_mib),
+                plain(small.memory_mib)
             ),
         ),
         Finding::new(
             "P10",
             "memory a flow, beyond its text, of both planes in one process",
             Goal::AtMost(4.0),
-            grown - text,
+            grown_kib.max(0.0) - text_kib,
             format!(
                 "{} MiB with {count} flows, {} MiB with one; a text has {} KiB, its plan {} KiB",
-                mib(flows.memory_kib),
-                mib(small.memory_kib),
-                plain(text),
-                plain(plan_bytes as f64 / 1024.0)
+                plain(flows.memory_mib),
+                plain(small.memory_mib),
+                plain(text_kib),
+                plain(flows.plan_bytes as f64 / 1024.0)
             ),
         )
         .in_units("KiB"),
@@ -121,25 +108,28 @@ fn findings(
             "P10",
             format!(
                 "one changed flow of {count} live, the slowest of {}",
-                flows.changes.len()
+                sizes.changes
             ),
             Goal::AtMost(250.0),
-            millis(slowest),
-            format!("median {} ms", plain(usual)),
+            slowest,
+            format!(
+                "median {} ms",
+                plain(median(flows.changes_ms.iter().copied()))
+            ),
         )
         .in_units("ms"),
         Finding::new(
             "P10",
             format!("start from disk with {count} flows, until a webhook takes an order"),
             Goal::AtMost(5.0),
-            flows.start.as_secs_f64(),
+            flows.restart.as_secs_f64(),
             format!(
-                "with one flow {} s, with {held} {} s; when the node does not have them yet: {} s \
+                "with one flow {} s, with {size} {} s; when the node does not have them yet: {} s \
                  and {} s",
-                plain(small.start.as_secs_f64()),
-                plain(all.start.as_secs_f64()),
-                plain(flows.taken_over.as_secs_f64()),
-                plain(all.taken_over.as_secs_f64())
+                seconds(small.restart),
+                seconds(all.restart),
+                seconds(flows.first_start),
+                seconds(all.first_start)
             ),
         )
         .in_units("s"),
@@ -147,145 +137,113 @@ fn findings(
 }
 
 impl Seed {
-    async fn make(plan: &Plan, target: &Target) -> Result<Self> {
+    async fn make(plan: &Plan) -> Result<Self> {
+        let target = Arc::new(Target::start().await?);
         let folder = plan.scratch()?;
-        let kanat = Start {
-            binary: &plan.kanat,
-            folder: folder.path(),
-            database: None,
-        }
-        .run()
-        .await?;
+        let kanat = plan.start(folder.path()).run().await?;
         let flow = kanat.set_up(target.address.port()).await?;
         api::set_up(&kanat).await?;
         kanat.server.stop().await?;
-        Ok(Self { folder, flow })
+        Ok(Self {
+            folder,
+            flow,
+            target,
+        })
     }
 
-    /// A copy made as large as `grow` makes it, started, started again from its disk, and measured.
-    async fn sized(
+    /// Measures a copy that `grow` has filled, after a start and a restart. `grow` returns the
+    /// size of a plan, or 0 when it made no flows.
+    async fn measure(
         &self,
         what: &str,
         plan: &Plan,
-        target: Target,
-        // Says whether it made flows.
-        grow: impl FnOnce(&mut Fill) -> Result<bool>,
-    ) -> Result<(Sized, Target)> {
+        grow: impl FnOnce(&mut Fill) -> Result<usize>,
+    ) -> Result<Figures> {
         eprintln!("scale: {what}");
         let folder = plan.scratch()?;
-        let start = Start {
-            binary: &plan.kanat,
-            folder: folder.path(),
-            database: None,
-        };
-        copy(&self.data(plan), &start.data())?;
+        let start = plan.start(folder.path());
+        fill::copy(&plan.start(self.folder.path()).data(), &start.data())?;
         let mut fill = Fill::begin(&start.data())?;
-        let filled = grow(&mut fill)?;
+        let plan_bytes = grow(&mut fill)?;
         fill.finish()?;
+        let webhook = match plan.sizes.flows.checked_sub(1) {
+            Some(last) if plan_bytes > 0 => fill::webhook_of(last),
+            _ => self.flow.path.clone(),
+        };
         eprintln!("scale: {what}: it is filled, and starts");
-        // Of the flows that were filled in, the last, where there is one.
-        let last = fill::webhook_of(if filled {
-            plan.sizes.flows.checked_sub(1)
-        } else {
-            None
-        });
-        let last = last.as_ref().unwrap_or(&self.flow.path);
         let begun = Instant::now();
         let kanat = start.run().await?;
-        kanat.takes(last).await?;
-        let taken_over = begun.elapsed();
-        // Answered by every node, which then has it on its disk.
+        kanat.wait_for_webhook(&webhook).await?;
+        let first_start = begun.elapsed();
+        // A deploy that every node has answered is on their disks.
         while kanat.deploy(&self.flow.id).await?.pending {}
         kanat.server.stop().await?;
 
         eprintln!("scale: {what}: it starts from its disk");
         let begun = Instant::now();
         let kanat = start.run().await?;
-        kanat.takes(last).await?;
-        let took = begun.elapsed();
-        // What the start left to do, and to give back.
+        kanat.wait_for_webhook(&webhook).await?;
+        let restart = begun.elapsed();
+        // Work and memory that the start left are not counted.
         tokio::time::sleep(plan.length).await;
-        let memory_kib = kanat.server.usage()?.memory_kib;
-        let changes = self.change(&kanat, plan).await?;
+        let memory_mib = kanat.server.usage()?.memory_kib as f64 / 1024.0;
+        let changes_ms = self.change(&kanat, plan.sizes.changes).await?;
 
-        let subject = Subject::of_kanat(kanat, target, self.flow.path.clone(), None);
-        let mut rates = Vec::new();
-        for _ in 0..plan.rounds {
-            rates.push(
-                subject
-                    .closed(plan.sizes.connections, plan.length)
-                    .await?
-                    .delivered_per_second,
-            );
-        }
-        let target = subject.stop().await?;
-        Ok((
-            Sized {
-                rate: median(rates),
-                memory_kib,
-                taken_over,
-                start: took,
-                changes,
-            },
-            target,
-        ))
+        let subject = Subject::of(kanat, &self.flow.path, Arc::clone(&self.target));
+        let rate = subject
+            .delivery_rate(plan.rounds, plan.sizes.connections, plan.length)
+            .await?;
+        subject.stop().await?;
+        Ok(Figures {
+            rate,
+            memory_mib,
+            first_start,
+            restart,
+            changes_ms,
+            plan_bytes,
+        })
     }
 
-    fn data(&self, plan: &Plan) -> PathBuf {
-        Start {
-            binary: &plan.kanat,
-            folder: self.folder.path(),
-            database: None,
+    /// Changes one flow several times, and returns how long each change took to be live.
+    async fn change(&self, kanat: &Kanat, count: usize) -> Result<Vec<f64>> {
+        // The first deploy does not wait for nodes that are not connected yet.
+        self.change_once(kanat, 0).await?;
+        let mut changes_ms = Vec::new();
+        for number in 1..=count {
+            let took = self.change_once(kanat, number).await?;
+            changes_ms.push(took.as_secs_f64() * 1000.0);
         }
-        .data()
+        Ok(changes_ms)
     }
 
-    /// How long each of some changes of one flow takes to be live.
-    async fn change(&self, kanat: &Kanat, plan: &Plan) -> Result<Vec<Duration>> {
-        // Nodes that are not connected yet keep nobody waiting.
-        self.live(kanat, 0).await?;
-        let mut took = Vec::new();
-        for n in 1..=plan.sizes.changes {
-            took.push(self.live(kanat, n).await?);
-        }
-        Ok(took)
-    }
-
-    /// Changes the flow and deploys it: how long until the deploy has answered and an order runs
-    /// it.
-    async fn live(&self, kanat: &Kanat, change: usize) -> Result<Duration> {
-        let yaml = order::FLOW.replace(
-            "  order_id:",
-            &format!("  revision: \"{change}\"\n  order_id:"),
-        );
+    /// Deploys a change, and waits until the deploy has answered and an order runs it.
+    async fn change_once(&self, kanat: &Kanat, number: usize) -> Result<Duration> {
+        let revision = format!("  revision: \"{number}\"\n  order_id:");
+        let yaml = order::FLOW.replace("  order_id:", &revision);
         let path = format!("/api/v1/flows/{}", self.flow.id);
-        kanat::put(&kanat.base, &path, &json!({ "yamlConfig": yaml })).await?;
+        let draft = json!({ "yamlConfig": yaml });
+        kanat.send(Method::PUT, &path, Some(draft)).await?;
         let begun = Instant::now();
         let version = kanat.deploy(&self.flow.id).await?.version;
         let mut took = begun.elapsed();
-        while self.version(kanat).await? != version {
+        while self.running_version(kanat).await? != version {
             took = begun.elapsed();
-            ensure!(took < PATIENCE, "a deploy does not come to life");
+            ensure!(took < DEPLOY_TIMEOUT, "a deploy is not live");
         }
         Ok(took)
     }
 
-    /// The version that an order runs under.
-    async fn version(&self, kanat: &Kanat) -> Result<u64> {
-        let url = format!("{}{}", kanat.base, self.flow.path);
-        let accepted: Value =
-            serde_json::from_str(&kanat::post_text(&url, order::order(0, 0)).await?)?;
-        let id = accepted["messageId"]
-            .as_str()
-            .context("the webhook gives no id")?;
-        let message = kanat::get(&format!("{}/api/v1/messages/{id}", kanat.base)).await?;
-        let message: Value = serde_json::from_str(&message)?;
-        message["flowVersion"]
-            .as_u64()
-            .context("the message has no version")
+    /// Posts an order and returns the version that it runs under.
+    async fn running_version(&self, kanat: &Kanat) -> Result<u64> {
+        let order: Value = serde_json::from_str(&order::order(0, 0))?;
+        let accepted = kanat.post(&self.flow.path, order).await?;
+        let id = accepted["messageId"].as_str();
+        let path = format!(
+            "/api/v1/messages/{}",
+            id.context("the webhook gives no id")?
+        );
+        let (_, message) = kanat.send(Method::GET, &path, None).await?;
+        let version = message["flowVersion"].as_u64();
+        version.context("the message has no version")
     }
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }

@@ -2,199 +2,197 @@
 
 use anyhow::Result;
 
-use crate::bare::Work;
-use crate::figures::{median, plain};
-use crate::finding::{Finding, Found, Goal, Row};
-use crate::kanat::Start;
+use crate::bare::Mode;
+use crate::figures::plain;
+use crate::finding::{Finding, Goal, Report};
 use crate::plan::Plan;
-use crate::subject::{Run, Subject};
+use crate::subject::{Run, Series, Subject};
 
-/// The runs of all rounds.
-#[derive(Default)]
+/// Runs of all servers under all loads.
 struct Runs {
-    bare_answer: Vec<Run>,
-    bare_append: Vec<Run>,
-    bare: Vec<Run>,
-    ours: Vec<Run>,
-    bare_alone: Vec<Run>,
-    ours_alone: Vec<Run>,
-    bare_paced: Vec<Run>,
-    ours_paced: Vec<Run>,
+    bare_answer: Series,
+    bare_append: Series,
+    bare_loop: Series,
+    kanat: Series,
+    bare_append_alone: Series,
+    kanat_alone: Series,
+    bare_loop_paced: Series,
+    kanat_paced: Series,
 }
 
-pub async fn measure(plan: &Plan) -> Result<Found> {
-    let mut runs = Runs::default();
+pub async fn measure(plan: &Plan) -> Result<Report> {
+    let mut runs = Runs::new(plan);
     for round in 1..=plan.rounds {
         eprintln!("webhooks, round {round} of {}", plan.rounds);
         runs.round(plan).await?;
     }
-    Ok(Found {
+    Ok(Report {
         findings: runs.findings(plan),
-        runs: runs.rows(plan),
+        series: runs.into_series(),
     })
 }
 
 impl Runs {
+    fn new(plan: &Plan) -> Self {
+        let many = format!("{} connections", plan.sizes.connections);
+        let one = "1 connection";
+        let paced = format!("{}/s", plan.sizes.pace.per_second);
+        Self {
+            bare_answer: Series::new("bare hyper", many.clone()),
+            bare_append: Series::new("bare append", many.clone()),
+            bare_loop: Series::new("bare loop", many.clone()),
+            kanat: Series::new("kanat", many),
+            bare_append_alone: Series::new("bare append", one),
+            kanat_alone: Series::new("kanat", one),
+            bare_loop_paced: Series::new("bare loop", paced.clone()),
+            kanat_paced: Series::new("kanat", paced),
+        }
+    }
+
     async fn round(&mut self, plan: &Plan) -> Result<()> {
         let many = plan.sizes.connections;
         let length = plan.length;
         let pace = plan.sizes.pace;
         let folder = plan.scratch()?;
-        let start = Start {
-            binary: &plan.kanat,
-            folder: folder.path(),
-            database: None,
-        };
 
-        let answer = Subject::bare(Work::Answer, folder.path()).await?;
-        self.bare_answer.push(answer.closed(many, length).await?);
+        let answer = Subject::bare(Mode::Answer, folder.path()).await?;
+        self.bare_answer
+            .runs
+            .push(answer.closed(many, length).await?);
         answer.stop().await?;
-        let bare = Subject::bare(Work::Loop, folder.path()).await?;
-        self.bare.push(bare.closed(many, length).await?);
-        self.bare_paced.push(bare.open(pace).await?);
-        bare.stop().await?;
-        let append = Subject::bare(Work::Append, folder.path()).await?;
-        self.bare_append.push(append.closed(many, length).await?);
-        self.bare_alone.push(append.closed(1, length).await?);
+        let whole = Subject::bare(Mode::Loop, folder.path()).await?;
+        self.bare_loop.runs.push(whole.closed(many, length).await?);
+        self.bare_loop_paced.runs.push(whole.open(pace).await?);
+        whole.stop().await?;
+        let append = Subject::bare(Mode::Append, folder.path()).await?;
+        self.bare_append
+            .runs
+            .push(append.closed(many, length).await?);
+        self.bare_append_alone
+            .runs
+            .push(append.closed(1, length).await?);
         append.stop().await?;
 
-        let ours = Subject::kanat(&start, None).await?;
-        self.ours.push(ours.closed(many, length).await?);
-        self.ours_paced.push(ours.open(pace).await?);
-        self.ours_alone.push(ours.closed(1, length).await?);
-        ours.stop().await?;
-        Ok(())
+        let kanat = Subject::kanat(&plan.start(folder.path()), None).await?;
+        self.kanat.runs.push(kanat.closed(many, length).await?);
+        self.kanat_paced.runs.push(kanat.open(pace).await?);
+        self.kanat_alone.runs.push(kanat.closed(1, length).await?);
+        kanat.stop().await
     }
 
-    fn rows(&self, plan: &Plan) -> Vec<Row> {
-        let many = format!("{} connections", plan.sizes.connections);
-        let one = "1 connection".to_owned();
-        let paced = format!("{}/s", plan.sizes.pace.per_second);
-        let rows = [
-            ("bare hyper", many.clone(), &self.bare_answer),
-            ("bare append", many.clone(), &self.bare_append),
-            ("bare loop", many.clone(), &self.bare),
-            ("kanat", many, &self.ours),
-            ("bare append", one.clone(), &self.bare_alone),
-            ("kanat", one, &self.ours_alone),
-            ("bare loop", paced.clone(), &self.bare_paced),
-            ("kanat", paced, &self.ours_paced),
-        ];
-        rows.map(|(server, load, runs)| row(server, load, runs))
-            .into()
+    fn into_series(self) -> Vec<Series> {
+        vec![
+            self.bare_answer,
+            self.bare_append,
+            self.bare_loop,
+            self.kanat,
+            self.bare_append_alone,
+            self.kanat_alone,
+            self.bare_loop_paced,
+            self.kanat_paced,
+        ]
     }
 
     fn findings(&self, plan: &Plan) -> Vec<Finding> {
-        let many = plan.sizes.connections;
+        let connections = plan.sizes.connections;
         let per_second = plan.sizes.pace.per_second;
-        let doubles: u64 = self
-            .ours
-            .iter()
-            .chain(&self.ours_alone)
-            .chain(&self.ours_paced)
-            .map(|run| run.doubles)
-            .sum();
-        let rate = |runs: &[Run]| of(runs, |run| run.delivered_per_second);
-        let cpu = |runs: &[Run]| of(runs, |run| run.cpu_us);
-        let ack = |runs: &[Run]| of(runs, |run| run.ack_p50_ms);
-        let p99 = |runs: &[Run]| of(runs, |run| run.end_to_end_p99_ms);
-        let beside = |what: &str, ours: f64, bare: f64, unit: &str| {
-            format!(
-                "{what}: kanat {} {unit}, bare {} {unit}",
-                plain(ours),
-                plain(bare)
-            )
-        };
-        let doubled = match doubles {
-            0 => "each arrived once".to_owned(),
-            doubles => format!("{doubles} arrived twice"),
-        };
+        let rate = Ratio::of(&self.kanat, &self.bare_loop, |run| run.delivered_per_second);
+        let cpu = Ratio::of(&self.kanat, &self.bare_loop, |run| run.cpu_us);
+        let ack = Ratio::of(&self.kanat_alone, &self.bare_append_alone, |run| {
+            run.ack_ms[0]
+        });
+        let paced_p99 = Ratio::of(&self.kanat_paced, &self.bare_loop_paced, |run| {
+            run.delivery_ms[1]
+        });
+        let paced_p50 = Ratio::of(&self.kanat_paced, &self.bare_loop_paced, |run| {
+            run.delivery_ms[0]
+        });
+        let commits = self.kanat.median(|run| run.commits_per_message);
+        let bare_memory = plain(self.bare_loop.median(|run| run.peak_memory_mib));
         vec![
             Finding::new(
                 "P1",
-                format!("orders delivered a second, {many} connections, of the bare loop's"),
+                format!("orders delivered a second, {connections} connections, of the bare loop's"),
                 Goal::AtLeast(0.5),
-                rate(&self.ours) / rate(&self.bare),
-                format!(
-                    "{}; {doubled}",
-                    beside("delivered", rate(&self.ours), rate(&self.bare), "/s")
-                ),
+                rate.value(),
+                format!("delivered: {}; {}", rate.describe("/s"), self.doubles()),
             ),
             Finding::new(
                 "P2",
                 "CPU an order, storage included, of the bare loop's",
                 Goal::AtMost(2.5),
-                cpu(&self.ours) / cpu(&self.bare),
-                beside("CPU", cpu(&self.ours), cpu(&self.bare), "us"),
+                cpu.value(),
+                format!("CPU: {}", cpu.describe("us")),
             ),
             Finding::new(
                 "P3",
                 "one connection, durable answer, median, of the bare append's",
                 Goal::AtMost(2.0),
-                ack(&self.ours_alone) / ack(&self.bare_alone),
-                beside("answer", ack(&self.ours_alone), ack(&self.bare_alone), "ms"),
+                ack.value(),
+                format!("answer: {}", ack.describe("ms")),
             ),
             Finding::new(
                 "P3",
                 format!("{per_second}/s open loop, end to end, 99 %, of the bare loop's"),
                 Goal::AtMost(2.0),
-                p99(&self.ours_paced) / p99(&self.bare_paced),
-                beside(
-                    "end to end, 99 %",
-                    p99(&self.ours_paced),
-                    p99(&self.bare_paced),
-                    "ms",
-                ) + &format!(
-                    "; median {} and {} ms",
-                    plain(of(&self.ours_paced, |run| run.end_to_end_p50_ms)),
-                    plain(of(&self.bare_paced, |run| run.end_to_end_p50_ms))
+                paced_p99.value(),
+                format!(
+                    "end to end, 99 %: {}; median: {}",
+                    paced_p99.describe("ms"),
+                    paced_p50.describe("ms")
                 ),
             ),
             Finding::new(
                 "P6",
-                format!("memory under {many} connections, at its peak"),
+                format!("memory under {connections} connections, at its peak"),
                 Goal::AtMost(60.0),
-                of(&self.ours, |run| run.peak_memory_mib),
-                format!(
-                    "bare {} MiB",
-                    plain(of(&self.bare, |run| run.peak_memory_mib))
-                ),
+                self.kanat.median(|run| run.peak_memory_mib),
+                format!("bare {bare_memory} MiB"),
             )
             .in_units("MiB"),
             Finding::new(
                 "P8",
-                format!("commits of the log an acked order, {many} connections, each synced once"),
-                Goal::AtMost(0.1),
-                of(&self.ours, |run| run.commits_per_message),
                 format!(
-                    "{} orders a commit",
-                    plain(1.0 / of(&self.ours, |run| run.commits_per_message))
+                    "commits of the log an acked order, {connections} connections, each synced once"
                 ),
+                Goal::AtMost(0.1),
+                commits,
+                format!("{} orders a commit", plain(1.0 / commits)),
             ),
         ]
     }
-}
 
-fn row(server: &'static str, load: String, runs: &[Run]) -> Row {
-    Row {
-        server,
-        load,
-        acked_per_second: of(runs, |run| run.acked_per_second),
-        delivered_per_second: of(runs, |run| run.delivered_per_second),
-        ack_ms: [
-            of(runs, |run| run.ack_p50_ms),
-            of(runs, |run| run.ack_p99_ms),
-        ],
-        delivery_ms: [
-            of(runs, |run| run.end_to_end_p50_ms),
-            of(runs, |run| run.end_to_end_p99_ms),
-        ],
-        cpu_seconds_per_10_000: of(runs, |run| run.cpu_us) / 100.0,
-        peak_memory_mib: of(runs, |run| run.peak_memory_mib),
-        messages_per_commit: 1.0 / of(runs, |run| run.commits_per_message),
+    fn doubles(&self) -> String {
+        let series = [&self.kanat, &self.kanat_alone, &self.kanat_paced];
+        let runs = series.iter().flat_map(|series| &series.runs);
+        match runs.map(|run| run.doubles).sum::<u64>() {
+            0 => "each arrived once".to_owned(),
+            doubles => format!("{doubles} arrived twice"),
+        }
     }
 }
 
-fn of(runs: &[Run], figure: impl Fn(&Run) -> f64) -> f64 {
-    median(runs.iter().map(figure))
+/// One figure of Kanat and of a bare server.
+struct Ratio {
+    kanat: f64,
+    bare: f64,
+}
+
+impl Ratio {
+    fn of(kanat: &Series, bare: &Series, figure: fn(&Run) -> f64) -> Self {
+        Self {
+            kanat: kanat.median(figure),
+            bare: bare.median(figure),
+        }
+    }
+
+    fn value(&self) -> f64 {
+        self.kanat / self.bare
+    }
+
+    fn describe(&self, unit: &str) -> String {
+        let kanat = plain(self.kanat);
+        let bare = plain(self.bare);
+        format!("kanat {kanat} {unit}, bare {bare} {unit}")
+    }
 }
