@@ -4,7 +4,7 @@ use kanat_tests::TestApp;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_caller_is_told_who_it_is_and_what_it_may_do() {
+async fn a_caller_reads_its_account_and_its_permissions() {
     let app = TestApp::start().await;
     let me = app.api.get("/api/v1/me").await.expect(200);
     assert_eq!(&me["type"], &json!("api_key"));

@@ -1,4 +1,4 @@
-//! What callers of the management API may hold of it: memory for bodies, and places for calls.
+//! Bounds of the management API for each caller: memory for bodies, and concurrent calls.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What holds for every call of `/api/v1`: ids, tags, bodies and their limits.
+//! Rules of every call of `/api/v1`: ids, tags, bodies and their limits.
 
 mod repeats;
 
@@ -132,7 +132,7 @@ async fn a_record_that_was_read_may_be_sent_back_as_an_update() {
 }
 
 #[tokio::test]
-async fn malformed_json_is_told_by_line_and_column() {
+async fn malformed_json_is_refused_with_line_and_column() {
     let app = TestApp::start().await;
     let answer = app
         .api

@@ -6,7 +6,7 @@ use kanat_tests::python::Python;
 
 const README: &str = "README.md";
 
-/// Where other pages begin: a service, a login, a target and a flow that is live.
+/// Section of the README that other pages continue: a service, a login, a target and a live flow.
 const BEGINNING: &str = "Five minutes";
 
 async fn follow(page: &str) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kanat_tests::target::Received;
+use kanat_tests::target::ReceivedRequest;
 use kanat_tests::{FakeTarget, Rest, TestApp, python::root, rest::text, until};
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ async fn every_example_runs_as_it_says() {
         let mut sent = target.received()[before..].to_vec();
         if let Ok(steps) = std::fs::read_to_string(file(".steps.json")) {
             let delivered = sent.split_off(sent.len() - 1);
-            let called = |call: &Received| {
+            let called = |call: &ReceivedRequest| {
                 json!({
                     "call": format!("{} {}", call.method, call.path),
                     "body": call.json(),

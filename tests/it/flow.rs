@@ -20,7 +20,17 @@ mod versions;
 /// A flow that is started by hand and delivers to the instance `erp`.
 pub fn manual(name: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
-         endpoint: /in\n  method: POST\nmapping:\n  id: source.id | required\n"
+        "\
+flow: {name}
+version: 1
+source:
+  trigger: manual
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  id: source.id | required
+"
     )
 }

@@ -1,4 +1,4 @@
-//! What makes a fault in our code, or in code that we use, worth less to whoever finds it.
+//! Hardening: it makes a fault in our code, or in code that we use, worth less to an attacker.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;

@@ -1,13 +1,13 @@
-//! What the service tells Prometheus, and where.
+//! Metrics for Prometheus, and their address.
+
+mod listener;
 
 use std::collections::BTreeSet;
 
 use kanat_tests::split::Split;
 use kanat_tests::target::{Reply, ok, status};
-use kanat_tests::{FakeTarget, Rest, TestApp, until, wait};
+use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
 
 use crate::webhook::passthrough;
 
@@ -32,14 +32,14 @@ on_error:
 /// of the database.
 const NOT_METRICS: &[&str] = &["kanat_data_plane", "kanat_log"];
 
-/// A service with metrics on a free port, and where they are.
+/// Starts a service with metrics on a free port, and returns their address.
 async fn start() -> (TestApp, String) {
     let app = TestApp::start_with(&[("KANAT_METRICS_LISTEN", "127.0.0.1:0")]).await;
     let metrics = address(&app.log());
     (app, metrics)
 }
 
-/// The address of the metrics, as the log tells it.
+/// Address of the metrics, from the log.
 pub fn address(log: &str) -> String {
     let line = log
         .lines()
@@ -266,9 +266,11 @@ async fn connectors_polls_and_adapters_are_counted() {
     target.release();
     // The breaker of the other one holds polls back too.
     app.api.http_instance("shop", &target.url()).await;
-    let poll = "flow: asks\nversion: 1\nsource: {connector: shop, trigger: poll, poll: {url: \"{{ \
-                instance.base_url }}/x\"}}\ntarget: {connector: shop, endpoint: /in, method: \
-                POST}\n";
+    let poll = r#"flow: asks
+version: 1
+source: {connector: shop, trigger: poll, poll: {url: "{{ instance.base_url }}/x"}}
+target: {connector: shop, endpoint: /in, method: POST}
+"#;
     app.api.deployed(poll).await;
     let counted = until("all of it is counted", || async {
         let scrape = Scrape::of(&app.api, &metrics).await;
@@ -337,7 +339,7 @@ async fn a_method_that_does_not_exist_makes_no_series_of_its_own() {
 }
 
 #[tokio::test]
-async fn each_plane_of_a_split_deployment_tells_its_own() {
+async fn each_plane_of_a_split_deployment_has_its_own_metrics() {
     let split = Split::new();
     let control = split.control_plane("control").await;
     let node = split.node("a", &[&control]).await;
@@ -427,7 +429,7 @@ async fn dashboard_alerts_and_documentation_know_what_there_is() {
     let kinds = samples
         .lines()
         .map(|line| line.trim_start_matches("# TYPE ").split_once(' ').unwrap());
-    let told: BTreeSet<String> = kinds
+    let served: BTreeSet<String> = kinds
         .map(|(name, kind)| match kind {
             "counter" => format!("{name}_total"),
             "info" => format!("{name}_info"),
@@ -444,19 +446,21 @@ async fn dashboard_alerts_and_documentation_know_what_there_is() {
     ] {
         let unknown: Vec<_> = names(&file(path))
             .into_iter()
-            .filter(|name| !told.contains(name) && !told.contains(name.trim_end_matches("_bucket")))
+            .filter(|name| {
+                !served.contains(name) && !served.contains(name.trim_end_matches("_bucket"))
+            })
             .filter(|name| !NOT_METRICS.contains(&name.as_str()))
             .collect();
         assert!(
             unknown.is_empty(),
-            "{path} asks for what is not told: {unknown:?}"
+            "{path} names metrics that do not exist: {unknown:?}"
         );
     }
     for path in ["deploy/grafana/kanat.json", "docs/OPERATIONS.md"] {
         let known = names(&file(path));
         let known =
             |name: &&String| known.contains(*name) || known.contains(&format!("{name}_bucket"));
-        let unknown: Vec<_> = told.iter().filter(|name| !known(name)).collect();
+        let unknown: Vec<_> = served.iter().filter(|name| !known(name)).collect();
         assert_eq!(unknown, Vec::<&String>::new(), "not in {path}");
     }
     let alerts = file("deploy/prometheus/alerts.yaml");
@@ -472,42 +476,6 @@ async fn dashboard_alerts_and_documentation_know_what_there_is() {
 }
 
 #[tokio::test]
-async fn metrics_are_on_their_own_port_only() {
-    let (app, metrics) = start().await;
-    app.api.get("/metrics").await.expect_error(404, "NOT_FOUND");
-    let at = app.api.without_key();
-    for (path, status) in [
-        ("/health", 200),
-        ("/ready", 200),
-        ("/metrics", 200),
-        ("/", 404),
-        ("/api/v1/flows", 404),
-        ("/webhooks/receive/x", 404),
-    ] {
-        assert_eq!(
-            at.get(&format!("{metrics}{path}")).await.status,
-            status,
-            "{path}"
-        );
-    }
-    let refused = at.post(&format!("{metrics}/metrics"), &json!({})).await;
-    assert_eq!(refused.status, 405);
-    assert_eq!(refused.header("allow"), "GET, HEAD");
-
-    let without = TestApp::start().await;
-    without
-        .api
-        .get("/metrics")
-        .await
-        .expect_error(404, "NOT_FOUND");
-    assert!(
-        !without.log().contains("metrics are served"),
-        "{}",
-        without.log()
-    );
-}
-
-#[tokio::test]
 async fn a_service_gives_freed_memory_back_soon_or_when_its_operator_says() {
     let mut app = TestApp::start().await;
     let pid = app.pid();
@@ -515,15 +483,15 @@ async fn a_service_gives_freed_memory_back_soon_or_when_its_operator_says() {
     if std::fs::read(format!("/proc/{}/environ", app.pid())).is_err() {
         return;
     }
-    let told = |pid: u32| {
+    let purge_delay = |pid: u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
         let environment = String::from_utf8(environment).unwrap();
-        let told = environment
+        let delay = environment
             .split('\0')
             .find_map(|variable| variable.strip_prefix("MIMALLOC_PURGE_DELAY="));
-        told.map(str::to_owned)
+        delay.map(str::to_owned)
     };
-    assert_eq!(told(pid).as_deref(), Some("10"));
+    assert_eq!(purge_delay(pid).as_deref(), Some("10"));
     let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
     assert_eq!(
         line.split('\0').nth(1),
@@ -532,69 +500,5 @@ async fn a_service_gives_freed_memory_back_soon_or_when_its_operator_says() {
     );
     app.terminate().await;
     app.restart_with(&[("MIMALLOC_PURGE_DELAY", "250")]).await;
-    assert_eq!(told(app.pid()).as_deref(), Some("250"));
-}
-
-#[tokio::test]
-async fn metrics_are_read_over_tls_and_a_port_alone_is_one_of_this_machine() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = kanat_tests::authority::Authority::new(folder.path(), "ours");
-    let identity = authority.identity("metrics");
-    let app = TestApp::start_with(&[
-        ("KANAT_METRICS_LISTEN", "0"),
-        ("KANAT_METRICS_TLS_CERT", &identity.certificate),
-        ("KANAT_METRICS_TLS_KEY", &identity.key),
-    ])
-    .await;
-    let metrics = address(&app.log());
-    assert!(metrics.starts_with("https://127.0.0.1:"), "{metrics}");
-    Scrape::of(&Rest::trusting(&metrics, "", &authority.pem()), &metrics).await;
-    let plain = metrics.replace("https://", "http://");
-    let clear = Rest::try_send(
-        app.api
-            .without_key()
-            .request("GET", &format!("{plain}/metrics")),
-    )
-    .await;
-    assert!(clear.is_err(), "{clear:?}");
-}
-
-#[tokio::test]
-async fn one_client_does_not_take_all_places_of_the_metrics() {
-    let (app, metrics) = start().await;
-    let address = metrics.trim_start_matches("http://");
-    let mut held = Vec::new();
-    for _ in 0..64 {
-        held.push(TcpStream::connect(address).await.unwrap());
-    }
-    // Another address of this machine is another client.
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-    let mut other = socket.connect(address.parse().unwrap()).await.unwrap();
-    let request = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    other.write_all(request).await.unwrap();
-    let mut answer = String::new();
-    let read = other.read_to_string(&mut answer);
-    tokio::time::timeout(wait::DEADLINE, read)
-        .await
-        .expect("an answer in time")
-        .unwrap();
-    assert!(
-        answer.starts_with("HTTP/1.1 200 "),
-        "{answer}\n{}",
-        app.log()
-    );
-    // Not because the others were given up meanwhile.
-    let first = held[0].try_read(&mut [0]).map_err(|error| error.kind());
-    assert_eq!(first, Err(std::io::ErrorKind::WouldBlock));
-}
-
-#[tokio::test]
-async fn metrics_that_are_open_to_other_machines_without_tls_are_warned_of() {
-    let app = TestApp::start_with(&[("KANAT_METRICS_LISTEN", "0.0.0.0:0")]).await;
-    assert!(
-        app.log().contains("is open to other machines without TLS"),
-        "{}",
-        app.log()
-    );
+    assert_eq!(purge_delay(app.pid()).as_deref(), Some("250"));
 }

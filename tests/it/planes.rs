@@ -1,5 +1,5 @@
-//! What processes must survive: kills, hung targets, drains, full disks, peers that send garbage;
-//! and what they must not give away.
+//! Processes survive kills, hung targets, drains, full disks and peers that send garbage; and they
+//! keep secrets.
 
 mod bound_nodes;
 mod clock;

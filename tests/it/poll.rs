@@ -18,9 +18,20 @@ pub use provider::{PAGE, Provider};
 /// further keys of `source.poll`, indented by four blanks.
 pub fn polling(name: &str, path: &str, poll: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \
-         \"{{{{ instance.base_url }}}}{path}\"\n{poll}target:\n  connector: erp\n  endpoint: \
-         /in/{name}\n  method: POST\nmapping:\n  id: source.id | required\n"
+        r#"flow: {name}
+version: 1
+source:
+  connector: shop
+  trigger: poll
+  poll:
+    url: "{{{{ instance.base_url }}}}{path}"
+{poll}target:
+  connector: erp
+  endpoint: /in/{name}
+  method: POST
+mapping:
+  id: source.id | required
+"#
     )
 }
 

@@ -24,7 +24,15 @@ pub const PATH: &str = "/api/v1/published-apis";
 
 /// A flow that checks, maps and answers.
 pub fn quote(name: &str) -> String {
-    format!("name: {name}\nversion: 1\nsource: {{trigger: api}}\nmapping:\n  total: source.total\n")
+    format!(
+        "\
+name: {name}
+version: 1
+source: {{trigger: api}}
+mapping:
+  total: source.total
+"
+    )
 }
 
 /// Publishes the flow of that name under a path; gives the API's path in the management API.

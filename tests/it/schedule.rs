@@ -13,9 +13,22 @@ use serde_json::Value;
 /// A flow that the clock starts at these times, and that delivers to the instance `erp`.
 pub fn scheduled(name: &str, cron: &str, timezone: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  connector: erp\n  trigger: schedule\n  schedule: \
-         {cron:?}\n  timezone: {timezone}\ntarget:\n  connector: erp\n  endpoint: /in\n  method: \
-         POST\nmapping:\n  due: source.scheduled_at | required\n  by_hand: source.manual\n"
+        "\
+flow: {name}
+version: 1
+source:
+  connector: erp
+  trigger: schedule
+  schedule: {cron:?}
+  timezone: {timezone}
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  due: source.scheduled_at | required
+  by_hand: source.manual
+"
     )
 }
 

@@ -1,4 +1,4 @@
-//! What is sealed at rest, and under which key.
+//! Secrets are sealed at rest under the master key.
 
 mod canaries;
 mod rotate;

@@ -3,7 +3,7 @@
 mod resume;
 mod run;
 
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, Rest};
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub async fn instance(api: &Rest, entry: &str, name: &str, config: &serde_json::
         .expect(201);
 }
 
-/// What a provider answers to a call that makes something.
+/// Answer of a provider to a call that creates a resource.
 pub fn made(body: &str) -> Reply {
     Reply::Answer(201, Vec::new(), body.to_owned())
 }
@@ -67,6 +67,6 @@ pub fn calls(target: &FakeTarget) -> Vec<String> {
     target
         .received()
         .iter()
-        .map(|Received { method, path, .. }| format!("{method} {path}"))
+        .map(|ReceivedRequest { method, path, .. }| format!("{method} {path}"))
         .collect()
 }

@@ -12,7 +12,15 @@ mod verify;
 /// A flow that hands on what it gets, byte for byte, to the instance `erp`.
 pub fn passthrough(name: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
-         endpoint: /in\n  method: POST\n"
+        "\
+flow: {name}
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+"
     )
 }

@@ -208,7 +208,7 @@ impl TestApp {
         self.child.id().expect("the service runs")
     }
 
-    /// What the service wrote to standard error, over all its starts.
+    /// Returns the standard error of the service, over all its starts.
     pub fn log(&self) -> String {
         log(self.folder.path())
     }
@@ -273,7 +273,7 @@ impl TestApp {
         );
     }
 
-    /// Whether it came to say that it listens.
+    /// Starts the service again, and returns whether it began to listen.
     async fn launch_again(&mut self) -> bool {
         self.launch_with(None).await
     }
@@ -289,7 +289,7 @@ impl TestApp {
     }
 }
 
-/// Whether these variables give a process a point to die at.
+/// Returns whether these variables give a process a point to die at.
 pub(crate) fn dies(environment: &[(&str, &str)]) -> bool {
     environment
         .iter()

@@ -13,7 +13,7 @@ use crate::Rest;
 /// Calls at work at one node at once, at most.
 const CALLERS_OF_A_NODE: usize = 8;
 
-/// What came of calls with one key.
+/// Results of calls with one key.
 #[derive(Debug, Default)]
 pub struct Calls {
     /// When each that was let in was begun and answered: it was counted somewhere between.
@@ -116,8 +116,8 @@ impl Calls {
         }
     }
 
-    /// What the callers could have had of `limit` calls a second: of each second that, or what they
-    /// asked for.
+    /// Number of calls that a limit of `limit` a second could have let in: for each second the
+    /// limit, or the calls that were made.
     pub fn had_at_most(&self, limit: u32) -> usize {
         let begun = self
             .admitted

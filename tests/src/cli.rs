@@ -17,7 +17,7 @@ pub struct Cli {
     environment: Vec<(String, String)>,
 }
 
-/// What a command left behind.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: Option<i32>,
@@ -38,7 +38,7 @@ impl Outcome {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?}"))
     }
 
-    /// What a command that must end with `code` said of it.
+    /// Returns the message of a command that must end with `code`.
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
         assert!(

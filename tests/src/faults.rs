@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 pub use self::tally::{Row, Tally, table};
 use crate::random::Random;
 
-/// What is caused.
+/// Kind of fault that a run causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// SIGKILL of a service of one process.
@@ -56,7 +56,7 @@ pub struct Extent {
     pub seed: u64,
 }
 
-/// What a run has, beside its extent.
+/// State of a run.
 struct Run {
     extent: Extent,
     random: Random,

@@ -32,19 +32,19 @@ const ENVIRONMENT: &str = "development";
 /// The build that they say to be.
 pub const SIMULATED: &str = "simulated";
 
-/// Who finds nobody tries again after this time. Real nodes come back less densely.
+/// Time between two attempts to connect. Real nodes come back less densely.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Simulated nodes; they are gone when this is dropped.
 pub struct Fleet {
-    shared: Arc<Shared>,
+    shared: Arc<FleetState>,
     nodes: Vec<watch::Receiver<Report>>,
     /// Grows when all are to be cut off and to forget what they hold.
     cut: watch::Sender<u64>,
     tasks: JoinSet<()>,
 }
 
-/// Where a node stands.
+/// Progress of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The generation that it has acked, on the stream that it has now.
@@ -56,9 +56,10 @@ pub struct Report {
     pub cuts: u64,
 }
 
-/// What one node has proven, the others need only compare: two hundred hash sets a debug build.
+/// State of all nodes. Sets that one node has verified the others only compare, because hashing
+/// them two hundred times is slow in a debug build.
 #[derive(Default)]
-struct Shared {
+struct FleetState {
     url: String,
     snapshots: Mutex<HashMap<Vec<u8>, Snapshot>>,
     sets: Mutex<HashMap<Vec<u8>, Resources>>,
@@ -74,13 +75,13 @@ struct Snapshot {
 
 struct Node {
     id: String,
-    shared: Arc<Shared>,
+    shared: Arc<FleetState>,
     report: watch::Sender<Report>,
-    held: Option<Held>,
+    held: Option<RunningSet>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct RunningSet {
     environment_id: String,
     epoch: String,
     generation: u64,
@@ -91,9 +92,9 @@ struct Held {
 impl Fleet {
     /// None yet, of the control plane at this URL.
     pub fn new(url: &str) -> Self {
-        let shared = Shared {
+        let shared = FleetState {
             url: url.to_owned(),
-            ..Shared::default()
+            ..FleetState::default()
         };
         Self {
             shared: Arc::new(shared),
@@ -282,7 +283,7 @@ impl Node {
             set_hash,
             ..
         } = begin;
-        self.held = Some(Held {
+        self.held = Some(RunningSet {
             environment_id,
             epoch,
             generation,
@@ -311,7 +312,7 @@ impl Node {
     }
 }
 
-impl Shared {
+impl FleetState {
     fn snapshot(&self, begin: &SnapshotBegin, bytes: &Bytes) -> Snapshot {
         let make = || {
             let mut assembly = Assembly::begin(begin.clone());

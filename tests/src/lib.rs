@@ -1,5 +1,5 @@
-//! What the black-box suite stands on: the real binary in a folder of its own, real targets, and
-//! waiting by condition.
+//! Support of the black-box suite: the real binary in a folder of its own, real targets, and waits
+//! for conditions.
 
 pub mod app;
 pub mod authority;

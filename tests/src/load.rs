@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::authority::Authority;
 
-/// What a proxy gives a request at most, and some more.
+/// Time within which a proxy has to answer, with a margin.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(90);
 
 const LARGEST_HEAD: usize = 16 << 10;
@@ -40,7 +40,7 @@ pub struct Load {
     running: JoinSet<Outcome>,
 }
 
-/// What came of it.
+/// Results of a load.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Bodies of the answers with 202.

@@ -1,8 +1,8 @@
-//! What a process holds of memory, as Linux tells it.
+//! Memory of a process, read from `/proc`.
 
 use std::fs;
 
-/// What it holds now, in KiB.
+/// Resident memory at present, in KiB.
 pub fn resident_kib(process: u32) -> u64 {
     field(process, "VmRSS:")
 }

@@ -15,8 +15,8 @@ use crate::{python, until};
 /// Another process may take the free port before nginx does.
 const TRIES: u32 = 5;
 
-/// What a Debian system's own file has around ours, but for places; it is one process, so that its
-/// end is the end of it.
+/// Configuration around ours, as in Debian's own file but for paths. nginx is one process, so that
+/// its end is the end of the server.
 const AROUND: &str = "daemon off;
 master_process off;
 pid PLACE/nginx.pid;
@@ -33,7 +33,7 @@ http {
 }
 ";
 
-/// Where the parts of a deployment are.
+/// Addresses of the parts of a deployment.
 pub struct Upstreams<'a> {
     /// As host and port; as many as the file names.
     pub control_planes: &'a [&'a str],

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::FakeTarget;
-use crate::target::{Received, Reply};
+use crate::target::{ReceivedRequest, Reply};
 
 pub const CLIENT_ID: &str = "kanat-client";
 pub const CLIENT_SECRET: &str = "client-s3cret";
@@ -41,7 +41,7 @@ struct State {
     refresh: String,
     life_seconds: u64,
     renewal: Renewal,
-    /// What was asked of the token endpoint, by grant.
+    /// Requests of the token endpoint, by grant.
     grants: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ impl OauthProvider {
 }
 
 impl State {
-    fn answer(&mut self, request: &Received) -> Reply {
+    fn answer(&mut self, request: &ReceivedRequest) -> Reply {
         if request.path == "/token" && request.method == "POST" {
             return self.token(&request.body);
         }

@@ -27,7 +27,7 @@ const MEMORY_KIB: u64 = 256 << 10;
 /// Least share of the sustainable rate that is delivered under overload.
 const LEAST_SHARE: f64 = 0.8;
 
-/// Where the messages are kept.
+/// Message log of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     Sqlite,
@@ -42,7 +42,7 @@ pub struct Extent {
     pub backlog_bytes: u64,
 }
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Report {
     pub log: Log,
@@ -121,8 +121,15 @@ pub async fn run(log: Log, extent: Extent) -> Result<Report> {
         .post("/api/v1/connectors/instances", &instance)
         .await
         .expect(201);
-    let yaml = "flow: orders\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n";
+    let yaml = "\
+flow: orders
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+";
     let (_, url) = app.api.deployed(yaml).await;
     let path = url
         .strip_prefix(&app.base)

@@ -16,8 +16,7 @@ use crate::{Rest, until};
 
 pub const JOIN_TOKEN: &str = "a-join-token-for-tests";
 
-/// What the processes of a deployment have in common; its database and folder go when it is
-/// dropped.
+/// Database and folder of a deployment, which are removed when it is dropped.
 pub struct Split {
     pub database: Database,
     pub folder: TempDir,
@@ -107,7 +106,7 @@ impl Split {
 
     /// A control plane over TLS, under a certificate of these host names too, that lets nodes in by
     /// their token.
-    pub async fn control_plane_behind_tls(
+    pub async fn control_plane_with_tls(
         &self,
         name: &str,
         authority: &Authority,
@@ -332,7 +331,7 @@ impl TestProcess {
         self.child.id().expect("the process runs")
     }
 
-    /// What it wrote to standard error, over all its starts.
+    /// Returns the standard error of the process, over all its starts.
     pub fn log(&self) -> String {
         self.start.log()
     }
@@ -415,7 +414,7 @@ impl TestProcess {
         );
     }
 
-    /// Whether it came to say that it listens.
+    /// Reads the address of the process, and returns whether it printed one.
     async fn said_where(&mut self) -> bool {
         let mut lines = self
             .lines
@@ -442,7 +441,7 @@ impl TestProcess {
             .sum()
     }
 
-    /// Where its metrics are, as its log told last.
+    /// Address of its metrics, from the last line of its log that has one.
     pub fn metrics(&self) -> String {
         let log = self.log();
         let line = log
@@ -488,7 +487,7 @@ fn spawn(start: &Start) -> Result<(Child, FirstLine)> {
     Ok((child, BufReader::new(stdout).lines()))
 }
 
-/// Where it listens, by its first line; no place when it ended before.
+/// Reads the address from the first line; none when the process ended before.
 async fn listens(lines: &mut FirstLine) -> Result<Option<String>> {
     let Some(line) = lines.next_line().await? else {
         return Ok(None);

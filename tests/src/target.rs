@@ -34,7 +34,7 @@ pub enum Reply {
 
 /// A request that reached the target.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
@@ -42,7 +42,7 @@ pub struct Received {
     pub body: Bytes,
 }
 
-impl Received {
+impl ReceivedRequest {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
@@ -55,21 +55,21 @@ impl Received {
     }
 }
 
-type Script = dyn Fn(&Received, usize) -> Reply + Send + Sync;
+type Script = dyn Fn(&ReceivedRequest, usize) -> Reply + Send + Sync;
 
 struct Inner {
-    received: Mutex<Vec<Received>>,
+    received: Mutex<Vec<ReceivedRequest>>,
     script: Box<Script>,
     released: watch::Sender<bool>,
 }
 
 impl Inner {
-    async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, Cut> {
+    async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, ConnectionCut> {
         self.released
             .subscribe()
             .wait_for(|released| *released)
             .await
-            .map_err(|_| Cut)?;
+            .map_err(|_| ConnectionCut)?;
         Ok(response(code, &[], "{}".to_owned()))
     }
 }
@@ -109,7 +109,7 @@ impl FakeTarget {
 
     /// Answers as `script` says of the request and of how many came before it.
     pub async fn scripted(
-        script: impl Fn(&Received, usize) -> Reply + Send + Sync + 'static,
+        script: impl Fn(&ReceivedRequest, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -135,7 +135,7 @@ impl FakeTarget {
     }
 
     /// Every request so far, in order of arrival.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         lock(&self.inner.received).clone()
     }
 
@@ -150,7 +150,7 @@ impl FakeTarget {
     }
 
     /// Waits until at least `count` requests have arrived.
-    pub async fn arrivals(&self, count: usize) -> Vec<Received> {
+    pub async fn arrivals(&self, count: usize) -> Vec<ReceivedRequest> {
         crate::until(&format!("{count} requests at the target"), || async {
             let received = self.received();
             (received.len() >= count).then_some(received)
@@ -189,31 +189,34 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
 
 /// The script cuts the connection.
 #[derive(Debug)]
-struct Cut;
+struct ConnectionCut;
 
-impl std::fmt::Display for Cut {
+impl std::fmt::Display for ConnectionCut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("cut")
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for ConnectionCut {}
 
-impl From<Infallible> for Cut {
+impl From<Infallible> for ConnectionCut {
     fn from(never: Infallible) -> Self {
         match never {}
     }
 }
 
-async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Full<Bytes>>, Cut> {
+async fn answer(
+    request: Request<Incoming>,
+    inner: &Inner,
+) -> Result<Response<Full<Bytes>>, ConnectionCut> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
+    let body = body.collect().await.map_err(|_| ConnectionCut)?.to_bytes();
     let path = parts
         .uri
         .path_and_query()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let received = Received {
+    let received = ReceivedRequest {
         method: parts.method.to_string(),
         path,
         headers: parts.headers,
@@ -233,7 +236,7 @@ async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Fu
         }
         Reply::Hang => inner.late(200).await,
         Reply::Late(code) => inner.late(code).await,
-        Reply::Reset => Err(Cut),
+        Reply::Reset => Err(ConnectionCut),
     }
 }
 

@@ -14,7 +14,7 @@ pub struct TokenIssuer {
     key: KeyPair,
 }
 
-/// What its key is called.
+/// Id of its key.
 const KEY_ID: &str = "key-1";
 
 impl TokenIssuer {
@@ -45,7 +45,7 @@ impl TokenIssuer {
         Self { target, key }
     }
 
-    /// What its tokens say of who made them.
+    /// Issuer that its tokens name.
     pub fn url(&self) -> String {
         self.target.url()
     }

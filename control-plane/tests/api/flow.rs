@@ -9,10 +9,9 @@ use kanat_model::message::Status as MessageStatus;
 use kanat_model::page::Page;
 use kanat_proto::v1::{
     CreateFlowRequest, CreateLookupTableRequest, DeleteConnectorInstanceRequest, DeleteFlowRequest,
-    DeleteLookupTableRequest, DeployFlowRequest, Flow, GetFlowPlanRequest, GetFlowRequest, Json,
-    ListFlowVersionsRequest, ListFlowsRequest, PauseFlowRequest, ResumeFlowRequest,
-    RollbackFlowRequest, RotateWebhookTokenRequest, RunFlowRequest, SetLookupEntryRequest,
-    TestFlowRequest, UpdateFlowRequest, ValidateFlowRequest,
+    DeleteLookupTableRequest, DeployFlowRequest, Flow, Json, ListFlowVersionsRequest,
+    ListFlowsRequest, PauseFlowRequest, ResumeFlowRequest, RollbackFlowRequest, RunFlowRequest,
+    SetLookupEntryRequest, TestFlowRequest, UpdateFlowRequest,
 };
 use tonic::Code;
 
@@ -88,26 +87,6 @@ async fn test(plane: &TestPlane, id: &str, sample: &str) -> kanat_proto::v1::Tes
         ..Default::default()
     };
     plane.flows().test_flow(request).await.unwrap().into_inner()
-}
-
-#[tokio::test]
-async fn a_draft_may_name_what_is_missing_and_a_deploy_names_all_of_it() {
-    let plane = TestPlane::start().await;
-    let flow = create(&plane, ORDERS).await;
-    assert_eq!(flow.name.as_str(), "orders");
-    assert_eq!(flow.status.as_str(), "draft");
-    assert_eq!(flow.version, 0);
-    assert_eq!(flow.description, "Orders into the ERP");
-    assert_eq!(flow.warnings.len(), 2, "{:?}", flow.warnings);
-    assert!(flow.plan.is_none() && flow.webhook_url.is_some());
-    let refused = deploy(&plane, &flow.id).await.unwrap_err();
-    let (code, fields) = faults(&refused);
-    assert_eq!(code, Code::InvalidArgument);
-    assert_eq!(fields.len(), 2, "{fields:?}");
-    assert!(
-        fields.contains(&"target.connector".to_owned())
-            && fields.contains(&"mapping.country".to_owned())
-    );
 }
 
 #[tokio::test]
@@ -262,140 +241,6 @@ async fn a_run_by_hand_is_in_the_log_and_a_repeat_is_not() {
             .await
             .unwrap()
             .is_some()
-    );
-}
-
-#[tokio::test]
-async fn a_rotated_token_gives_another_url() {
-    let plane = TestPlane::start().await;
-    surroundings(&plane).await;
-    let flow = create(&plane, ORDERS).await;
-    let rotate = |grace: Option<&str>| RotateWebhookTokenRequest {
-        id: flow.id.clone(),
-        grace_period: grace.map(str::to_owned),
-    };
-    let manual = create(
-        &plane,
-        &ORDERS
-            .replace("flow: orders", "flow: manual")
-            .replace("webhook", "manual"),
-    )
-    .await;
-    let request = RotateWebhookTokenRequest {
-        id: manual.id,
-        grace_period: None,
-    };
-    let refused = plane
-        .flows()
-        .rotate_webhook_token(request)
-        .await
-        .unwrap_err();
-    assert_eq!(refused.code(), Code::FailedPrecondition);
-    let before = deploy(&plane, &flow.id).await.unwrap().webhook_url;
-    let after = plane
-        .flows()
-        .rotate_webhook_token(rotate(Some("24h")))
-        .await
-        .unwrap()
-        .into_inner();
-    assert_ne!(after.webhook_url, before);
-    assert_eq!(after.version, 1);
-    let refused = plane
-        .flows()
-        .rotate_webhook_token(rotate(Some("soon")))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        faults(&refused),
-        (Code::InvalidArgument, vec!["gracePeriod".to_owned()])
-    );
-}
-
-#[tokio::test]
-async fn a_wrong_definition_is_refused_with_every_error() {
-    let plane = TestPlane::start().await;
-    let wrong = ORDERS
-        .replace("when:", "wehn:")
-        .replace("| required", "| requird");
-    let request = CreateFlowRequest {
-        yaml_config: wrong.clone(),
-        ..Default::default()
-    };
-    let (code, fields) = faults(&plane.flows().create_flow(request).await.unwrap_err());
-    assert_eq!(code, Code::InvalidArgument, "{fields:?}");
-    assert_eq!(fields.len(), 2, "{fields:?}");
-    let request = ValidateFlowRequest { yaml_config: wrong };
-    let found = plane
-        .flows()
-        .validate_flow(request)
-        .await
-        .unwrap()
-        .into_inner();
-    assert!(!found.valid);
-    assert_eq!(found.errors.len(), 2);
-    assert!(
-        found
-            .errors
-            .iter()
-            .all(|error| error.severity == "error" && error.line > 0 && error.column > 0)
-    );
-}
-
-#[tokio::test]
-async fn a_flow_for_published_apis_is_deployed_like_any_other() {
-    let plane = TestPlane::start().await;
-    surroundings(&plane).await;
-    let published = ORDERS.replace("trigger: webhook", "trigger: api");
-    let flow = create(&plane, &published).await;
-    let deployed = deploy(&plane, &flow.id).await.unwrap();
-    assert_eq!(deployed.status.as_str(), "active");
-    assert_eq!(deployed.version, 1);
-}
-
-#[tokio::test]
-async fn a_flow_reads_back_with_its_config_plan_and_drawing() {
-    let plane = TestPlane::start().await;
-    surroundings(&plane).await;
-    let flow = create(&plane, ORDERS).await;
-    let read = plane
-        .flows()
-        .get_flow(GetFlowRequest {
-            id: flow.id.clone(),
-        })
-        .await
-        .unwrap()
-        .into_inner();
-    assert!(read.config.unwrap().text.contains("order_id"));
-    let plan = read.plan.unwrap().text;
-    assert!(
-        plan.contains("order_id") && !plan.contains("hunter2"),
-        "{plan}"
-    );
-    for (format, begins) in [("mermaid", "flowchart"), ("dot", "digraph")] {
-        let request = GetFlowPlanRequest {
-            id: flow.id.clone(),
-            format: Some(format.to_owned()),
-            ..Default::default()
-        };
-        let text = plane
-            .flows()
-            .get_flow_plan(request)
-            .await
-            .unwrap()
-            .into_inner()
-            .text
-            .unwrap();
-        assert!(text.starts_with(begins), "{text}");
-    }
-    let request = GetFlowPlanRequest {
-        id: flow.id,
-        format: Some("png".to_owned()),
-        ..Default::default()
-    };
-    let refused = plane.flows().get_flow_plan(request).await.unwrap_err();
-    assert_eq!(
-        faults(&refused),
-        (Code::InvalidArgument, vec!["format".to_owned()])
     );
 }
 

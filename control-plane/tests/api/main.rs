@@ -7,7 +7,6 @@
 
 mod api_key;
 mod bounds;
-mod connector;
 mod flow;
 mod lookup_table;
 mod plane;

@@ -11,8 +11,15 @@ async fn an_adapter_in_use_stays_and_an_unused_one_goes() {
     let code = "const transform = (input) => input";
     let whole = adapter(&app.api, "whole", "transform", code).await;
     let field = adapter(&app.api, "field", "transform", code).await;
-    let yaml = "flow: user\nversion: 1\nsource: {trigger: manual}\nadapter: whole\ntarget: \
-                {connector: erp, endpoint: /in}\nmapping:\n  x: source.x | adapter(field)\n";
+    let yaml = "\
+flow: user
+version: 1
+source: {trigger: manual}
+adapter: whole
+target: {connector: erp, endpoint: /in}
+mapping:
+  x: source.x | adapter(field)
+";
     let (flow, _) = app.api.deployed(yaml).await;
     for path in [&whole, &field] {
         let refused = app.api.delete(path).await;

@@ -7,8 +7,12 @@ use super::{adapter, stages};
 
 fn flow(name: &str, rest: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\ntarget: {{connector: erp, \
-         endpoint: /in}}\n{rest}"
+        "\
+flow: {name}
+version: 1
+source: {{trigger: webhook}}
+target: {{connector: erp, endpoint: /in}}
+{rest}"
     )
 }
 

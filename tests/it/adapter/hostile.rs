@@ -12,10 +12,10 @@ use super::adapter;
 const LIMIT: Duration = Duration::from_millis(500);
 const LIMITED: [(&str, &str); 1] = [("KANAT_ADAPTER_TIME", "500")];
 
-/// What a worker may take to start and to make ready.
+/// Time that a worker may take to start and to be ready.
 const BESIDE: Duration = Duration::from_millis(300);
 
-/// What is tried, by name; each does it when its payload says so.
+/// Hostile code, by name; each runs when its payload asks for it.
 const HOSTILE: &[(&str, &str)] = &[
     ("loop", "while (true);"),
     (
@@ -70,8 +70,14 @@ async fn hostile(app: &TestApp, name: &str, body: &str) -> String {
     let code = format!("function transform(input) {{ if (input.bad) {{ {body} }} return input; }}");
     adapter(&app.api, name, "transform", &code).await;
     let yaml = format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\nadapter: {name}\ntarget: \
-         {{connector: erp, endpoint: /in}}\non_error: {{retry: 0x fixed(1s)}}\n"
+        "\
+flow: {name}
+version: 1
+source: {{trigger: webhook}}
+adapter: {name}
+target: {{connector: erp, endpoint: /in}}
+on_error: {{retry: 0x fixed(1s)}}
+"
     );
     app.api.deployed(&yaml).await.1
 }
@@ -129,8 +135,12 @@ async fn other_messages_flow_while_many_hang() {
     .await;
     let flow = |name: &str, rest: &str| {
         format!(
-            "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\ntarget: {{connector: erp, \
-             endpoint: /in}}\n{rest}"
+            "\
+flow: {name}
+version: 1
+source: {{trigger: webhook}}
+target: {{connector: erp, endpoint: /in}}
+{rest}"
         )
     };
     let (_, adapted) = app.api.deployed(&flow("adapted", "adapter: good\n")).await;
@@ -172,8 +182,13 @@ function transform(input) {
   return { counter, seen: seen.length, global: leaked, list: [].leaked, json: JSON.leaked };
 }";
     adapter(&app.api, "leaky", "transform", code).await;
-    let yaml = "flow: leaky\nversion: 1\nsource: {trigger: webhook}\nadapter: leaky\ntarget: \
-                {connector: erp, endpoint: /in}\n";
+    let yaml = "\
+flow: leaky
+version: 1
+source: {trigger: webhook}
+adapter: leaky
+target: {connector: erp, endpoint: /in}
+";
     let (_, url) = app.api.deployed(yaml).await;
     for number in 0..20 {
         app.api.webhook(&url, &json!({ "n": number })).await;
@@ -201,8 +216,13 @@ async fn a_worker_runs_code_of_one_environment_alone() {
             "const transform = (input) => input",
         )
         .await;
-        let yaml = "flow: same\nversion: 1\nsource: {trigger: webhook}\nadapter: same\ntarget: \
-                    {connector: erp, endpoint: /in}\n";
+        let yaml = "\
+flow: same
+version: 1
+source: {trigger: webhook}
+adapter: same
+target: {connector: erp, endpoint: /in}
+";
         urls.push((api.clone(), api.deployed(yaml).await.1));
     }
     // Those that checked the code are the control plane's.

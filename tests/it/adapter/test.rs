@@ -83,9 +83,15 @@ async fn a_test_of_a_flow_runs_its_adapters() {
         "const transform = (text) => text.toUpperCase()",
     )
     .await;
-    let yaml = "flow: f\nsource: {trigger: webhook}\nadapter: totals\nwhen: source.total > \
-                1\ntarget: {connector: erp, endpoint: /in}\nmapping:\n  total: source.total | \
-                decimal(2)\n  unit: \"'eur' | adapter(loud)\"\n";
+    let yaml = r#"flow: f
+source: {trigger: webhook}
+adapter: totals
+when: source.total > 1
+target: {connector: erp, endpoint: /in}
+mapping:
+  total: source.total | decimal(2)
+  unit: "'eur' | adapter(loud)"
+"#;
     let path = format!("/api/v1/flows/{}/test", app.api.flow(yaml).await);
     let body = app
         .api

@@ -15,6 +15,8 @@ async fn shows_prefixes_and_never_keys() {
     assert!(!list.text.contains(&text(&made["key"])));
     let body = list.expect(200);
     assert_eq!(body["data"][0]["name"], "ci");
+    assert_eq!(made["role"], "viewer");
+    assert!(body["data"][1]["lastUsedAt"].is_string(), "{body}");
     assert!(text(&made["key"]).starts_with(&text(&body["data"][0]["prefix"])));
     assert_eq!(
         body["pagination"]["total"], 2,

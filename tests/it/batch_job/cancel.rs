@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{FLOW, finished, records, start};
 
 #[tokio::test]
-async fn a_cancelled_job_begins_no_more_records_and_counts_those_under_way() {
+async fn a_cancelled_job_begins_no_more_records_and_counts_those_in_progress() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
     app.api.http_instance("erp", &target.url()).await;

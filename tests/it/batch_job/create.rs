@@ -93,7 +93,7 @@ async fn records_of_one_ordering_key_are_delivered_in_their_order_whatever_the_c
 }
 
 #[tokio::test]
-async fn no_more_records_are_under_way_than_was_asked_for_and_no_fewer_while_there_are_more() {
+async fn as_many_records_run_at_once_as_the_job_asks_for() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
     app.api.http_instance("erp", &target.url()).await;

@@ -200,7 +200,7 @@ async fn an_instance_is_connected_and_its_endpoints_are_checked() {
 }
 
 #[tokio::test]
-async fn a_client_that_its_provider_refuses_is_told_of_when_it_is_made() {
+async fn a_client_that_its_provider_refuses_is_reported_when_it_is_made() {
     let app = TestApp::start().await;
     let provider = OauthProvider::start(3600).await;
     let cli = Cli::of(&app);

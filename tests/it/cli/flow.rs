@@ -421,7 +421,7 @@ async fn what_runs_already_is_not_refused_when_something_around_it_has_changed()
 }
 
 #[tokio::test]
-async fn a_definition_whose_deploy_is_refused_is_told_to_be_a_draft() {
+async fn a_definition_whose_deploy_is_refused_is_reported_as_a_draft() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
@@ -477,7 +477,7 @@ async fn a_folder_is_checked_and_warnings_fail_where_they_are_to() {
 }
 
 #[tokio::test]
-async fn hints_are_commands_that_a_shell_takes_and_tell_of_a_pause() {
+async fn hints_are_commands_that_a_shell_takes_and_mention_a_pause() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;

@@ -39,7 +39,7 @@ fn authorized<T>(message: T) -> Request<T> {
 }
 
 #[tokio::test]
-async fn a_grpc_client_is_told_of_an_empty_filter_and_of_a_nul_character() {
+async fn an_empty_filter_and_a_nul_character_are_refused_over_grpc() {
     let app = TestApp::start().await;
     let mut flows = FlowServiceClient::new(channel(&app).await);
     let fields = |status: tonic::Status| {

@@ -1,12 +1,12 @@
 //! The actions of the spec's two connectors, each run as a step against a server that checks what
 //! arrives.
 
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::{Value, json};
 
 /// A call as the provider wants it: action, params, method, path with query, body.
-type Expected = (
+type ExpectedCall = (
     &'static str,
     Value,
     &'static str,
@@ -14,7 +14,7 @@ type Expected = (
     Option<Value>,
 );
 
-fn support_ticketing() -> Vec<Expected> {
+fn support_ticketing() -> Vec<ExpectedCall> {
     let ticket = json!({"subject": "Broken", "comment": {"body": "It smokes."}});
     let note = json!({"comment": {"body": "For us only.", "public": false}});
     vec![
@@ -77,7 +77,7 @@ fn support_ticketing() -> Vec<Expected> {
     ]
 }
 
-fn email_delivery() -> Vec<Expected> {
+fn email_delivery() -> Vec<ExpectedCall> {
     let mail = json!({
         "personalizations": [{"to": [{"email": "{{ source.email }}"}]}],
         "from": {"email": "shop@example.com"},
@@ -131,10 +131,10 @@ fn email_delivery() -> Vec<Expected> {
     ]
 }
 
-async fn run(entry: &str, mut config: Value, authorization: &str, expected: Vec<Expected>) {
+async fn run(entry: &str, mut config: Value, authorization: &str, expected: Vec<ExpectedCall>) {
     let app = TestApp::start().await;
     let auth = authorization.to_owned();
-    let provider = FakeTarget::scripted(move |call: &Received, _| {
+    let provider = FakeTarget::scripted(move |call: &ReceivedRequest, _| {
         let status = if call.header("authorization") == auth {
             200
         } else {
@@ -160,8 +160,13 @@ async fn run(entry: &str, mut config: Value, authorization: &str, expected: Vec<
         )
     });
     let yaml = format!(
-        "flow: all-actions\nversion: 1\nsource: {{ trigger: webhook }}\nsteps:\n{}on_error: {{ \
-         retry: 0x fixed(1s) }}\n",
+        "\
+flow: all-actions
+version: 1
+source: {{ trigger: webhook }}
+steps:
+{}on_error: {{ retry: 0x fixed(1s) }}
+",
         steps.collect::<String>()
     );
     let (_, url) = app.api.deployed(&yaml).await;

@@ -39,6 +39,19 @@ async fn lists_entries_actions_and_schemas() {
         found,
         ["email-delivery", "microsoft-teams", "slack", "twilio"]
     );
+    let found = app
+        .api
+        .get("/api/v1/connectors/catalog?search=HTTP")
+        .await
+        .expect(200);
+    assert!(
+        found["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|entry| entry["id"] == "http"),
+        "{found}"
+    );
     let crm = app
         .api
         .get("/api/v1/connectors/catalog?category=crm")

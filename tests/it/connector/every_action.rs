@@ -7,7 +7,7 @@ pub mod sample;
 
 use std::fmt::Write;
 
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ const TOKEN: &str = "granted-by-oauth2";
 
 /// Gives tokens at `/token`, and answers everything else as the most demanding of the providers
 /// does.
-fn provide(call: &Received, _: usize) -> Reply {
+fn provide(call: &ReceivedRequest, _: usize) -> Reply {
     let body = match call.path.as_str() {
         "/token" => {
             json!({
@@ -101,8 +101,14 @@ async fn run(api: &Rest, entry: &Value, provider: &FakeTarget) -> usize {
         .await
         .expect(200)["data"]
         .clone();
-    let mut yaml =
-        format!("flow: all-of-{id}\nversion: 1\nsource: {{ trigger: webhook }}\nsteps:\n");
+    let mut yaml = format!(
+        "\
+flow: all-of-{id}
+version: 1
+source: {{ trigger: webhook }}
+steps:
+"
+    );
     let mut expected = Vec::new();
     for action in actions.as_array().unwrap() {
         let slug = action["slug"].as_str().unwrap();
@@ -127,7 +133,7 @@ async fn run(api: &Rest, entry: &Value, provider: &FakeTarget) -> usize {
     assert_eq!(message["status"], "delivered", "{id}: {}", message["error"]);
 
     let root = format!("/at/{id}");
-    let calls: Vec<Received> = provider
+    let calls: Vec<ReceivedRequest> = provider
         .received()
         .into_iter()
         .filter(|call| call.path.starts_with(&root))

@@ -47,7 +47,7 @@ async fn connection_tests_lead_from_state_to_state() {
 }
 
 #[tokio::test]
-async fn calls_of_flows_tell_how_an_instance_does() {
+async fn calls_of_flows_show_the_health_of_an_instance() {
     let app = TestApp::start().await;
     let target =
         FakeTarget::scripted(|_, earlier| status(if earlier < 5 { 503 } else { 200 })).await;

@@ -147,7 +147,7 @@ async fn a_state_is_good_once_and_for_its_account() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_connected_is_told() {
+async fn an_instance_that_cannot_be_connected_is_refused_with_the_reason() {
     let app = TestApp::start().await;
     let provider = OauthProvider::start(3600).await;
     start(&app, "").await.expect_error(400, "INVALID_ARGUMENT");
@@ -290,7 +290,7 @@ async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says
 }
 
 #[tokio::test]
-async fn a_change_of_a_client_that_a_person_connected_is_told_to_be_untried() {
+async fn a_changed_client_of_a_connected_person_is_reported_as_untried() {
     let app = TestApp::start().await;
     let provider = OauthProvider::start(3600).await;
     let id = instance(&app, &provider.config()).await;

@@ -33,7 +33,7 @@ on_error: { retry: 0x fixed(1s) }
 ";
 
 #[tokio::test]
-async fn a_changed_answer_is_told_by_path() {
+async fn a_changed_answer_is_reported_by_path() {
     let app = TestApp::start().await;
     let changed = Arc::new(AtomicBool::new(false));
     let is_changed = Arc::clone(&changed);

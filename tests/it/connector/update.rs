@@ -34,14 +34,25 @@ async fn a_new_address_is_live_at_once_and_a_masked_secret_stays() {
     let received = second.arrivals(1).await;
     assert_eq!(received[0].header("authorization"), "Bearer keep-me");
     assert!(first.received().is_empty());
-    let wrong = app
+    for (config, field) in [
+        (json!({"base_url": "nowhere"}), "config.base_url"),
+        (json!({"token": null}), "config.token"),
+    ] {
+        let refused = app.api.patch(&path, &json!({ "config": config })).await;
+        assert_eq!(
+            refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+            field
+        );
+    }
+    let other = app.api.http_instance("shop", &first.url()).await;
+    let renamed = app
         .api
-        .patch(&path, &json!({"config": {"base_url": "nowhere"}}))
+        .patch(
+            &format!("/api/v1/connectors/instances/{other}"),
+            &json!({"name": "erp"}),
+        )
         .await;
-    assert_eq!(
-        wrong.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
-        "config.base_url"
-    );
+    renamed.expect_error(409, "ALREADY_EXISTS");
 }
 
 #[tokio::test]

@@ -62,9 +62,22 @@ async fn a_webhook_flow_has_its_address_from_the_start_and_keeps_it() {
 #[tokio::test]
 async fn a_wrong_definition_is_refused_with_every_error_at_once() {
     let app = TestApp::start().await;
-    let yaml = "flow: broken\nversion: 1\nsource:\n  trigger: webhok\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n  method: POST\nmapping:\n  a: source.x | uppercas\n  b: \
-                source.y |\nfoo: 1\non_error:\n  retry: often\n";
+    let yaml = "\
+flow: broken
+version: 1
+source:
+  trigger: webhok
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  a: source.x | uppercas
+  b: source.y |
+foo: 1
+on_error:
+  retry: often
+";
     let details = app
         .api
         .post("/api/v1/flows", &json!({ "yamlConfig": yaml }))

@@ -161,7 +161,7 @@ fn on(node: &str, url: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_attempt_under_way_ends_with_its_flow() {
+async fn a_running_attempt_ends_with_its_flow() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
     app.api.http_instance("erp", &target.url()).await;

@@ -72,9 +72,19 @@ async fn a_deployed_flow_delivers_with_the_very_next_request() {
 #[tokio::test]
 async fn missing_names_are_errors_all_at_once() {
     let app = TestApp::start().await;
-    let yaml = "flow: names\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: \
-                nowhere\n  endpoint: /in\n  method: POST\nmapping:\n  a: source.x | \
-                lookup(no_table)\n  b: source.x | lookup(no_other, x)\n";
+    let yaml = "\
+flow: names
+version: 1
+source:
+  trigger: manual
+target:
+  connector: nowhere
+  endpoint: /in
+  method: POST
+mapping:
+  a: source.x | lookup(no_table)
+  b: source.x | lookup(no_other, x)
+";
     let id = app.api.flow(yaml).await;
     let details = app
         .api
@@ -98,7 +108,16 @@ async fn a_flow_for_published_apis_needs_neither_steps_nor_target() {
     let app = TestApp::start().await;
     let id = app
         .api
-        .flow("name: quote\nversion: 1\nsource:\n  trigger: api\nmapping:\n  total: source.total\n")
+        .flow(
+            "\
+name: quote
+version: 1
+source:
+  trigger: api
+mapping:
+  total: source.total
+",
+        )
         .await;
     let flow = app
         .api
@@ -114,9 +133,19 @@ async fn a_message_keeps_the_version_it_was_accepted_under() {
     let app = TestApp::start().await;
     let target = FakeTarget::failing(1).await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: keeps\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\non_error:\n  \
-                retry: 3x fixed(2s)\n";
+    let yaml = r#"flow: keeps
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  v: "'one'"
+on_error:
+  retry: 3x fixed(2s)
+"#;
     let (id, url) = app.api.deployed(yaml).await;
     let message = app.api.webhook(&url, &json!({})).await;
     app.api.message_becomes(&message, "retrying").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::manual;
 
 #[tokio::test]
-async fn a_draft_is_told_from_what_runs() {
+async fn a_draft_is_compared_with_the_deployed_version() {
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let first = manual("drafted");

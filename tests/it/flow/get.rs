@@ -76,7 +76,7 @@ async fn an_unknown_flow_is_404() {
 }
 
 #[tokio::test]
-async fn a_viewer_is_not_told_where_messages_are_sent() {
+async fn a_viewer_does_not_see_where_messages_are_sent() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;

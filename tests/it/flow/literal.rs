@@ -162,7 +162,7 @@ async fn a_secret_that_is_written_out_is_used_by_every_run_and_in_the_clear_nowh
     let message = accepted["messageId"].as_str().unwrap().to_owned();
     let dead = app.api.message_becomes(&message, "dead_letter").await;
     assert!(!shows_a_secret(&dead.to_string()), "{dead}");
-    let used = |received: &[kanat_tests::target::Received]| {
+    let used = |received: &[kanat_tests::target::ReceivedRequest]| {
         let last = received.last().unwrap();
         assert_eq!(last.header("authorization"), SECRETS[1]);
         assert!(

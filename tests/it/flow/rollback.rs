@@ -8,8 +8,17 @@ async fn the_earlier_definition_runs_again() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: back\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
-                endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\n";
+    let yaml = r#"flow: back
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  v: "'one'"
+"#;
     let (id, url) = app.api.deployed(yaml).await;
     let path = format!("/api/v1/flows/{id}");
     app.api

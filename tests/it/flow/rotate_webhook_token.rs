@@ -4,6 +4,7 @@
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
+use super::manual;
 use crate::webhook::passthrough;
 
 #[tokio::test]
@@ -32,8 +33,17 @@ async fn the_old_token_is_refused_unless_a_grace_period_keeps_it() {
         404,
         "without a grace period, earlier ones end too"
     );
+    let refused = app.api.post(&path, &json!({"gracePeriod": "soon"})).await;
+    assert_eq!(
+        refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+        "gracePeriod"
+    );
+    let manual = app.api.flow(&manual("by-hand")).await;
     app.api
-        .post(&path, &json!({"gracePeriod": "soon"}))
+        .post(
+            &format!("/api/v1/flows/{manual}/rotate-webhook-token"),
+            &json!({}),
+        )
         .await
-        .expect_error(400, "INVALID_ARGUMENT");
+        .expect_error(400, "FAILED_PRECONDITION");
 }

@@ -4,7 +4,7 @@ use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "s3cret/token+of-the-shop";
-/// What it is in base64.
+/// The secret in base64.
 const ENCODED: &str = "czNjcmV0L3Rva2VuK29mLXRoZS1zaG9w";
 
 async fn shop(api: &Rest, target: &FakeTarget) {
@@ -21,8 +21,12 @@ async fn shop(api: &Rest, target: &FakeTarget) {
 /// A flow with these lines after those of its target.
 fn flow(name: &str, target: &str, more: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource: {{connector: shop, trigger: webhook}}\n\
-         target: {{connector: shop, method: POST, {target}}}\n{more}"
+        "\
+flow: {name}
+version: 1
+source: {{connector: shop, trigger: webhook}}
+target: {{connector: shop, method: POST, {target}}}
+{more}"
     )
 }
 
@@ -199,12 +203,12 @@ async fn a_deploy_refuses_a_secret_that_a_draft_could_not_know_of() {
     assert_eq!(warnings[0]["path"], "mapping.a", "{warnings}");
 }
 
-/// What a message of this flow sends, and its record.
+/// Returns the request that a message of this flow sends, and its record.
 async fn sent(
     app: &TestApp,
     target: &FakeTarget,
     yaml: &str,
-) -> (kanat_tests::target::Received, Value) {
+) -> (kanat_tests::target::ReceivedRequest, Value) {
     target.forget();
     let (_, url) = app.api.deployed(yaml).await;
     let id = app.api.webhook(&url, &json!({"n": 1})).await;
@@ -331,12 +335,17 @@ async fn a_version_of_an_earlier_build_goes_on_and_is_warned_of() {
 /// A flow whose only step posts this body to the shop.
 fn posting(name: &str, body: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: manual}}\nsteps:\n  - {{name: s, action: \
-         http.post, connector: shop, params: {{path: /x, body: {body}}}}}\n"
+        "\
+flow: {name}
+version: 1
+source: {{trigger: manual}}
+steps:
+  - {{name: s, action: http.post, connector: shop, params: {{path: /x, body: {body}}}}}
+"
     )
 }
 
-/// What a test of a flow shows for a sample.
+/// Returns the answer of a test of a flow for a sample.
 async fn tested(api: &Rest, yaml: &str, sample: &Value) -> String {
     let path = format!("/api/v1/flows/{}/test", api.flow(yaml).await);
     let body = api.post(&path, &json!({ "sampleData": sample })).await;
@@ -417,8 +426,11 @@ async fn addresses_show_no_secret_in_their_own_spelling() {
             .await
             .expect(201);
         let yaml = format!(
-            "flow: spelled-{index}\nversion: 1\nsource: {{trigger: manual}}\ntarget: {{connector: \
-             {name}, method: POST, endpoint: \"/x?k={{{{ instance.token }}}}&n=1\"}}\n"
+            r#"flow: spelled-{index}
+version: 1
+source: {{trigger: manual}}
+target: {{connector: {name}, method: POST, endpoint: "/x?k={{{{ instance.token }}}}&n=1"}}
+"#
         );
         let shown = tested(&app.api, &yaml, &json!({})).await;
         assert!(shown.contains("/x?k=********&n=1"), "{shown}");

@@ -80,8 +80,15 @@ async fn gives_the_output_the_errors_and_whether_the_condition_held() {
 #[tokio::test]
 async fn a_test_may_do_no_more_work_than_a_run() {
     let app = TestApp::start().await;
-    let flow = "flow: squares\nversion: 1\nsource: {trigger: api}\nmapping:\n  lines:\n    each: \
-                source.items\n    map: {first: source.items | first}\n";
+    let flow = "\
+flow: squares
+version: 1
+source: {trigger: api}
+mapping:
+  lines:
+    each: source.items
+    map: {first: source.items | first}
+";
     let id = app.api.flow(flow).await;
     let path = format!("/api/v1/flows/{id}/test");
     let sample = json!({"sampleData": {"items": vec![1; 40_000]}});
@@ -285,9 +292,18 @@ async fn a_field_of_the_mapping_may_have_the_name_of_the_condition() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: parcel\nversion: 1\nsource:\n  trigger: webhook\nwhen: source.qty > \
-                3\ntarget:\n  connector: erp\n  endpoint: /in\nmapping:\n  when: source.at | \
-                date('YYYY')\n";
+    let yaml = "\
+flow: parcel
+version: 1
+source:
+  trigger: webhook
+when: source.qty > 3
+target:
+  connector: erp
+  endpoint: /in
+mapping:
+  when: source.at | date('YYYY')
+";
     let id = app.api.flow(yaml).await;
     let sample = json!({ "sampleData": { "qty": 5, "at": "yesterday" } });
     let tested = app

@@ -8,9 +8,18 @@ use super::manual;
 #[tokio::test]
 async fn names_line_column_and_path_of_each_error() {
     let app = TestApp::start().await;
-    let yaml = "flow: checked\nversion: 1\nsource:\n  trigger: manual\n  schedule: \"61 * * * \
-                *\"\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  \
-                total: source.amount | decimal(99)\n";
+    let yaml = r#"flow: checked
+version: 1
+source:
+  trigger: manual
+  schedule: "61 * * * *"
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  total: source.amount | decimal(99)
+"#;
     let body = app
         .api
         .post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml }))
@@ -52,7 +61,14 @@ async fn a_definition_with_very_many_errors_has_the_first_hundred() {
     let fields: String = (0..15_000)
         .map(|n| format!("  f{n}: sorce.a{n}\n"))
         .collect();
-    let yaml = format!("flow: wrong\nversion: 1\nsource: {{trigger: api}}\nmapping:\n{fields}");
+    let yaml = format!(
+        "\
+flow: wrong
+version: 1
+source: {{trigger: api}}
+mapping:
+{fields}"
+    );
     let body = app
         .api
         .post("/api/v1/flows/validate", &json!({ "yamlConfig": yaml }))

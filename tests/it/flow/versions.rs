@@ -48,7 +48,7 @@ async fn every_deploy_leaves_a_version_newest_first() {
 }
 
 #[tokio::test]
-async fn a_summary_is_told_of_one_version() {
+async fn a_summary_belongs_to_one_version() {
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let id = app.api.flow(&manual("summed-up")).await;

@@ -10,8 +10,18 @@ async fn a_table_in_use_stays_and_an_unused_one_goes() {
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let path = table(&app.api, "used", &[("a", "b")]).await;
-    let yaml = "flow: user\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
-                endpoint: /in\n  method: POST\nmapping:\n  x: source.x | lookup(used)\n";
+    let yaml = "\
+flow: user
+version: 1
+source:
+  trigger: manual
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  x: source.x | lookup(used)
+";
     let (flow, _) = app.api.deployed(yaml).await;
     app.api
         .delete(&path)

@@ -11,7 +11,12 @@ use super::table;
 async fn each_request_is_one_step_of_the_version() {
     let app = TestApp::start().await;
     let path = table(&app.api, "steps", &[]).await;
-    let many = json!({"entries": [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]});
+    // Of two values for one key, the last one counts.
+    let many = json!({"entries": [
+        {"key": "a", "value": "0"},
+        {"key": "b", "value": "2"},
+        {"key": "a", "value": "1"},
+    ]});
     let put = app
         .api
         .put(&format!("{path}/entries"), &many)
@@ -70,9 +75,18 @@ async fn a_changed_entry_is_live_with_the_next_message() {
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let path = table(&app.api, "codes", &[("DE", "276")]).await;
-    let yaml = "flow: looks\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n  method: POST\nmapping:\n  code: source.c | lookup(codes, \
-                ZZ)\n";
+    let yaml = "\
+flow: looks
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  code: source.c | lookup(codes, ZZ)
+";
     let (_, url) = app.api.deployed(yaml).await;
     app.api.webhook(&url, &json!({"c": "DE"})).await;
     target.arrivals(1).await;
@@ -97,14 +111,25 @@ async fn a_changed_entry_is_live_with_the_next_message() {
 
 /// Some hundred entries go to nodes whole, and some thousand in parts.
 #[tokio::test]
-async fn a_table_that_grows_large_and_small_again_is_looked_up_as_it_stands() {
+async fn lookups_see_a_table_that_grows_and_shrinks_as_it_is() {
     let mut app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let path = table(&app.api, "large", &[]).await;
-    let yaml = "flow: looks\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n  method: POST\nmapping:\n  a: source.a | lookup(large, \
-                ZZ)\n  b: source.b | lookup(large, ZZ)\n  c: source.c | lookup(large, ZZ)\n";
+    let yaml = "\
+flow: looks
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  a: source.a | lookup(large, ZZ)
+  b: source.b | lookup(large, ZZ)
+  c: source.c | lookup(large, ZZ)
+";
     let (flow, url) = app.api.deployed(yaml).await;
     let key = |n: usize| format!("key {n:04}");
     let mut expected = BTreeMap::new();

@@ -37,7 +37,7 @@ async fn a_file_is_one_modification_and_a_wrong_one_none() {
 }
 
 #[tokio::test]
-async fn a_file_of_commas_costs_little_and_is_not_told_whole() {
+async fn a_file_of_commas_costs_little_and_is_not_quoted_whole() {
     let app = TestApp::start().await;
     let path = table(&app.api, "commas", &[]).await;
     let before = kanat_tests::memory::resident_kib(app.pid());

@@ -62,9 +62,16 @@ async fn a_message_that_takes_too_much_work_fails_for_good_and_holds_up_nobody()
     let (_, url) = app
         .api
         .deployed(
-            "flow: squares\nversion: 1\nsource: {trigger: webhook}\ntarget: {connector: erp, \
-             endpoint: /in, method: POST}\nmapping:\n  lines:\n    each: source.items\n    map: \
-             {first: source.items | first}\n",
+            "\
+flow: squares
+version: 1
+source: {trigger: webhook}
+target: {connector: erp, endpoint: /in, method: POST}
+mapping:
+  lines:
+    each: source.items
+    map: {first: source.items | first}
+",
         )
         .await;
     let (_, other) = app.api.deployed(FLOW).await;
@@ -90,7 +97,7 @@ async fn a_message_that_takes_too_much_work_fails_for_good_and_holds_up_nobody()
 }
 
 #[tokio::test]
-async fn a_failing_target_gets_every_attempt_with_one_key_and_then_a_dead_letter_tells() {
+async fn a_failing_target_gets_every_attempt_with_one_key_before_the_dead_letter() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| status(500)).await;
     app.api.http_instance("erp", &target.url()).await;

@@ -9,8 +9,18 @@ async fn a_replay_runs_under_the_deployed_version_and_names_its_original() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: again\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-                erp\n  endpoint: /in\n  method: POST\nmapping:\n  word: source.word\n";
+    let yaml = "\
+flow: again
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  word: source.word
+";
     let (flow, url) = app.api.deployed(yaml).await;
     let first = app.api.webhook(&url, &json!({"word": "moin"})).await;
     app.api.message_becomes(&first, "delivered").await;
@@ -42,7 +52,7 @@ async fn a_replay_runs_under_the_deployed_version_and_names_its_original() {
     let bodies: Vec<_> = target
         .received()
         .iter()
-        .map(kanat_tests::target::Received::json)
+        .map(kanat_tests::target::ReceivedRequest::json)
         .collect();
     assert_eq!(bodies, [json!({"word": "moin"}), json!({"word": "MOIN"})]);
 }
@@ -59,8 +69,18 @@ async fn replays_in_bulk_take_what_the_filter_finds_whatever_became_of_it() {
     })
     .await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "flow: many\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  \
-                endpoint: /in\n  method: POST\non_error:\n  retry: 0x fixed(1s)\n";
+    let yaml = "\
+flow: many
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+on_error:
+  retry: 0x fixed(1s)
+";
     let (flow, url) = app.api.deployed(yaml).await;
     let mut ids = Vec::new();
     for (n, ended) in [(0, "delivered"), (1, "dead_letter"), (2, "delivered")] {

@@ -34,7 +34,7 @@ async fn a_terminated_service_finishes_what_is_in_flight_and_exits_0() {
     }
 }
 
-/// Whether this process was started to outlive its terminal: then so are those that it starts.
+/// Returns whether this process ignores SIGHUP; then its children ignore it, too.
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

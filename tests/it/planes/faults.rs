@@ -1,11 +1,11 @@
 //! Faults that are caused on purpose: at each step of a message's life, at random, and at every
 //! target. The counts are printed. `cargo xtask soak` runs the same tests for longer.
 
-mod behind;
 mod database;
 mod deploys;
 mod failover;
 mod kept;
+mod lagging;
 mod live;
 mod nodes;
 mod points;

@@ -38,7 +38,7 @@ const WAITING: usize = 230;
 
 /// A call is counted before it is seen to arrive, by a machine that has much to do so long before
 /// at most.
-const ON_THE_WAY: Duration = Duration::from_millis(500);
+const MAX_ARRIVAL_DELAY: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_without_their_database()
@@ -82,7 +82,7 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
         .expect(200);
     let ends = key(&control, &keys, &old).await["expiresAt"].clone();
     let ends = Timestamp::parse(&text(&ends)).unwrap();
-    let (rated, webhook) = Rated::deployed(&control).await;
+    let (rated, webhook) = RateLimitedTarget::deployed(&control).await;
     control.kill().await;
 
     // A day's calls are as many as they are, whichever node is asked, and a node that comes again
@@ -145,12 +145,12 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
 }
 
 /// A target that counts what it is sent, by all nodes, through a connector with a rate.
-struct Rated {
+struct RateLimitedTarget {
     _target: FakeTarget,
     arrivals: Arc<Mutex<Vec<Instant>>>,
 }
 
-impl Rated {
+impl RateLimitedTarget {
     /// The target and the path of the webhook of a flow to it.
     async fn deployed(control: &TestProcess) -> (Self, String) {
         let arrivals = Arc::new(Mutex::new(Vec::new()));
@@ -167,8 +167,12 @@ impl Rated {
             .post("/api/v1/connectors/instances", &body)
             .await
             .expect(201);
-        let flow = "flow: rated\nversion: 1\nsource: {trigger: webhook}\ntarget: {connector: \
-                    rated, endpoint: /in, method: POST}\n";
+        let flow = "\
+flow: rated
+version: 1
+source: {trigger: webhook}
+target: {connector: rated, endpoint: /in, method: POST}
+";
         let (_, webhook) = control.api.deployed(flow).await;
         (
             Self {
@@ -184,7 +188,7 @@ impl Rated {
         let arrivals = self.arrivals.lock().unwrap();
         let admitted = arrivals
             .iter()
-            .map(|at| (at.checked_sub(ON_THE_WAY).unwrap(), *at))
+            .map(|at| (at.checked_sub(MAX_ARRIVAL_DELAY).unwrap(), *at))
             .collect();
         Calls {
             admitted,

@@ -1,4 +1,4 @@
-//! What must hold when there is much of it: nodes, flows, requests. The figures are printed.
+//! Promises that hold with many nodes, flows and requests. The figures are printed.
 
 mod flows;
 mod front_proxy;

@@ -1,7 +1,7 @@
 //! Secrets are nowhere to be read: not in answers, not in traces, not in logs, not on disk.
 
 use kanat_tests::app::KEY;
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ on_error:
 ";
 
 /// A target that sends back what it was sent, credentials too, and fails.
-fn parrot(received: &Received, _earlier: usize) -> Reply {
+fn parrot(received: &ReceivedRequest, _earlier: usize) -> Reply {
     let echo = json!({ "you sent": received.header("authorization") });
     Reply::Answer(500, Vec::new(), echo.to_string())
 }

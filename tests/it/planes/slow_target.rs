@@ -6,8 +6,17 @@ use serde_json::json;
 
 fn flow(name: &str, connector: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: \
-         {connector}\n  endpoint: /in\n  method: POST\n  timeout: 10m\n"
+        "\
+flow: {name}
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: {connector}
+  endpoint: /in
+  method: POST
+  timeout: 10m
+"
     )
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::webhook::passthrough;
 
-/// What a node promises that has plans on its disk.
+/// Time within which a node that has plans on its disk is ready.
 const READY_FROM_DISK: Duration = Duration::from_secs(2);
 
 /// The address of a webhook at a node; the control plane tells the path alone.
@@ -222,7 +222,7 @@ async fn a_new_node_without_a_control_plane_starts_from_what_was_published_last(
 }
 
 #[tokio::test]
-async fn a_node_that_is_told_to_drain_finishes_what_it_has_and_ends() {
+async fn a_draining_node_finishes_its_messages_and_ends() {
     let split = Split::new();
     let control = split.control_plane("control").await;
     let mut node = split.node("a", &[&control]).await;

@@ -77,7 +77,7 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
     }
 }
 
-/// What the first request of a cycle asks for.
+/// Path of the first request of a cycle.
 fn first_page(strategy: &str) -> String {
     match strategy {
         "total" | "offset" => format!("/{strategy}?offset=0"),
@@ -429,7 +429,7 @@ async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
 }
 
 #[tokio::test]
-async fn a_record_id_that_no_record_has_is_told_and_its_records_are_taken() {
+async fn a_record_id_that_no_record_has_is_reported_and_the_records_are_taken() {
     let provider = Provider::start(8).await;
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;

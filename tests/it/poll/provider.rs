@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kanat_tests::FakeTarget;
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use serde_json::{Value, json};
 
 pub const PAGE: u64 = 100;
@@ -21,9 +21,9 @@ impl Provider {
     /// The same, unless `script` has another answer to a request.
     pub async fn scripted(
         records: u64,
-        script: impl Fn(&Received, usize) -> Option<Reply> + Send + Sync + 'static,
+        script: impl Fn(&ReceivedRequest, usize) -> Option<Reply> + Send + Sync + 'static,
     ) -> Self {
-        let answer = move |received: &Received, earlier: usize| {
+        let answer = move |received: &ReceivedRequest, earlier: usize| {
             script(received, earlier).unwrap_or_else(|| page(received, records))
         };
         Self {
@@ -46,7 +46,7 @@ impl Provider {
 }
 
 /// `/cursor`, `/offset`, `/total`, `/link` and `/token`.
-pub fn page(received: &Received, records: u64) -> Reply {
+pub fn page(received: &ReceivedRequest, records: u64) -> Reply {
     let (path, query) = received
         .path
         .split_once('?')

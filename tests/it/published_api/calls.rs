@@ -2,16 +2,21 @@
 //! and versions have it.
 
 use kanat_tests::rest::text;
-use kanat_tests::target::{Received, Reply, ok, status};
+use kanat_tests::target::{ReceivedRequest, Reply, ok, status};
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::{Value, json};
 
 use super::{PATH, quote};
 
-const ORDER: &str = "name: order\nversion: 1\nsource: {trigger: api}\nmapping:\n  total: \
-                     source.total | decimal(2)\n";
+const ORDER: &str = "\
+name: order
+version: 1
+source: {trigger: api}
+mapping:
+  total: source.total | decimal(2)
+";
 
-/// What a consumer sends, with its key.
+/// Sends a request of a consumer, with its key.
 async fn call(consumer: &Rest, method: &str, path: &str, body: &Value) -> Answer {
     Rest::send(consumer.request(method, path).json(body)).await
 }
@@ -277,7 +282,7 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
 
 #[tokio::test]
 async fn a_call_waits_for_the_target_and_no_longer_than_its_deadline() {
-    let replies = |_: &Received, earlier: usize| match earlier {
+    let replies = |_: &ReceivedRequest, earlier: usize| match earlier {
         0 => ok(),
         1 => status(500),
         _ => Reply::Hang,
@@ -285,8 +290,13 @@ async fn a_call_waits_for_the_target_and_no_longer_than_its_deadline() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(replies).await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "name: ask\nversion: 1\nsource: {trigger: api}\ntarget: {connector: erp, endpoint: \
-                /in, method: POST}\non_error: {retry: 0x fixed(1s)}\n";
+    let yaml = "\
+name: ask
+version: 1
+source: {trigger: api}
+target: {connector: erp, endpoint: /in, method: POST}
+on_error: {retry: 0x fixed(1s)}
+";
     app.api.deployed(yaml).await;
     let body = json!({
         "flowName": "ask", "path": "ask", "authType": "none", "responseSchema": true,

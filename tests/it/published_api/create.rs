@@ -132,8 +132,12 @@ async fn what_is_wrong_is_named() {
     app.api.flow(&quote("quotes")).await;
     app.api
         .flow(
-            "flow: hook\nversion: 1\nsource: {trigger: webhook}\ntarget: {connector: erp, \
-                  endpoint: /in}\n",
+            "\
+flow: hook
+version: 1
+source: {trigger: webhook}
+target: {connector: erp, endpoint: /in}
+",
         )
         .await;
     for (change, field) in [

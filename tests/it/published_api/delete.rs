@@ -30,8 +30,12 @@ async fn what_an_api_calls_and_names_stays_until_it_is_gone() {
         assert!(refused.text.contains("POST /orders"), "{}", refused.text);
         refused.expect_error(400, "FAILED_PRECONDITION");
     }
-    let other = "flow: quotes\nversion: 1\nsource: {trigger: manual}\ntarget: {connector: erp, \
-                 endpoint: /in}\n";
+    let other = "\
+flow: quotes
+version: 1
+source: {trigger: manual}
+target: {connector: erp, endpoint: /in}
+";
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     app.api
         .patch(&used[0], &json!({"yamlConfig": other}))

@@ -14,7 +14,7 @@ use super::{PATH, quote};
 
 const JSON: &str = "content-type: application/json";
 
-/// What a body may come to, as long as nothing else is set.
+/// Default limit of a body in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
 #[tokio::test]

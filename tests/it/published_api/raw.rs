@@ -47,7 +47,7 @@ async fn say(app: &TestApp, lines: &[&str], body: &[u8]) -> RawAnswer {
     raw::send(&app.base, &request(lines, body)).await
 }
 
-/// What a call of `orders/{id}` or `orders/latest` was taken for.
+/// Returns which of `orders/{id}` and `orders/latest` a call reached.
 async fn at(app: &TestApp, path: &str) -> (u16, Value) {
     let answer = say(app, &[&format!("POST {path}"), JSON], b"{}").await;
     let at = if answer.status == 200 {

@@ -15,7 +15,15 @@ type Raw = BTreeMap<String, Box<RawValue>>;
 async fn every_pair_of_schema_and_document_has_its_answer() {
     let app = TestApp::start().await;
     app.api
-        .deployed("name: checked\nversion: 1\nsource: {trigger: api}\nmapping:\n  seen: source\n")
+        .deployed(
+            "\
+name: checked
+version: 1
+source: {trigger: api}
+mapping:
+  seen: source
+",
+        )
         .await;
     let groups: Vec<Raw> =
         serde_json::from_str(include_str!("../../../crates/schema/tests/pairs.json")).unwrap();

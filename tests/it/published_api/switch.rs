@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{PATH, quote};
 
-/// Who calls all the while, at each address.
+/// Callers at each address, during the whole test.
 const CALLERS: usize = 3;
 
 const LAST_VERSION: u32 = 6;

@@ -108,7 +108,7 @@ async fn a_token_opens_the_api_that_it_was_made_for() {
     );
 }
 
-/// What a refusal asks for.
+/// Returns the challenge of a refusal.
 fn challenge(answer: Answer, status: u16) -> String {
     let challenge = answer.header("www-authenticate").to_owned();
     let code = if status == 401 {

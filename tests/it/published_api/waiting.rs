@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kanat_tests::split::Split;
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, Rest, TestApp, rest::text, until};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -25,8 +25,13 @@ const IN_TURN: usize = 256;
 /// Calls that one connection of HTTP/2 carries.
 const STREAMS: usize = 104;
 
-const FLOW: &str = "version: 1\nsource: {trigger: api}\nmapping:\n  n: source.n\non_error: \
-                    {retry: 0x fixed(1s)}\n";
+const FLOW: &str = "\
+version: 1
+source: {trigger: api}
+mapping:
+  n: source.n
+on_error: {retry: 0x fixed(1s)}
+";
 
 #[tokio::test]
 async fn calls_that_wait_are_as_many_as_there_is_room_for_in_turn_and_once() {
@@ -60,14 +65,14 @@ async fn calls_that_wait_are_as_many_as_there_is_room_for_in_turn_and_once() {
     repeats(&app, once, &flows[2]).await;
 }
 
-type Held = (FakeTarget, Arc<AtomicBool>);
+type HeldTarget = (FakeTarget, Arc<AtomicBool>);
 
 /// A target that hangs until it is released, and then gives back what it got and how many came
 /// before.
-async fn held() -> Held {
+async fn held() -> HeldTarget {
     let open = Arc::new(AtomicBool::new(false));
     let is_open = Arc::clone(&open);
-    let answer = move |request: &Received, earlier: usize| {
+    let answer = move |request: &ReceivedRequest, earlier: usize| {
         let made = json!({"got": request.json(), "nth": earlier + 1});
         if is_open.load(Ordering::SeqCst) {
             Reply::Answer(200, Vec::new(), made.to_string())
@@ -78,7 +83,7 @@ async fn held() -> Held {
     (FakeTarget::scripted(answer).await, open)
 }
 
-fn let_go((target, open): &Held) {
+fn let_go((target, open): &HeldTarget) {
     open.store(true, Ordering::SeqCst);
     target.release();
 }
@@ -92,7 +97,7 @@ async fn total(app: &TestApp, flow: &str) -> Value {
 }
 
 /// One call more than there is room for is told to come again, and leaves nothing behind.
-async fn room(app: &TestApp, held: &Held, flow: &str) {
+async fn room(app: &TestApp, held: &HeldTarget, flow: &str) {
     let consumer = app.api.without_key();
     // Over HTTP/2, because so many connections are more than a process may have open on some
     // machines.
@@ -128,7 +133,7 @@ async fn room(app: &TestApp, held: &Held, flow: &str) {
 
 /// A call behind another of its ordering key waits for its turn. Calls of other keys do not wait
 /// for it.
-async fn order(app: &TestApp, held: &Held, flow: &str) {
+async fn order(app: &TestApp, held: &HeldTarget, flow: &str) {
     let consumer = app.api.without_key();
     let call = |customer: &str, n: u32| {
         consumer.post_owned("/turns", &json!({"customer": customer, "n": n}))
@@ -155,7 +160,7 @@ async fn order(app: &TestApp, held: &Held, flow: &str) {
 
 /// A repeat of a call gets its answer and no second message; a replay is a second message, on
 /// purpose.
-async fn repeats(app: &TestApp, held: &Held, flow: &str) {
+async fn repeats(app: &TestApp, held: &HeldTarget, flow: &str) {
     let consumer = app.api.without_key();
     let keyed = |key: &str, body: Value| {
         Rest::send(
@@ -254,7 +259,7 @@ async fn stored(api: &Rest, flow: &str, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_call_whose_turn_does_not_come_before_its_deadline_is_told_where_to_look() {
+async fn a_call_whose_turn_does_not_come_before_its_deadline_names_its_message() {
     let app = TestApp::start().await;
     let consumer = app.api.without_key();
     for (path, on_timeout, ends_as, deliveries) in [

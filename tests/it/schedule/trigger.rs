@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{path_of, scheduled};
 
 #[tokio::test]
-async fn a_run_by_hand_is_delivered_and_told_of() {
+async fn a_run_by_hand_is_delivered_and_shown() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;

@@ -11,7 +11,7 @@ use kanat_tests::cli::Cli;
 use kanat_tests::oauth_provider::OauthProvider;
 use kanat_tests::rest::text;
 use kanat_tests::split::Split;
-use kanat_tests::target::{Received, Reply};
+use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
@@ -114,7 +114,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Sends back what it was sent, credentials and all, as an error.
-fn parrot(received: &Received, _: usize) -> Reply {
+fn parrot(received: &ReceivedRequest, _: usize) -> Reply {
     let authorization = received.header("authorization");
     let body = String::from_utf8_lossy(&received.body).into_owned();
     let echo = json!({

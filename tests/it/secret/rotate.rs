@@ -67,7 +67,7 @@ fn keys(folder: &Path) -> Vec<String> {
 }
 
 /// Something in every place that is sealed.
-struct Sealed {
+struct SecretResources {
     target: FakeTarget,
     provider: OauthProvider,
     webhook: String,
@@ -78,7 +78,7 @@ struct Sealed {
     kept: Value,
 }
 
-impl Sealed {
+impl SecretResources {
     async fn everywhere(api: &Rest) -> Self {
         let target = FakeTarget::start().await;
         let provider = OauthProvider::start(3600).await;
@@ -165,7 +165,7 @@ impl Sealed {
 #[tokio::test]
 async fn a_new_master_key_seals_everything_and_the_former_one_is_gone() {
     let mut app = TestApp::start().await;
-    let sealed = Sealed::everywhere(&app.api).await;
+    let sealed = SecretResources::everywhere(&app.api).await;
     let folder = app.data_dir();
     let former = keys(&folder);
     let first = app.api.post(PATH, &json!({})).await.expect(200);
@@ -217,7 +217,7 @@ async fn a_new_master_key_seals_everything_and_the_former_one_is_gone() {
 #[tokio::test]
 async fn what_is_sealed_meanwhile_is_sealed_under_the_new_key() {
     let mut app = TestApp::start().await;
-    let sealed = Sealed::everywhere(&app.api).await;
+    let sealed = SecretResources::everywhere(&app.api).await;
     let path = format!("/api/v1/connectors/instances/{}", sealed.instance);
     let deploy = format!("/api/v1/flows/{}/deploy", sealed.flow);
     let changes = async {
@@ -248,7 +248,7 @@ async fn what_is_sealed_meanwhile_is_sealed_under_the_new_key() {
 async fn a_rotation_that_a_crash_cut_off_is_finished_by_the_next_call() {
     for point in ["secrets.new_key", "secrets.resealed"] {
         let mut app = TestApp::start().await;
-        let sealed = Sealed::everywhere(&app.api).await;
+        let sealed = SecretResources::everywhere(&app.api).await;
         app.terminate().await;
         app.restart_with(&[("KANAT_FAILPOINT", &format!("{point}:1"))])
             .await;
@@ -293,7 +293,7 @@ async fn a_key_of_the_settings_is_not_replaced_and_it_is_said_what_to_do() {
     let one = "01".repeat(16) + &"a2".repeat(16);
     let two = "03".repeat(16) + &"b4".repeat(16);
     let mut app = TestApp::start_with(&[("KANAT_MASTER_KEY", &one)]).await;
-    let sealed = Sealed::everywhere(&app.api).await;
+    let sealed = SecretResources::everywhere(&app.api).await;
     let refused = app.api.post(PATH, &json!({})).await.expect(400);
     assert_eq!(refused["code"], "FAILED_PRECONDITION");
     assert!(
@@ -340,7 +340,7 @@ async fn control_planes_of_one_database_get_the_new_key_one_after_another() {
         );
     }
     let node = split.node("node", &[&planes[0], &planes[1]]).await;
-    let sealed = Sealed::everywhere(&planes[0].api).await;
+    let sealed = SecretResources::everywhere(&planes[0].api).await;
     let webhook = format!("{}{}", node.base, sealed.webhook);
     let refused = planes[0].api.post(PATH, &json!({})).await.expect(400);
     assert!(

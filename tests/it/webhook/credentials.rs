@@ -34,8 +34,12 @@ fn flow(name: &str, mapping: &str) -> String {
     let target =
         "target: {connector: erp, endpoint: /in, method: POST}\non_error: {retry: 0x fixed(1s)}\n";
     format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\n{target}ordering_key: \
-         'trigger.headers[\"x-session-id\"]'\nmapping: {mapping}\n"
+        r#"flow: {name}
+version: 1
+source: {{trigger: webhook}}
+{target}ordering_key: 'trigger.headers["x-session-id"]'
+mapping: {mapping}
+"#
     )
 }
 
@@ -129,8 +133,13 @@ async fn an_adapter_is_given_the_credentials_of_the_sender_and_its_console_shows
                 context.trigger.headers['x-vault-token']}; }";
     let body = json!({"name": "shows", "type": "transform", "code": code});
     app.api.post("/api/v1/adapters", &body).await.expect(201);
-    let yaml = "flow: adapted\nversion: 1\nsource: {trigger: webhook}\nadapter: shows\n\
-                target: {connector: erp, endpoint: /in, method: POST}\n";
+    let yaml = "\
+flow: adapted
+version: 1
+source: {trigger: webhook}
+adapter: shows
+target: {connector: erp, endpoint: /in, method: POST}
+";
     let (_, url) = app.api.deployed(yaml).await;
     let sender = app
         .api

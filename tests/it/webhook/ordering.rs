@@ -53,7 +53,7 @@ async fn a_failing_message_holds_back_only_its_own_key() {
     for customer in ["a", "b"] {
         let mut order: Vec<_> = received
             .iter()
-            .map(kanat_tests::target::Received::json)
+            .map(kanat_tests::target::ReceivedRequest::json)
             .filter(|body| body["customer"] == customer)
             .map(|body| body["n"].as_u64().unwrap())
             .collect();

@@ -7,8 +7,18 @@ use sha2::Sha256;
 
 fn flow(name: &str, verify: &str) -> String {
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: webhook\n  verify: \
-         {verify}\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\n"
+        "\
+flow: {name}
+version: 1
+source:
+  connector: shop
+  trigger: webhook
+  verify: {verify}
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+"
     )
 }
 
@@ -93,7 +103,7 @@ async fn a_bad_signature_is_401_and_a_good_one_202() {
 }
 
 #[tokio::test]
-async fn a_secret_of_a_connector_that_its_scheme_cannot_use_is_told_at_deploy() {
+async fn a_deploy_names_a_connector_secret_that_its_scheme_cannot_use() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
@@ -167,7 +177,7 @@ async fn any_of_several_secrets_is_accepted_while_they_are_rotated() {
 }
 
 #[tokio::test]
-async fn a_secret_that_the_connector_does_not_have_is_told_at_deploy() {
+async fn a_deploy_names_a_secret_that_the_connector_does_not_have() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;

@@ -10,16 +10,16 @@ use super::{Outcome, Run};
 use crate::random::Random;
 use crate::{Rest, TestApp};
 
-struct Killed(TestApp);
+struct KillTarget(TestApp);
 
 pub(super) async fn run(mut run: Run) -> Result<Outcome> {
     let mut workload = Workload::start().await;
     let app = TestApp::start_in(&run.folder, &[]).await;
     workload.deploy(&app.api, &app.base).await;
-    live::run(&mut run, &mut Killed(app), &workload).await
+    live::run(&mut run, &mut KillTarget(app), &workload).await
 }
 
-impl Service for Killed {
+impl Service for KillTarget {
     fn api(&self) -> &Rest {
         &self.0.api
     }

@@ -41,7 +41,7 @@ const FAILURES: [(&str, &str); 7] = [
     ("write", "config.db-wal"),
 ];
 
-/// What is wrong with the disk beside the loss of power.
+/// Further fault of the disk at the loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
@@ -120,12 +120,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether there is enough to judge: a moment before the first ack shows nothing.
+    /// Returns whether the tally can be judged: an instant before the first ack shows nothing.
     fn has_shown(&self, tally: &Tally) -> bool {
         tally.acked > 0 && (self.kind != Kind::Control || !tally.lost.is_empty())
     }
 
-    /// Whether something is wrong, whose files are looked at as they are.
+    /// Returns whether a message is lost or given up; the files are then kept.
     fn has_failed(&self, tally: &Tally) -> bool {
         self.kind != Kind::Control && !(tally.lost.is_empty() && tally.given_up.is_empty())
     }

@@ -19,7 +19,7 @@ const LEASE_SECONDS: &str = "3";
 /// do not.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(5);
 
-/// What is disturbed, and how.
+/// Kind of disturbance of a deployment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Disturbance {
     NodeKill,

@@ -1,4 +1,4 @@
-//! What became of the messages of a run, and the row that tells of it.
+//! Outcomes of the messages of a run, and their row of the table.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ pub struct Tally {
     pub rounds: usize,
     /// Acks that were checked. A loss of power is checked by images, and each of them has its acks.
     pub acked: usize,
-    /// What was acked and is neither in the log nor at the target, with its state.
+    /// Acked messages that are neither in the log nor at the target, with their states.
     pub lost: Vec<String>,
-    /// What has ended otherwise than as delivered, with its state. The target takes everything in
-    /// the end.
+    /// Messages that ended otherwise than as delivered, with their states. The target takes
+    /// everything in the end.
     pub given_up: Vec<String>,
     /// Deliveries of one message beyond the first, and messages of one idempotency key beyond the
     /// first.
@@ -39,7 +39,7 @@ pub struct Row {
     pub skipped: Option<String>,
     /// Why the row is not as it should be.
     pub problem: Option<String>,
-    /// Where the files of the run are, if they are kept.
+    /// Folder of the files of the run, if they are kept.
     pub folder: Option<PathBuf>,
 }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_of_median_and_longest_recovery_and_of_what_is_wrong() {
+    fn a_row_shows_median_and_longest_recovery_and_the_faults() {
         let recovery = [3, 1, 2].map(Duration::from_secs).to_vec();
         let row = Row {
             fault: "kill",

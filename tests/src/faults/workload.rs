@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::message_list::{all_end, messages};
-use crate::target::{Received, Reply, ok, status};
+use crate::target::{ReceivedRequest, Reply, ok, status};
 use crate::{FakeTarget, Rest, until};
 
 /// Flows, and what each has beyond the others.
@@ -58,7 +58,7 @@ pub struct Arrival {
     pub source: Source,
 }
 
-/// What a message says of where it comes from.
+/// Flow and number of a message, as its payload has them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Source {
     pub flow: String,
@@ -71,11 +71,11 @@ pub struct Source {
 pub struct Ack {
     pub id: String,
     pub source: Source,
-    /// What the clock of this run showed after the answer.
+    /// Time of the run after the answer.
     pub at: u64,
 }
 
-/// What is sent.
+/// Kinds of messages that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// Messages of every flow.
@@ -86,17 +86,17 @@ pub enum Mix {
 
 /// Senders under way.
 pub struct Senders {
-    shared: Arc<Shared>,
+    shared: Arc<WorkloadState>,
     tasks: JoinSet<()>,
 }
 
-struct Shared {
+struct WorkloadState {
     acks: Mutex<Vec<Ack>>,
     /// When the last request began that was acked, by address.
     last: Mutex<HashMap<String, Instant>>,
     /// Answers that no sender expects, in words.
     wrong: Mutex<Vec<String>>,
-    is_enough: AtomicBool,
+    is_stopped: AtomicBool,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
@@ -158,11 +158,11 @@ impl Workload {
         mix: Mix,
         clock: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Senders {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkloadState {
             acks: Mutex::default(),
             last: Mutex::default(),
             wrong: Mutex::default(),
-            is_enough: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             clock: Box::new(clock),
         });
         let mut tasks = JoinSet::new();
@@ -204,7 +204,7 @@ impl Workload {
 }
 
 impl Arrival {
-    fn of(received: &Received) -> Self {
+    fn of(received: &ReceivedRequest) -> Self {
         let body = received.json();
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let flow = received.path.trim_start_matches('/').to_owned();
@@ -255,7 +255,7 @@ impl Senders {
     ///
     /// A sender got an answer that is neither 202 nor a 503 with `Retry-After`.
     pub async fn finish(mut self) -> Result<Vec<Ack>> {
-        self.shared.is_enough.store(true, Ordering::Release);
+        self.shared.is_stopped.store(true, Ordering::Release);
         while let Some(sender) = self.tasks.join_next().await {
             sender?;
         }
@@ -275,7 +275,7 @@ impl Senders {
 }
 
 struct Sender {
-    shared: Arc<Shared>,
+    shared: Arc<WorkloadState>,
     api: Rest,
     /// Address and webhook.
     urls: Vec<(String, String)>,
@@ -296,7 +296,7 @@ impl Sender {
                 "padding": padding,
             });
             let id = loop {
-                if self.shared.is_enough.load(Ordering::Acquire) {
+                if self.shared.is_stopped.load(Ordering::Acquire) {
                     return;
                 }
                 let (door, url) = &self.urls[turn % self.urls.len()];

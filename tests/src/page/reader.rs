@@ -25,7 +25,7 @@ const PORTS: Range<u32> = 20_000..32_000;
 const PORTS_A_PROCESS: u32 = 32;
 
 /// Number of ports that this process has looked at.
-static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
+static NEXT_ADDRESS: AtomicU32 = AtomicU32::new(0);
 
 /// The longest that a block may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,8 +39,8 @@ const CARGO: &str = "#!/bin/sh\n\
     *) echo \"cargo $*: not in a page\" >&2; exit 1 ;;\n\
     esac\n";
 
-/// What a reader has at hand; all that it started is killed, and its folders are removed, when
-/// dropped.
+/// A reader of a page with its terminals. Its processes are killed and its folders removed when it
+/// is dropped.
 pub struct Reader {
     /// The first terminal.
     shell: Shell,
@@ -210,7 +210,7 @@ fn free_port() -> u16 {
     loop {
         let number = std::process::id()
             .wrapping_mul(PORTS_A_PROCESS)
-            .wrapping_add(LOOKED_AT.fetch_add(1, Ordering::Relaxed));
+            .wrapping_add(NEXT_ADDRESS.fetch_add(1, Ordering::Relaxed));
         let port = PORTS.start + number % (PORTS.end - PORTS.start);
         let port = u16::try_from(port).expect("the range is one of ports");
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {

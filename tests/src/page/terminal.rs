@@ -8,7 +8,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// What every terminal of a reader begins with.
+/// Folder and variables of every terminal of a reader.
 pub struct Environment {
     pub folder: PathBuf,
     pub variables: Vec<(String, String)>,
@@ -91,7 +91,7 @@ impl Group {
         Self(child.expect("bash starts"))
     }
 
-    /// Whether the process has ended by itself.
+    /// Returns whether the process has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.0
             .try_wait()

@@ -44,7 +44,7 @@ pub struct Disk {
     entries: Vec<Entry>,
 }
 
-/// What an inode is.
+/// Content of an inode.
 enum Node {
     File(usize),
     Folder(String),

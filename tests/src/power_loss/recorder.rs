@@ -11,7 +11,7 @@ use crate::app::build_folder;
 
 /// Bytes of the file by which calls are made to fail.
 const FAILURES_BYTES: usize = 4_096;
-/// Where its text stands, after the number of the request and that of the calls that failed.
+/// Offset of the text, after the number of the request and the number of failed calls.
 const TEXT_AT: u64 = 8;
 
 /// A recorder for one folder.

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 /// Kind and length of name, number of the file, offset, length of the data.
 const HEADER_BYTES: usize = 32;
 
-/// What a process did to the files of a folder, in order.
+/// Operations of a process on the files of a folder, in order.
 pub struct Trace {
     pub records: Vec<Record>,
 }

@@ -12,7 +12,6 @@ const GLOSSARY: &str = "docs/GLOSSARY.md";
 /// Folders whose names still contain retired words.
 const EXCEPTIONS: &[&str] = &[
     "control-plane/",
-    "crates/bench/",
     "crates/catalog/",
     "crates/database/",
     "crates/engine/",
@@ -29,7 +28,6 @@ const EXCEPTIONS: &[&str] = &[
     "crates/telemetry/",
     "crates/testing-postgres/",
     "data-plane/",
-    "tests/",
 ];
 
 pub fn check(files: &[SourceFile], pages: &[SourceFile], findings: &mut Findings) -> Result<()> {

@@ -1,9 +1,8 @@
-//! What a provider has to find in a call, by what the catalog says of the action and by nothing
-//! else.
+//! Parts of a call that a provider has to receive, by the catalog entry of the action alone.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kanat_tests::target::Received;
+use kanat_tests::target::ReceivedRequest;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ struct Parts {
 }
 
 /// Method and path are the action's, and each param is in one place, whole.
-pub fn check(call: &Received, root: &str, action: &Value, params: &Value) {
+pub fn check(call: &ReceivedRequest, root: &str, action: &Value, params: &Value) {
     let slug = action["slug"].as_str().unwrap();
     assert_eq!(call.method, action["method"].as_str().unwrap(), "{slug}");
     let url = Url::parse(&format!("http://provider.example{}", call.path)).unwrap();
@@ -49,7 +48,12 @@ pub fn check(call: &Received, root: &str, action: &Value, params: &Value) {
 
 /// Each secret of the config lets the call in, in the clear or in Base64; of OAuth2 it is the
 /// token.
-pub fn check_credentials(call: &Received, schema: &Value, config: &Value, token: Option<&str>) {
+pub fn check_credentials(
+    call: &ReceivedRequest,
+    schema: &Value,
+    config: &Value,
+    token: Option<&str>,
+) {
     if let Some(token) = token {
         assert_eq!(call.header("authorization"), format!("Bearer {token}"));
         return;
@@ -71,7 +75,7 @@ pub fn check_credentials(call: &Received, schema: &Value, config: &Value, token:
 }
 
 impl Parts {
-    fn of(call: &Received, url: &Url) -> Self {
+    fn of(call: &ReceivedRequest, url: &Url) -> Self {
         let is_form = call.header("content-type") == "application/x-www-form-urlencoded";
         let form = if is_form {
             pairs(&call.body)
@@ -91,8 +95,8 @@ impl Parts {
         }
     }
 
-    /// Where a param is whole. What is written as name and value has its name, or one that begins
-    /// with it.
+    /// Lists the parts of the call that contain a whole param. A pair of name and value has its
+    /// name, or one that begins with it.
     fn places_of(&self, name: &str, value: &Value) -> Vec<&'static str> {
         let mut places = Vec::new();
         if all_in(&self.query, name, value) {
@@ -111,7 +115,8 @@ impl Parts {
     }
 }
 
-/// Whether every text, number and truth in `value` is the value of a pair that is named for it.
+/// Returns whether every string, number and boolean in `value` is the value of a pair with its
+/// name.
 fn all_in(pairs: &[(String, String)], name: &str, value: &Value) -> bool {
     let named = |key: &str| key == name || key.starts_with(&format!("{name}["));
     let mut leaves = Vec::new();
@@ -146,7 +151,7 @@ fn text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn headers(call: &Received) -> String {
+fn headers(call: &ReceivedRequest) -> String {
     call.headers
         .values()
         .map(|value| format!("{}\n", String::from_utf8_lossy(value.as_bytes())))

@@ -97,7 +97,7 @@ fn text(schema: &Value, name: &str) -> String {
     text[..text.len().min(most)].to_owned()
 }
 
-/// What every text begins with that a pattern takes, as far as it is plain.
+/// Literal prefix of all texts that a pattern matches.
 fn prefix(pattern: &str) -> String {
     let Some(rest) = pattern.strip_prefix('^') else {
         return String::new();

@@ -132,8 +132,8 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     const STILL: Duration = Duration::from_secs(5);
     const MESSAGES: usize = 100;
     const BODY: usize = 900_000;
-    /// What may wait for the log, what may be read, and the copies that are on their way to the
-    /// database.
+    /// Memory of the messages that wait for the log, of those that are read, and of the copies on
+    /// their path to the database.
     const MOST_MIB: u64 = 256;
     // The lease runs out meanwhile: nobody else is there to take over what the node holds.
     let deployment = Deployment::start(&[("KANAT_LEASE_SECONDS", "2")]).await;
@@ -261,7 +261,7 @@ async fn processes_that_start_without_their_database_wait_for_it() {
 }
 
 #[tokio::test]
-async fn one_connection_for_each_purpose_is_enough() {
+async fn one_connection_for_each_purpose_suffices() {
     let pools = [
         "KANAT_STORE_CONNECTIONS",
         "KANAT_LOG_WRITERS",

@@ -13,7 +13,7 @@ use kanat_tests::{Rest, until};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::versions::{Ran, Table, Witness, at, flow, one_set, sets};
+use super::versions::{ProbeFlow, RunVersions, Table, at, flow, one_set, sets};
 
 const DEPLOYS: u64 = 200;
 
@@ -23,7 +23,7 @@ const BETWEEN_KILLS: u64 = 9;
 /// Deploys for which a control plane that was killed stays away.
 const AWAY: u64 = 3;
 
-/// What has happened so far.
+/// Progress of the deploys.
 #[derive(Default)]
 struct Course {
     /// Deploys that were begun; all there can be, when the last one was answered.
@@ -68,7 +68,7 @@ async fn control_planes_killed_and_swapped_during_200_deploys_leave_every_node_w
         split.node("c", &[one, other]).await,
     ];
     let apis = [one.api.clone(), other.api.clone()];
-    let (witness, table) = Witness::start(&one.api).await;
+    let (witness, table) = ProbeFlow::start(&one.api).await;
     let first = one.api.deployed(&flow("first", 1)).await;
     let last = one.api.deployed(&flow("last", 1)).await;
     one_set(&one.api, nodes.len()).await;
@@ -117,7 +117,7 @@ async fn control_planes_killed_and_swapped_during_200_deploys_leave_every_node_w
             let ran = witness.ask(&node.api, &at(node, webhook)).await;
             assert_eq!(
                 ran,
-                Ran {
+                RunVersions {
                     version: rounds,
                     table: rounds
                 }
@@ -196,13 +196,13 @@ async fn kill_in_turn(course: &Course, controls: &mut [TestProcess; 2]) -> u64 {
 /// gives how often.
 async fn watch(
     course: &Course,
-    witness: &Witness,
+    witness: &ProbeFlow,
     node: &TestProcess,
     [first, last]: [&str; 2],
 ) -> usize {
     let first = at(node, first);
     let last = at(node, last);
-    let mut seen: Vec<(&str, Ran)> = Vec::new();
+    let mut seen: Vec<(&str, RunVersions)> = Vec::new();
     // A set with this `last` has at least this `first`, and at least this table.
     let mut lowest_first = 0;
     let mut lowest_last = 0;

@@ -1,7 +1,7 @@
-//! What the fault tests count. An acked message that the target never took is lost. One that it
-//! took more often than its record has attempts was sent by a process that died before it could
-//! write that down: a duplicate, which is allowed only for what was in flight at a kill, and once
-//! for each.
+//! Counts of the fault tests. An acked message that the target never took is lost. A message that
+//! the target took more often than its record has attempts is a duplicate: a process sent it and
+//! died before it could store that. Duplicates are allowed only for messages in flight at a kill,
+//! and once for each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kanat_tests::soak;
 use kanat_tests::split::Split;
 
-use super::versions::{Witness, at, flow};
+use super::versions::{ProbeFlow, at, flow};
 
 const CHANGES: u64 = 50;
 
@@ -20,7 +20,7 @@ async fn a_write_at_one_control_plane_is_live_on_the_nodes_of_all_within_a_secon
         split.node("a", &[&controls[0]]).await,
         split.node("b", &[&controls[1]]).await,
     ];
-    let (witness, table) = Witness::start(&controls[0].api).await;
+    let (witness, table) = ProbeFlow::start(&controls[0].api).await;
     let (_, webhook) = controls[0].api.deployed(&flow("orders", 1)).await;
     let urls = [at(&nodes[0], &webhook), at(&nodes[1], &webhook)];
     let mut took = Vec::new();

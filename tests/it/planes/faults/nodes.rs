@@ -21,7 +21,7 @@ struct Extent {
 }
 
 impl Extent {
-    fn told() -> Self {
+    fn from_environment() -> Self {
         let number = |name: &str| {
             std::env::var(name)
                 .ok()
@@ -138,7 +138,7 @@ async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_ove
         kills: many,
         pause,
         seed,
-    } = Extent::told();
+    } = Extent::from_environment();
     let split = Split::new();
     let mut deployment =
         Deployment::start(&split, &["a", "b", "c"], LEASE, kept::target().await).await;
@@ -187,9 +187,9 @@ async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_ove
     );
 }
 
-/// What the first node sends hangs until the test lets go; what another sends after it is answered
-/// with 201.
-async fn target_that_tells_apart() -> FakeTarget {
+/// Target on which requests of the first node hang until the test releases them, and later requests
+/// of another node are answered with 201.
+async fn target_with_two_answers() -> FakeTarget {
     FakeTarget::scripted(|_, earlier| {
         if earlier < SENDERS {
             Reply::Hang
@@ -205,7 +205,7 @@ async fn orphans_are_taken_over_within_two_lease_periods() {
     const LEASE: Duration = Duration::from_secs(5);
     let split = Split::new();
     let mut deployment =
-        Deployment::start(&split, &["a", "b"], LEASE, target_that_tells_apart().await).await;
+        Deployment::start(&split, &["a", "b"], LEASE, target_with_two_answers().await).await;
     let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
     senders.finished().await;
     deployment.target.arrivals(SENDERS).await;
@@ -235,7 +235,7 @@ async fn a_node_that_stood_still_past_its_lease_writes_no_outcome_any_more() {
     let split = Split::new();
     let lease = Duration::from_secs(2);
     let deployment =
-        Deployment::start(&split, &["a", "b"], lease, target_that_tells_apart().await).await;
+        Deployment::start(&split, &["a", "b"], lease, target_with_two_answers().await).await;
     let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
     senders.finished().await;
     deployment.target.arrivals(SENDERS).await;

@@ -90,7 +90,7 @@ impl Subject {
         self.dead(flow).await
     }
 
-    /// What its death caught.
+    /// Counts the messages that the death of the process interrupted.
     async fn dead(&self, flow: &str) -> Kill {
         match self {
             Self::Up(_) => Kill::unseen(),

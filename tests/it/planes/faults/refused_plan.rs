@@ -7,7 +7,7 @@ use kanat_tests::split::Split;
 use kanat_tests::{soak, until};
 use serde_json::{Value, json};
 
-use super::versions::{Witness, at, deploy, flow};
+use super::versions::{ProbeFlow, at, deploy, flow};
 
 /// A build that has no transform of that name.
 const OLDER: (&str, &str) = ("KANAT_FAILPOINT", "node.build=0.0.9,plans.lacks=base64");
@@ -24,7 +24,7 @@ async fn only_the_node_that_must_refuse_a_plan_keeps_the_version_before_and_says
         split.node("a", &[&one]).await,
         split.node("b", &[&other]).await,
     ];
-    let (witness, _) = Witness::start(&one.api).await;
+    let (witness, _) = ProbeFlow::start(&one.api).await;
     let (id, orders) = one.api.deployed(&flow("orders", 1)).await;
     let (beside_id, beside) = one.api.deployed(&flow("beside", 1)).await;
     let older_id = until("the older build is listed", || async {

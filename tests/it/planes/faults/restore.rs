@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kanat_tests::split::Split;
 use kanat_tests::{TestApp, until};
 
-use super::versions::{Witness, at, deploy, flow, one_set};
+use super::versions::{ProbeFlow, at, deploy, flow, one_set};
 
 /// How long nodes may take to run what a restored store says.
 const CONVERGED: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ async fn nodes_converge_on_the_older_set_of_a_restored_store() {
         split.node("a", &[&one]).await,
         split.node("b", &[&other]).await,
     ];
-    let (witness, _) = Witness::start(&one.api).await;
+    let (witness, _) = ProbeFlow::start(&one.api).await;
     let (id, webhook) = one.api.deployed(&flow("orders", 1)).await;
     let backup = split.database.back_up().unwrap();
     let (epoch, generation, _) = one_set(&one.api, 2).await;
@@ -77,7 +77,7 @@ async fn a_restored_store_that_reaches_the_same_generation_again_is_noticed() {
         split.node("a", &[&one]).await,
         split.node("b", &[&other]).await,
     ];
-    let (witness, _) = Witness::start(&one.api).await;
+    let (witness, _) = ProbeFlow::start(&one.api).await;
     let (id, webhook) = one.api.deployed(&flow("orders", 1)).await;
     let backup = split.database.back_up().unwrap();
     deploy(&one.api, &id, &flow("orders", 2)).await;
@@ -132,7 +132,7 @@ async fn a_restored_store_that_reaches_the_same_generation_again_is_noticed() {
 #[tokio::test]
 async fn a_service_on_an_older_file_serves_what_is_in_it() {
     let mut app = TestApp::start().await;
-    let (witness, _) = Witness::start(&app.api).await;
+    let (witness, _) = ProbeFlow::start(&app.api).await;
     let (id, url) = app.api.deployed(&flow("orders", 1)).await;
     let file = app.data_dir().join("config.db");
     let backup = app.data_dir().join("config.backup");

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kanat_tests::split::{Split, TestProcess};
-use kanat_tests::target::{Received, Reply, ok, status};
+use kanat_tests::target::{ReceivedRequest, Reply, ok, status};
 use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::webhook::passthrough;
 /// A renewal each second.
 const LEASE: (&str, &str) = ("KANAT_LEASE_SECONDS", "6");
 
-/// What a node warns of when it finds that the log went back.
+/// Warning of a node that finds that the log went back.
 const PAST_CHANGED: &str = "the message log went back to an earlier state";
 
 /// A flow to a connector of its own name, tried until it is taken.
@@ -42,7 +42,7 @@ async fn send(node: &TestProcess, webhook: &str, n: usize) -> String {
     .await
 }
 
-fn number(request: &Received) -> u64 {
+fn number(request: &ReceivedRequest) -> u64 {
     request.json()["n"].as_u64().unwrap()
 }
 

@@ -1,5 +1,4 @@
-//! Those who post to webhooks while something breaks: each number again until it is acked, as
-//! senders do.
+//! Senders that post to webhooks during a fault: each number again until it is acked.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,7 +45,7 @@ struct Counts {
     sent_again: AtomicUsize,
     /// Requests that got a 503, which said when to come back.
     refused: AtomicUsize,
-    enough: AtomicBool,
+    stopped: AtomicBool,
 }
 
 impl Senders {
@@ -56,7 +55,7 @@ impl Senders {
         Self::start_with(api, urls, messages, Load::default())
     }
 
-    /// Posts numbers until told that it is enough.
+    /// Posts numbers until it is stopped.
     pub fn start_endless(api: &Rest, urls: &[String]) -> Self {
         Self::start(api, urls, usize::MAX)
     }
@@ -76,7 +75,7 @@ impl Senders {
                 let turn = AtomicUsize::new(sender);
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= messages || counts.enough.load(Ordering::Acquire) {
+                    if n >= messages || counts.stopped.load(Ordering::Acquire) {
                         return;
                     }
                     let body = Bytes::from(format!("{{\"n\":{n},\"padding\":\"{padding}\"}}"));
@@ -111,16 +110,16 @@ impl Senders {
 
     /// Waits until so many more are acked.
     pub async fn ack(&self, more: usize) {
-        let enough = self.acked() + more;
+        let goal = self.acked() + more;
         until(&format!("{more} more messages are acked"), || async {
-            (self.acked() >= enough).then_some(())
+            (self.acked() >= goal).then_some(())
         })
         .await;
     }
 
     /// Begins nothing more.
     pub fn stop(&self) {
-        self.counts.enough.store(true, Ordering::Release);
+        self.counts.stopped.store(true, Ordering::Release);
     }
 
     /// Waits for the last ack.

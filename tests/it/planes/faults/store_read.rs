@@ -4,14 +4,14 @@
 use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::until;
 
-use super::versions::{Witness, at, deploy, flow, one_set};
+use super::versions::{ProbeFlow, at, deploy, flow, one_set};
 
-/// What is done to a table.
+/// Fault of a table.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// Whoever reads it gets an error.
+    /// A read gets an error.
     Fails,
-    /// Whoever reads it gets no rows.
+    /// A read gets no rows.
     GivesNothing,
 }
 
@@ -23,7 +23,7 @@ async fn no_node_drops_a_plan_when_the_store_cannot_be_read_or_gives_nothing() {
         split.node("a", &[&control]).await,
         split.node("b", &[&control]).await,
     ];
-    let (witness, _) = Witness::start(&control.api).await;
+    let (witness, _) = ProbeFlow::start(&control.api).await;
     let (id, webhook) = control.api.deployed(&flow("orders", 1)).await;
     let cases = [
         // What a control plane that runs looks at all the time.

@@ -37,7 +37,7 @@ impl Raw {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut head = [0; 4096];
                 if stream.read(&mut head).await.is_ok() {
-                    // It fails when the other side has had enough.
+                    // It fails when the other side has closed the connection.
                     connections.spawn(write(stream));
                 }
             }
@@ -91,7 +91,8 @@ async fn no_tls(mut stream: TcpStream) -> std::io::Result<()> {
     stream.shutdown().await
 }
 
-/// Those that are not to run into it have all the time that a busy machine may need.
+/// A flow with a short timeout where the target hangs, and a long one, for a busy machine,
+/// elsewhere.
 fn flow(name: &str) -> String {
     let timeout = if matches!(name, "hang" | "drip") {
         "2s"
@@ -99,13 +100,24 @@ fn flow(name: &str) -> String {
         "30s"
     };
     format!(
-        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: {name}\n  \
-         endpoint: /in\n  method: POST\n  timeout: {timeout}\non_error:\n  retry: 1x fixed(20ms)\n"
+        "\
+flow: {name}
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: {name}
+  endpoint: /in
+  method: POST
+  timeout: {timeout}
+on_error:
+  retry: 1x fixed(20ms)
+"
     )
 }
 
 #[tokio::test]
-async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_delivered() {
+async fn each_kind_of_failure_is_a_counted_attempt_with_its_reason_and_others_are_delivered() {
     let authority = Authority::new();
     let trusted = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&trusted, authority.pem()).unwrap();

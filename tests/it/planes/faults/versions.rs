@@ -10,23 +10,23 @@ use kanat_tests::target::ok;
 use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::{Value, json};
 
-/// What a message was run with.
+/// Versions that a message was run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ran {
-    /// Of the flow. It says so in three places, which agree.
+pub struct RunVersions {
+    /// Version of the flow, which stands in three fields that agree.
     pub version: u64,
-    /// Of the table, which has it under two keys that change together.
+    /// Version of the table, which has it under two keys that change together.
     pub table: u64,
 }
 
 /// The target of the flows, which is the instance `erp`.
-pub struct Witness {
-    ran: Arc<Mutex<HashMap<u64, Ran>>>,
+pub struct ProbeFlow {
+    ran: Arc<Mutex<HashMap<u64, RunVersions>>>,
     next: AtomicU64,
     _target: FakeTarget,
 }
 
-impl Witness {
+impl ProbeFlow {
     /// Makes the instance `erp`, and the table `marks` with version 1.
     pub async fn start(api: &Rest) -> (Self, Table) {
         let ran = Arc::new(Mutex::new(HashMap::new()));
@@ -53,7 +53,7 @@ impl Witness {
             assert_eq!(number("left"), number("right"), "half of a table: {body}");
             seen.lock().unwrap().insert(
                 body["probe"].as_u64().unwrap(),
-                Ran {
+                RunVersions {
                     version,
                     table: number("left"),
                 },
@@ -84,7 +84,7 @@ impl Witness {
     }
 
     /// Sends the node a message, which it must take, and gives what it was run with.
-    pub async fn ask(&self, node: &Rest, url: &str) -> Ran {
+    pub async fn ask(&self, node: &Rest, url: &str) -> RunVersions {
         match self.try_ask(node, url).await {
             Ok(ran) => ran,
             Err(refused) => panic!("a node refused a message: {refused}"),
@@ -92,7 +92,7 @@ impl Witness {
     }
 
     /// The same, of a node that may refuse it; gives how it answered.
-    pub async fn try_ask(&self, node: &Rest, url: &str) -> Result<Ran, String> {
+    pub async fn try_ask(&self, node: &Rest, url: &str) -> Result<RunVersions, String> {
         let probe = self.next.fetch_add(1, Ordering::Relaxed);
         let answer = Rest::try_send(node.http().post(url).json(&json!({ "probe": probe }))).await;
         let answer = answer.map_err(|error| error.to_string())?;
@@ -121,7 +121,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// What makes it this version.
+    /// Entries of a version.
     pub fn entries(&self, version: u64) -> Value {
         let entry = |key: &str| json!({ "key": key, "value": version.to_string() });
         json!({ "entries": [entry("left"), entry("right")] })
@@ -175,8 +175,7 @@ pub fn at(node: &TestProcess, webhook: &str) -> String {
     format!("{}{webhook}", node.base)
 }
 
-/// What the connected nodes run, as a control plane tells it: epoch, generation and set hash of
-/// each.
+/// Returns epoch, generation and set hash of each connected node, as a control plane lists them.
 pub async fn sets(api: &Rest) -> Option<Vec<(String, u64, String)>> {
     let answer = Rest::try_send(api.request("GET", "/api/v1/nodes"))
         .await

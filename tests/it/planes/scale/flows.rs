@@ -13,7 +13,7 @@ const CALLERS: usize = 8;
 
 /// A deployed flow.
 #[derive(Debug, Clone)]
-pub struct Deployed {
+pub struct FlowDeployment {
     pub id: String,
     pub webhook: String,
     name: String,
@@ -50,7 +50,7 @@ on_error:
     )
 }
 
-/// What its webhook takes.
+/// Order that the webhook takes.
 pub fn order() -> serde_json::Value {
     json!({
         "id": "SO-1", "placed_at": "2026-10-05T08:15:00Z", "currency": "eur", "total": 149.5,
@@ -60,7 +60,7 @@ pub fn order() -> serde_json::Value {
 }
 
 /// Makes and deploys this many.
-pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
+pub async fn deploy(api: &Rest, count: usize) -> Vec<FlowDeployment> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
@@ -75,14 +75,14 @@ pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
                 }
                 let name = format!("orders-{n}");
                 let (id, webhook) = api.deployed(&definition(&name, 0)).await;
-                made.push(Deployed { id, webhook, name });
+                made.push(FlowDeployment { id, webhook, name });
             }
         });
     }
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-impl Deployed {
+impl FlowDeployment {
     /// Changes the draft.
     pub async fn change(&self, api: &Rest, changes: usize) {
         let body = json!({ "yamlConfig": definition(&self.name, changes) });

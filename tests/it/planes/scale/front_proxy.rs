@@ -29,7 +29,7 @@ struct Deployment {
     front: Rest,
     target: FakeTarget,
     flow: String,
-    /// Of the flow's webhook.
+    /// Path of the flow's webhook.
     path: String,
     webhook: String,
     /// Goes last: its database is theirs.
@@ -45,7 +45,7 @@ impl Deployment {
         for name in ["one", "other"] {
             controls.push(
                 split
-                    .control_plane_behind_tls(name, &authority, &["control.example.com"])
+                    .control_plane_with_tls(name, &authority, &["control.example.com"])
                     .await,
             );
         }
@@ -205,7 +205,7 @@ async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx() {
+async fn a_rolling_restart_under_500_requests_a_second_refuses_none_through_nginx() {
     let mut deployment = Deployment::start().await;
     let Deployment {
         nginx,

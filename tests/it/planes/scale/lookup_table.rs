@@ -19,7 +19,7 @@ const CHANGES: usize = 5;
 /// How soon a change is live, where the machine has nothing else to do.
 const LIVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a change of one entry may take on its way to one node.
+/// Bytes of a change of one entry that one node may receive.
 const BYTES: u64 = 1_000;
 
 const FLOW: &str = "flow: regions
@@ -112,7 +112,7 @@ async fn one_change_of_very_many_entries_costs_one_entry() {
         assert_eq!(answer.expect(201)["entries_count"], count);
         for node in &nodes {
             assert_eq!(
-                looked_up(&api, &target, node, &webhook, n).await,
+                region_of(&api, &target, node, &webhook, n).await,
                 entry["value"],
                 "the very next request has it"
             );
@@ -155,12 +155,12 @@ async fn one_change_of_very_many_entries_costs_one_entry() {
     );
     control.restart().await;
     assert_eq!(
-        looked_up(&api, &target, &nodes[1], &webhook, CHANGES).await,
+        region_of(&api, &target, &nodes[1], &webhook, CHANGES).await,
         format!("region of change {CHANGES}")
     );
 }
 
-/// Whether as many nodes of this build run the generation.
+/// Returns `Some` once as many nodes of this build run the generation.
 async fn run_by(api: &Rest, nodes: usize, generation: u64) -> Option<()> {
     let listed = api.get("/api/v1/nodes").await.expect(200);
     let run = |node: &Value| {
@@ -189,8 +189,8 @@ async fn import(api: &Rest, table: &str, count: usize) {
     assert_eq!(imported["entries_count"], count);
 }
 
-/// What `node` finds for the customer of that change.
-async fn looked_up(
+/// Returns the value that `node` finds for the customer of a change.
+async fn region_of(
     api: &Rest,
     target: &FakeTarget,
     node: &TestProcess,

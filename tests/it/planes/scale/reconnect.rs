@@ -34,7 +34,7 @@ async fn two_hundred_nodes_that_come_back_at_once_are_synced_in_bounded_time_and
     let begun = Instant::now();
     flows[0].deploy(&control.api).await.expect(200);
     fleet.runs(generation + 1).await;
-    told(
+    report(
         "a control plane killed and restarted",
         begun,
         control.pid(),
@@ -51,7 +51,7 @@ async fn two_hundred_nodes_that_come_back_at_once_are_synced_in_bounded_time_and
     fleet.cut_off_and_forget();
     flows[1].deploy(&control.api).await.expect(200);
     fleet.runs(generation + 2).await;
-    told(
+    report(
         "every connection cut, and nothing kept",
         begun,
         control.pid(),
@@ -65,7 +65,7 @@ async fn two_hundred_nodes_that_come_back_at_once_are_synced_in_bounded_time_and
 }
 
 /// The peak is that since the start of the process, which both storms have in common.
-fn told(what: &str, begun: Instant, control_plane: u32, idle: u64) {
+fn report(what: &str, begun: Instant, control_plane: u32, idle: u64) {
     let took = begun.elapsed();
     let peak = peak_kib(control_plane);
     println!(
