@@ -147,6 +147,7 @@ async fn endpoints_that_hang_hold_up_no_other_poll() {
 
 #[tokio::test]
 async fn polls_that_never_end_take_turns() {
+    const MAX_TURNS: usize = 10_000;
     let node = Node::start().await;
     let sink = Target::start().await;
     let provider = Target::answering(|n, _| page(n)).await;
@@ -164,6 +165,7 @@ async fn polls_that_never_end_take_turns() {
             .any(|received| received.path.starts_with(&path))
         {
             asked += 1;
+            assert!(asked < MAX_TURNS, "no turn for {path} among {asked}");
             provider.arrivals(asked).await;
         }
     }
