@@ -33,7 +33,7 @@ const ENVIRONMENT: &str = "development";
 pub const SIMULATED: &str = "simulated";
 
 /// Time between two attempts to connect. Real nodes come back less densely.
-const AGAIN: Duration = Duration::from_millis(100);
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
 /// Simulated nodes; they are gone when this is dropped.
 pub struct Fleet {
@@ -159,7 +159,7 @@ impl Node {
             tokio::select! {
                 ended = self.follow() => match ended {
                     Ok(never) => match never {},
-                    Err(_) => tokio::time::sleep(AGAIN).await,
+                    Err(_) => tokio::time::sleep(RECONNECT_DELAY).await,
                 },
                 _ = cut.changed() => {}
             }

@@ -20,9 +20,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::authority::Authority;
 
 /// Time within which a proxy has to answer, with a margin.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(90);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
-const LARGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// How requests are sent.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +192,7 @@ async fn offer(
         let sender = Arc::clone(&sender);
         let answered = Arc::clone(&answered);
         requests.spawn(async move {
-            let answer = tokio::time::timeout(ANSWERED_WITHIN, sender.post(n)).await;
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, sender.post(n)).await;
             answered.fetch_add(1, Ordering::AcqRel);
             (
                 answer.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer"))),
@@ -254,7 +254,7 @@ impl Sender {
 async fn read(connection: &mut Connection) -> Result<Answer> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        ensure!(head.len() < LARGEST_HEAD, "a head without end");
+        ensure!(head.len() < MAX_HEAD_BYTES, "a head without end");
         head.push(connection.read_u8().await?);
     }
     let head = String::from_utf8(head)?.to_ascii_lowercase();

@@ -10,7 +10,7 @@ use crate::rest::text;
 use crate::wait::DEADLINE;
 
 /// The most messages that one page may have.
-pub const LARGEST_PAGE: usize = 500;
+pub const MAX_PAGE_SIZE: usize = 500;
 
 /// Returns all messages of a list, by id: from cursor to cursor, so that the last page costs no
 /// more than the first.
@@ -18,7 +18,7 @@ pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
     let mut all = HashMap::new();
     let mut position = String::new();
     loop {
-        let path = format!("/api/v1/messages?{query}&limit={LARGEST_PAGE}{position}");
+        let path = format!("/api/v1/messages?{query}&limit={MAX_PAGE_SIZE}{position}");
         let page = readable(api, &path).await;
         let items = page["data"].as_array().expect("a page has a list").iter();
         all.extend(items.map(|message| (text(&message["id"]), message.clone())));

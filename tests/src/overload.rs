@@ -18,10 +18,10 @@ const CONCURRENCY: usize = 4;
 const ANSWERED_AFTER: Duration = Duration::from_millis(5);
 /// Connections of the senders.
 const CONNECTIONS: usize = 64;
-/// Times between two looks at the metrics.
-const LOOK: Duration = Duration::from_millis(250);
-/// Nothing more is awaited when nothing has come for so long.
-const SILENCE: Duration = Duration::from_secs(20);
+/// Time between two scrapes of the metrics.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
+/// Time without a message after which no more are expected.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Most memory of the service, in KiB.
 const MEMORY_KIB: u64 = 256 << 10;
 /// Least share of the sustainable rate that is delivered under overload.
@@ -143,7 +143,7 @@ target:
     let begun = Instant::now();
     let mut peak_backlog_bytes = 0.0_f64;
     while begun.elapsed() < extent.time {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
         peak_backlog_bytes = peak_backlog_bytes.max(backlog_bytes(&app).await);
     }
     let load = load.stop().await;
@@ -179,7 +179,7 @@ target:
 async fn delivered(target: &FakeTarget, count: usize) -> Instant {
     let mut former = target.count();
     let mut since = Instant::now();
-    while former < count && since.elapsed() < SILENCE {
+    while former < count && since.elapsed() < IDLE_TIMEOUT {
         tokio::time::sleep(Duration::from_millis(5)).await;
         let now = target.count();
         if now > former {

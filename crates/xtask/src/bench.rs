@@ -24,7 +24,7 @@ const BARE_JSONSCHEMA: &str = "profile.dist.package.jsonschema.opt-level=3";
 const INSTRUCTIONS: &str = "crates/bench/instructions.json";
 
 /// Binaries of earlier commits, for `bench pair`.
-const KEPT: &str = "bench-former";
+const KEPT_FOLDER: &str = "bench-former";
 
 /// Runs `kanat-bench` with its own options. Times are measured with the `dist` profile, and a whole
 /// run writes the page. `--quick` and the counting of instructions use the build of the tests,
@@ -111,7 +111,7 @@ fn keep(binary: &Path) -> Result<()> {
 }
 
 fn kept(commit: &str) -> PathBuf {
-    workspace::target_folder().join(KEPT).join(commit)
+    workspace::target_folder().join(KEPT_FOLDER).join(commit)
 }
 
 /// Replaces the commit of a kept binary by its path.

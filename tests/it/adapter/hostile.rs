@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_millis(500);
 const LIMITED: [(&str, &str); 1] = [("KANAT_ADAPTER_TIME", "500")];
 
 /// Time that a worker may take to start and to be ready.
-const BESIDE: Duration = Duration::from_millis(300);
+const START_MARGIN: Duration = Duration::from_millis(300);
 
 /// Hostile code, by name; each runs when its payload asks for it.
 const HOSTILE: &[(&str, &str)] = &[
@@ -105,7 +105,7 @@ async fn each_ends_within_its_limit_and_a_second() {
         // How long a busy machine lets it wait is no matter of the code's.
         let took = time_of_workers(app.pid()).saturating_sub(before);
         assert!(
-            took < LIMIT + Duration::from_secs(1) + BESIDE,
+            took < LIMIT + Duration::from_secs(1) + START_MARGIN,
             "{name}: {took:?} on a core"
         );
         // The next message of the same adapter finds a world as if nothing had been.

@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 
 use crate::webhook::passthrough;
 
-/// Far longer than an answer takes; a peer that is kept waiting is a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time within which a peer has to be answered, far longer than an answer takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends these bytes and nothing more; gives what came back.
 async fn say(app: &TestApp, bytes: &[u8]) -> Vec<u8> {
@@ -25,7 +25,7 @@ async fn say(app: &TestApp, bytes: &[u8]) -> Vec<u8> {
     let _ = peer.write_all(bytes).await;
     let _ = peer.shutdown().await;
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, peer.read_to_end(&mut answer)).await;
+    let read = tokio::time::timeout(ANSWER_TIMEOUT, peer.read_to_end(&mut answer)).await;
     assert!(
         read.is_ok(),
         "kept waiting by {:?}",

@@ -13,8 +13,8 @@ use super::strategies::STRATEGIES;
 use super::{Provider, all, delivered, messages, polling};
 
 const RECORDS: u64 = 550;
-/// In three pages, where each way to go from page to page is tried.
-const FEW: u64 = 250;
+/// Records in three pages, for tests of each pagination strategy.
+const RECORDS_OF_THREE_PAGES: u64 = 250;
 
 /// By cursor, known by their id, each second.
 const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data.items\n    \
@@ -24,7 +24,7 @@ const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data
 #[tokio::test]
 async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
     let failures: Mutex<HashMap<String, usize>> = Mutex::default();
-    let provider = Provider::scripted(FEW, move |received, _| {
+    let provider = Provider::scripted(RECORDS_OF_THREE_PAGES, move |received, _| {
         // The third page of each.
         if !received.path.ends_with("=200") && !received.path.ends_with("=at-200") {
             return None;
@@ -55,8 +55,8 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
     }
     for (name, flow) in &flows {
         assert_eq!(
-            delivered(&target, name, FEW as usize).await,
-            all(FEW),
+            delivered(&target, name, RECORDS_OF_THREE_PAGES as usize).await,
+            all(RECORDS_OF_THREE_PAGES),
             "{name}"
         );
         let begun = || {
@@ -73,7 +73,11 @@ async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
             (begun() >= before + 2).then_some(())
         })
         .await;
-        assert_eq!(messages(&app.api, flow).await, FEW, "{name}");
+        assert_eq!(
+            messages(&app.api, flow).await,
+            RECORDS_OF_THREE_PAGES,
+            "{name}"
+        );
     }
 }
 
@@ -391,7 +395,7 @@ async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
     let failing = AtomicUsize::new(1);
     let failing = std::sync::Arc::new(failing);
     let switch = std::sync::Arc::clone(&failing);
-    let provider = Provider::scripted(FEW, move |_, _| {
+    let provider = Provider::scripted(RECORDS_OF_THREE_PAGES, move |_, _| {
         (switch.load(Ordering::Relaxed) > 0).then(|| status(500))
     })
     .await;

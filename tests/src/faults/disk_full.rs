@@ -22,7 +22,7 @@ const LEAST_MIB: u64 = 128;
 const MIB_A_SECOND: u64 = 4;
 
 const LEAST_FULL: Duration = Duration::from_millis(200);
-const LONGEST_FULL: Duration = Duration::from_millis(2_000);
+const MAX_FULL: Duration = Duration::from_millis(2_000);
 
 struct Full {
     app: TestApp,
@@ -67,8 +67,8 @@ impl Service for Full {
     async fn disturb(&mut self, random: &mut Random) -> Result<Instant> {
         let filling = self.disk.0.join("filling");
         fill(&filling)?;
-        tokio::time::sleep(random.pause(LEAST_FULL, LONGEST_FULL)).await;
-        let pause = random.pause(LEAST_FULL, LONGEST_FULL);
+        tokio::time::sleep(random.pause(LEAST_FULL, MAX_FULL)).await;
+        let pause = random.pause(LEAST_FULL, MAX_FULL);
         let freed = async {
             tokio::time::sleep(pause).await;
             fs::remove_file(filling)?;

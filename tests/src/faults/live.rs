@@ -12,8 +12,8 @@ use crate::Rest;
 use crate::random::Random;
 
 /// Between two faults.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_millis(1_500);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(1_500);
 
 /// A service under load.
 pub(super) trait Service {
@@ -38,7 +38,7 @@ pub(super) async fn run(
     let senders = workload.send(service.api(), &doors, Mix::Every, || 0);
     let begun = Instant::now();
     while begun.elapsed() < run.extent.time {
-        tokio::time::sleep(run.random.pause(LEAST_PAUSE, LONGEST_PAUSE)).await;
+        tokio::time::sleep(run.random.pause(MIN_PAUSE, MAX_PAUSE)).await;
         let ended = service.disturb(&mut run.random).await?;
         senders.acked_after(ended, &doors).await?;
         tally.recovery.push(ended.elapsed());

@@ -17,16 +17,16 @@ use crate::random::Random;
 use crate::wait::DEADLINE;
 
 /// How long one recording goes on.
-const LEAST_RECORDING: Duration = Duration::from_millis(500);
-const LONGEST_RECORDING: Duration = Duration::from_millis(3_000);
+const MIN_RECORDING: Duration = Duration::from_millis(500);
+const MAX_RECORDING: Duration = Duration::from_millis(3_000);
 /// How long calls are waited for that have to fail.
-const LONGEST_FAILURE: Duration = Duration::from_secs(1);
+const MAX_FAILURE: Duration = Duration::from_secs(1);
 /// Images of one recording.
 const CUTS: usize = 8;
 /// One image of so many is cut again while the service starts on it.
 const SECOND_CUT: usize = 3;
 /// How long a start may go on until it is cut.
-const LONGEST_START: Duration = Duration::from_millis(500);
+const MAX_START: Duration = Duration::from_millis(500);
 
 const JOURNAL: &str = "messages.db-intake";
 
@@ -146,7 +146,7 @@ impl Machine {
         let mix = if is_plain { Mix::Plain } else { Mix::Every };
         let senders = self.workload.send(&self.app.api, &doors, mix, clock);
         senders.acked_after(Instant::now(), &doors).await?;
-        tokio::time::sleep(self.random.pause(LEAST_RECORDING, LONGEST_RECORDING)).await;
+        tokio::time::sleep(self.random.pause(MIN_RECORDING, MAX_RECORDING)).await;
         if self.kind == Kind::Eio {
             let (operation, file) = *self.random.choose(&FAILURES);
             let count = 1 + self.random.below(4);
@@ -156,7 +156,7 @@ impl Machine {
                 count,
             })?;
             let asked = Instant::now();
-            while recorder.failed()? < u32::try_from(count)? && asked.elapsed() < LONGEST_FAILURE {
+            while recorder.failed()? < u32::try_from(count)? && asked.elapsed() < MAX_FAILURE {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             eprintln!(
@@ -166,7 +166,7 @@ impl Machine {
             let ended = Instant::now();
             senders.acked_after(ended, &doors).await?;
             tally.recovery.push(ended.elapsed());
-            tokio::time::sleep(self.random.pause(LEAST_RECORDING, LONGEST_RECORDING)).await;
+            tokio::time::sleep(self.random.pause(MIN_RECORDING, MAX_RECORDING)).await;
         }
         // A record that was not written because of the kill is of a change that was made.
         if self.random.below(2) == 0 {
@@ -245,7 +245,7 @@ impl Machine {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         self.app.restart_with(&environment).await;
-        tokio::time::sleep(self.random.pause(Duration::ZERO, LONGEST_START)).await;
+        tokio::time::sleep(self.random.pause(Duration::ZERO, MAX_START)).await;
         self.app.kill().await;
         let trace = Trace::read(recorder.trace())?;
         let mut disk = Disk::read(&first)?;

@@ -17,7 +17,7 @@ const LEASE: Duration = Duration::from_secs(3);
 const LEASE_SECONDS: &str = "3";
 /// How long something is away: others take over the messages of a node at times, and at times they
 /// do not.
-const LONGEST_ABSENCE: Duration = Duration::from_secs(5);
+const MAX_ABSENCE: Duration = Duration::from_secs(5);
 
 /// Kind of disturbance of a deployment.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ impl Service for Deployment {
     }
 
     async fn disturb(&mut self, random: &mut Random) -> Result<Instant> {
-        let absence = random.pause(Duration::ZERO, LONGEST_ABSENCE);
+        let absence = random.pause(Duration::ZERO, MAX_ABSENCE);
         match self.disturbance {
             Disturbance::NodeKill => {
                 let victim = random.below(self.nodes.len());

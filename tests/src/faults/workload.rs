@@ -31,10 +31,10 @@ const FAILING: &str = "failing";
 const SENDERS: usize = 8;
 /// Between an ack and the next request of a sender.
 const PACE: Duration = Duration::from_millis(10);
-/// Before a sender tries again what was refused.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Delay before a sender repeats a refused request.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 /// A request without an answer for so long is sent again, to the next address.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Target and flows, which outlive the processes of a service.
 pub struct Workload {
@@ -306,7 +306,7 @@ impl Sender {
                     lock(&self.shared.last).insert(door.clone(), begun);
                     break id;
                 }
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             };
             let at = (self.shared.clock)();
             let source = Source {
@@ -320,12 +320,7 @@ impl Sender {
     }
 
     async fn post(&self, url: &str, body: &Value) -> Option<String> {
-        let request = self
-            .api
-            .http()
-            .post(url)
-            .json(body)
-            .timeout(ANSWERED_WITHIN);
+        let request = self.api.http().post(url).json(body).timeout(ANSWER_TIMEOUT);
         // A connection that breaks is what happens to a sender at a crash.
         let answer = Rest::try_send(request).await.ok()?;
         let retry_after = !answer.header("retry-after").is_empty();

@@ -27,8 +27,8 @@ const PORTS_A_PROCESS: u32 = 32;
 /// Number of ports that this process has looked at.
 static NEXT_ADDRESS: AtomicU32 = AtomicU32::new(0);
 
-/// The longest that a block may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time within which a block has to end.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Builds nothing: what pages build is there already.
 const CARGO: &str = "#!/bin/sh\n\
@@ -112,7 +112,7 @@ impl Reader {
         assert!(!typed.is_empty(), "{page} has no such block");
         for block in typed {
             let place = format!("{page}:{}", block.line);
-            let done = tokio::time::timeout(PATIENCE, self.run(&place, &block)).await;
+            let done = tokio::time::timeout(COMMAND_TIMEOUT, self.run(&place, &block)).await;
             assert!(done.is_ok(), "{place} does not end");
         }
     }

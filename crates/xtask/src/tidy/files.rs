@@ -10,7 +10,7 @@ const VAGUE_NAMES: [&str; 7] = [
     "utils", "util", "helpers", "helper", "common", "misc", "types",
 ];
 const WARN_LINES: usize = 400;
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 
 pub fn check(files: &[SourceFile], findings: &mut Findings) {
     for file in files {
@@ -50,10 +50,10 @@ fn first_line(file: &SourceFile, findings: &mut Findings) {
 
 fn length(file: &SourceFile, findings: &mut Findings) {
     let lines = file.text.lines().count();
-    if lines > MOST_LINES {
+    if lines > MAX_LINES {
         findings.error(
             &file.path,
-            format!("{lines} lines, at most {MOST_LINES}: look for the second concept"),
+            format!("{lines} lines, at most {MAX_LINES}: look for the second concept"),
         );
     } else if lines > WARN_LINES {
         findings.warning(

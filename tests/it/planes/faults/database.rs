@@ -134,7 +134,7 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     const BODY: usize = 900_000;
     /// Memory of the messages that wait for the log, of those that are read, and of the copies on
     /// their path to the database.
-    const MOST_MIB: u64 = 256;
+    const MAX_MIB: u64 = 256;
     // The lease runs out meanwhile: nobody else is there to take over what the node holds.
     let deployment = Deployment::start(&[("KANAT_LEASE_SECONDS", "2")]).await;
     let node = &deployment.node;
@@ -199,7 +199,7 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
         refused + MESSAGES,
     );
     assert!(
-        most - before < MOST_MIB,
+        most - before < MAX_MIB,
         "{} MiB more than before",
         most - before
     );

@@ -11,7 +11,7 @@ use super::kept::{FLOW, Kill};
 use super::senders::SENDERS;
 
 /// Longest time from a promotion to the first answers, of nodes and of control planes.
-const FOUND_WITHIN: Duration = Duration::from_secs(5);
+const FAILOVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Once there, and once back to the server of before, which has followed its successor meanwhile.
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_promoted_standby_is_found_by_all_processes_and_has_everything_that_wa
             ready.as_millis(),
             deployed.as_millis(),
         );
-        assert!(deployed < FOUND_WITHIN);
+        assert!(deployed < FAILOVER_TIMEOUT);
         primary.start_as_standby_of(standby).unwrap();
         standby.wait_for_standby().unwrap();
     }

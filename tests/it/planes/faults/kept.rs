@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
-use kanat_tests::message_list::{LARGEST_PAGE, all_end, messages};
+use kanat_tests::message_list::{MAX_PAGE_SIZE, all_end, messages};
 use kanat_tests::rest::text;
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, Rest};
@@ -80,7 +80,8 @@ impl Kill {
     pub async fn seen(api: &Rest, flow: &str, lease: Duration) -> Self {
         let at = Timestamp::now();
         let killed = Instant::now();
-        let path = format!("/api/v1/messages?flowId={flow}&status=processing&limit={LARGEST_PAGE}");
+        let path =
+            format!("/api/v1/messages?flowId={flow}&status=processing&limit={MAX_PAGE_SIZE}");
         let page = api.get(&path).await.expect(200);
         let ids: HashSet<_> = page["data"]
             .as_array()

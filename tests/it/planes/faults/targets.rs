@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::tls::{Authority, TlsTarget};
 
 /// How much more memory all of them together may take, in KiB.
-const MOST_KIB: u64 = 64 << 10;
+const MAX_GROWTH_KIB: u64 = 64 << 10;
 
 /// Messages to each target that fails, all under way while others are delivered.
 const EACH: usize = 3;
@@ -239,5 +239,5 @@ async fn each_kind_of_failure_is_a_counted_attempt_with_its_reason_and_others_ar
         cases.len(),
         grown >> 10
     );
-    assert!(grown < MOST_KIB, "{grown} KiB more than before");
+    assert!(grown < MAX_GROWTH_KIB, "{grown} KiB more than before");
 }
