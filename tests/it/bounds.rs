@@ -21,7 +21,7 @@ async fn head(api: &Rest, line: &str, key: &str, length: usize) -> TcpStream {
     .await
 }
 
-/// The same of a call by gRPC-Web, with a key or without.
+/// Begins a call by gRPC-Web with a body of `length` bytes, with a key or without.
 async fn grpc_web(api: &Rest, method: &str, key: Option<&str>, length: usize) -> TcpStream {
     let line = format!("POST /{method}");
     let authorization = key.map(|key| format!("authorization: Bearer {key}"));

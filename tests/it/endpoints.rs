@@ -211,7 +211,7 @@ const TESTS: &[(&str, &str)] = &[
     ("SecretService/RotateSecrets", "secret/rotate.rs"),
 ];
 
-/// Bodies without which a call would be refused before its id is looked at.
+/// Bodies without which a call would be refused before its id is read.
 const BODIES: &[(&str, &str)] = &[
     ("AdapterService/TestAdapter", r#"{"input": {}}"#),
     ("FlowService/RollbackFlow", r#"{"versionNumber": 1}"#),

@@ -357,7 +357,7 @@ async fn an_environment_takes_no_calls_of_others_by_its_base_url() {
         .expect(200);
 }
 
-/// Publishes an API in the environment of `api` that says by whom it is answered.
+/// Publishes an API in the environment of `api` whose answer names the environment.
 async fn answers(api: &Rest, by: &str) {
     api.deployed(&crate::published_api::quote("who")).await;
     let body = json!({

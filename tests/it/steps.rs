@@ -7,7 +7,7 @@ use kanat_tests::target::{ReceivedRequest, Reply};
 use kanat_tests::{FakeTarget, Rest};
 use serde_json::json;
 
-/// Adds a contact, opens a ticket that knows its job, and tells the target of both.
+/// Adds a contact, opens a ticket with its job, and sends both to the target.
 pub const FLOW: &str = r#"flow: welcome
 version: 1
 source:

@@ -1,4 +1,4 @@
-//! Inbound webhooks: what is accepted, what is refused, and what the sender is told.
+//! Inbound webhooks: accepted and refused requests, and their answers.
 
 mod bad_input;
 mod body_kinds;

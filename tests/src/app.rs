@@ -239,8 +239,8 @@ impl TestApp {
         self.child.wait().await.expect("the process ends").code()
     }
 
-    /// The same, with these variables in place of those that it had. Where they give it a point to
-    /// die at, and there are calls enough, it may be dead before it says that it listens.
+    /// Starts the service again, with these variables instead of its former ones. When they give it
+    /// a point to die at, it may be dead before it prints its address.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
         self.start.environment = environment
             .iter()

@@ -42,7 +42,7 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// The same as TLS libraries take it.
+    /// Certificate of the authority in DER, for TLS libraries.
     pub fn der(&self) -> &[u8] {
         self.issuer.der()
     }
@@ -52,7 +52,7 @@ impl Authority {
         self.identity_for(name, &[])
     }
 
-    /// The same, of these host names too.
+    /// Issues an identity for these host names as well.
     pub fn identity_for(&self, name: &str, hosts: &[&str]) -> Identity {
         let names: Vec<_> = ["127.0.0.1"]
             .iter()

@@ -32,7 +32,7 @@ impl Outcome {
         self.stdout
     }
 
-    /// The same, as JSON.
+    /// Returns the output of a command that must succeed, as JSON.
     pub fn json(self) -> Value {
         let text = self.expect();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?}"))
@@ -110,7 +110,7 @@ impl Cli {
         )
     }
 
-    /// The same with text on standard input.
+    /// Runs a command with text on standard input.
     pub async fn run_with(&self, arguments: &[&str], input: &str) -> Outcome {
         let mut child = self
             .command(arguments)

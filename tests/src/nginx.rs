@@ -97,7 +97,7 @@ impl Nginx {
     }
 }
 
-/// A test that fails tells what nginx had to say.
+/// A test that fails prints the log of nginx.
 impl Drop for Nginx {
     fn drop(&mut self) {
         if std::thread::panicking() {

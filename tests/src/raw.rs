@@ -36,7 +36,7 @@ impl RawAnswer {
     }
 }
 
-/// A request with these lines and this body, which is told to be the last one of its connection.
+/// A request with these lines and this body, with `Connection: close`.
 /// The first line is the request line, without its HTTP version; unless a line says otherwise there
 /// is a host and the body's length.
 pub fn request(lines: &[&str], body: &[u8]) -> Vec<u8> {

@@ -121,7 +121,7 @@ impl Rest {
         }
     }
 
-    /// The same caller with one more header on every request.
+    /// Returns this caller with one more header on every request.
     pub fn with_header(&self, name: &str, value: &str) -> Self {
         let mut headers = self.headers.clone();
         headers.push((name.to_owned(), value.to_owned()));
@@ -177,7 +177,7 @@ impl Rest {
         Self::send(self.request("POST", path).json(body)).await
     }
 
-    /// The same, for futures that outlive this value.
+    /// Posts a body; the future may outlive this value.
     pub fn post_owned(&self, path: &str, body: &Value) -> impl Future<Output = Answer> + use<> {
         Self::send(self.request("POST", path).json(body))
     }

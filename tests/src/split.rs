@@ -55,7 +55,7 @@ impl Split {
         .await
     }
 
-    /// The same, with these variables in its environment.
+    /// Starts a control plane with these variables in its environment.
     pub async fn control_plane_with(
         &self,
         name: &str,
@@ -78,7 +78,7 @@ impl Split {
         self.control_plane_over_tls_with(name, authority, &[]).await
     }
 
-    /// The same, with these variables in its environment.
+    /// Starts a control plane over TLS with these variables in its environment.
     pub async fn control_plane_over_tls_with(
         &self,
         name: &str,
@@ -141,7 +141,7 @@ impl Split {
             .await
     }
 
-    /// The same, with these variables in its environment. Its certificate is of
+    /// Starts a node over TLS with these variables in its environment. Its certificate is that of
     /// `<name>.example.com`.
     pub async fn node_over_tls_with(
         &self,
@@ -170,7 +170,7 @@ impl Split {
         self.node_with(name, control_planes, &[]).await
     }
 
-    /// The same, with these variables in its environment.
+    /// Starts a node with these variables in its environment.
     pub async fn node_with(
         &self,
         name: &str,
@@ -220,7 +220,7 @@ impl Split {
             .to_owned()
     }
 
-    /// Has a node told to drain, as an operator would.
+    /// Asks a node to drain, as an operator would.
     pub async fn drain_node(&self, id: &str) {
         let mut command = Command::new(binary());
         command
@@ -369,8 +369,8 @@ impl TestProcess {
         self.listens().await;
     }
 
-    /// The same, with these variables beside or in place of those that it had. Where they give it a
-    /// point to die at, and there are calls enough, it may be dead before it says that it listens.
+    /// Starts the process again, with these variables added to its environment. When they give it a
+    /// point to die at, it may be dead before it prints its address.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
         self.spawn_again_with(environment);
         let listens = self.said_where().await;
@@ -384,8 +384,7 @@ impl TestProcess {
         assert!(listens || crate::app::dies(environment), "{}", ended());
     }
 
-    /// The same as [`Self::spawn_again`], with these variables beside or in place of those that it
-    /// had.
+    /// Spawns the process again, with these variables added to its environment.
     pub fn spawn_again_with(&mut self, environment: &[(&str, &str)]) {
         self.start
             .environment

@@ -1,4 +1,4 @@
-//! A target on a real socket that keeps what it was sent, and answers as it is told to.
+//! A target on a real socket that records its requests, and answers as a script says.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

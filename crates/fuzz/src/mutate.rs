@@ -1,4 +1,4 @@
-//! Changed inputs without coverage: what the tests of every day run. The same seeds give the same
+//! Mutated inputs without coverage feedback, for the usual tests. The same seeds give the same
 //! inputs.
 
 /// Bytes of an input at most.

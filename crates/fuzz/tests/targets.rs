@@ -22,7 +22,7 @@ fn every_target_has_seeds_and_every_folder_of_seeds_a_target() {
     assert!(TARGETS.iter().all(|target| !target.seeds().is_empty()));
 }
 
-/// Runs a target; an input that it fails at is told as an escaped text.
+/// Runs a target; an input that it fails on is reported as an escaped text.
 fn run(name: &str) {
     let target = Target::find(name).expect("the target is in the list");
     let seeds = target.seeds();

@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: the binary for packages. It is a `dist` build without paths of the machine
-//! that built it, and it is looked at before it is handed out.
+//! that built it. The binary is checked before it is packaged.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
 //! `cargo xtask full`: what takes too long for every change. All parts run, also when one fails,
-//! and one table tells how each ended.
+//! and one table has the results.
 
 use std::time::{Duration, Instant};
 

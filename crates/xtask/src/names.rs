@@ -75,7 +75,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Line numbers of texts that are looked for in their order.
+/// Line numbers of texts that are searched in their order.
 pub struct Lines<'a> {
     text: &'a str,
     at: usize,

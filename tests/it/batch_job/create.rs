@@ -235,7 +235,7 @@ async fn a_job_takes_a_hundred_thousand_records_and_no_more() {
         .expect(200);
 }
 
-/// A body with so many records of 1,000 bytes and more, in chunks as they come: `behind` ends it.
+/// A body with `count` records of 1,000 bytes and more, in chunks; `behind` ends it.
 fn long_body(flow: &str, count: usize, behind: &'static str) -> reqwest::Body {
     let flow = flow.to_owned();
     let text = "x".repeat(1000);

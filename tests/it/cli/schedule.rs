@@ -1,4 +1,4 @@
-//! `kanat schedule`: named by the flow, looked at, changed and started.
+//! `kanat schedule`: named by the flow, shown, changed and started.
 
 use kanat_tests::cli::Cli;
 use kanat_tests::{FakeTarget, TestApp};

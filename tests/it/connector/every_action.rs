@@ -1,5 +1,5 @@
 //! Every action of every entry of the catalog, run as a step with params made of its request
-//! schema, against a server that looks at what arrives: method, path, each param in its place, and
+//! schema, against a server that checks what arrives: method, path, each param in its place, and
 //! the credentials.
 
 mod arrival;

@@ -1,5 +1,5 @@
-//! `GET /connectors/instances/{id}/schemas` and `POST .../schemas/check`: what endpoints answer,
-//! told from what arrived.
+//! `GET /connectors/instances/{id}/schemas` and `POST .../schemas/check`: shapes of the answers of
+//! endpoints, derived from the answers that arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

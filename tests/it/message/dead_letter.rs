@@ -1,4 +1,4 @@
-//! Dead letters: how they come about, what they tell, and how they are retried or discarded.
+//! Dead letters: their causes, their content, and how they are retried or discarded.
 
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, TestApp};

@@ -5,7 +5,7 @@ use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::until;
 use sha2::{Digest, Sha256};
 
-/// Waits until the node has been told this, and has no plans.
+/// Waits until the node has got this answer, and has no plans.
 async fn is_refused(node: &TestProcess, why: &str) {
     until("the node is told why", || async {
         node.log().contains(why).then_some(())

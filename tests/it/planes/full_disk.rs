@@ -1,4 +1,4 @@
-//! A full disk is told to senders, and takes nothing from what was acked.
+//! A full disk is reported to senders, and loses no acked message.
 
 use kanat_model::id::MessageId;
 use kanat_testing_postgres::{Cluster, Durability, Programs};

@@ -276,7 +276,7 @@ async fn grace_ends(node: &TestProcess, old: &Value, new: &Value, ends: Timestam
     refused_at.map_or(0, |at| at.as_millis() - ends.as_millis())
 }
 
-/// `requestCount` and `lastUsedAt` come to tell of these calls and of no other.
+/// Waits until `requestCount` and `lastUsedAt` count these calls and no others.
 async fn is_counted(control: &TestProcess, keys: &str, of: &Value, calls: &Calls) {
     let count = calls.admitted.len();
     let seen = until(

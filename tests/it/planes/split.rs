@@ -14,13 +14,13 @@ use crate::webhook::passthrough;
 /// Time within which a node that has plans on its disk is ready.
 const READY_FROM_DISK: Duration = Duration::from_secs(2);
 
-/// The address of a webhook at a node; the control plane tells the path alone.
+/// Address of a webhook at a node; the control plane knows the path alone.
 fn at(node: &TestProcess, webhook: &str) -> String {
     assert!(webhook.starts_with("/webhooks/receive/"), "{webhook}");
     format!("{}{webhook}", node.base)
 }
 
-/// The version of the plans that a node applied last, as `/nodes` tells.
+/// Version of the plans that a node applied last, from `/nodes`.
 async fn generations(api: &Rest) -> Vec<u64> {
     let nodes = api.get("/api/v1/nodes").await.expect(200);
     let connected = nodes["data"]

@@ -18,7 +18,7 @@ impl Provider {
         Self::scripted(records, |_, _| None).await
     }
 
-    /// The same, unless `script` has another answer to a request.
+    /// Starts a provider on which `script` may answer a request otherwise.
     pub async fn scripted(
         records: u64,
         script: impl Fn(&ReceivedRequest, usize) -> Option<Reply> + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! Limits of keys on one node: exact, told in headers, counted, and outliving the process. Three
-//! nodes are in `planes`.
+//! Limits of keys on one node: exact, shown in headers, counted, and kept across restarts. Tests of
+//! three nodes are in `planes`.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{PATH, quote};
 const LIMIT: u32 = 5;
 const TRIED: u32 = 40;
 
-/// Longer than this without a call, and the bucket runs over, which no lower bound can tell of.
+/// Time without a call after which the bucket overflows, which no lower bound can account for.
 const FULL: Duration = Duration::from_millis(800);
 
 #[tokio::test]

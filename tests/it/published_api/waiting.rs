@@ -96,7 +96,7 @@ async fn total(app: &TestApp, flow: &str) -> Value {
         .clone()
 }
 
-/// One call more than there is room for is told to come again, and leaves nothing behind.
+/// One call more than there is room for gets 503 with `Retry-After`, and leaves nothing.
 async fn room(app: &TestApp, held: &HeldTarget, flow: &str) {
     let consumer = app.api.without_key();
     // Over HTTP/2, because so many connections are more than a process may have open on some
@@ -131,7 +131,7 @@ async fn room(app: &TestApp, held: &HeldTarget, flow: &str) {
     .await;
 }
 
-/// A call behind another of its ordering key waits for its turn. Calls of other keys do not wait
+/// A call after another one of its ordering key waits for its turn. Calls of other keys do not wait
 /// for it.
 async fn order(app: &TestApp, held: &HeldTarget, flow: &str) {
     let consumer = app.api.without_key();

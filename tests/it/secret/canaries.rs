@@ -1,5 +1,5 @@
-//! A unique text in every place that is secret, looked for wherever something is kept, told or
-//! written: in no file, log at trace level, answer, export, metric, trace or saved plan.
+//! Each secret is a unique text, which appears in no file, log at trace level, answer, export,
+//! metric, trace or saved plan.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ async fn instances(api: &Rest, parrot: &FakeTarget, canaries: &mut Canaries) -> 
     told
 }
 
-/// A person connects an instance; gives the answers that may not tell more than they have to.
+/// Connects an instance as a person would, and returns the answers.
 async fn connect(api: &Rest, provider: &OauthProvider, canaries: &mut Canaries) -> Vec<String> {
     let body = json!({"catalogId": "oauth2", "name": "crm", "config": provider.config()});
     let made = api.post("/api/v1/connectors/instances", &body).await;

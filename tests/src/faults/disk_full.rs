@@ -113,7 +113,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Whoever still has a file of it open is about to end.
+        // A process that still has a file of it open is about to end.
         let status = Command::new("umount").arg("--lazy").arg(&self.0).status();
         if !status.is_ok_and(|status| status.success()) {
             eprintln!("{} is still mounted", self.0.display());

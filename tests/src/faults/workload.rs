@@ -150,7 +150,7 @@ impl Workload {
         all
     }
 
-    /// Begins to send to these addresses in turn. `clock` tells of the present, for [`Ack::at`].
+    /// Begins to send to these addresses in turn. `clock` gives the time for [`Ack::at`].
     pub fn send(
         &self,
         api: &Rest,

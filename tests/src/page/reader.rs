@@ -24,7 +24,7 @@ const PORTS: Range<u32> = 20_000..32_000;
 /// Number of ports that one process of tests is likely to ask for.
 const PORTS_A_PROCESS: u32 = 32;
 
-/// Number of ports that this process has looked at.
+/// Number of ports that this process has tried.
 static NEXT_ADDRESS: AtomicU32 = AtomicU32::new(0);
 
 /// Time within which a block has to end.

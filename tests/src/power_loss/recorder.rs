@@ -1,4 +1,4 @@
-//! The library that records: how it is built, and what it is told.
+//! The library that records: its build and its parameters.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// A value for a whole schema; `name` goes into its texts, so that each can be told from others.
+/// A value for a whole schema; `name` goes into its texts, so that each is unique.
 pub fn of(schema: &Value, name: &str) -> Value {
     value(schema, schema, name)
 }

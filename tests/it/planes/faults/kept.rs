@@ -59,7 +59,7 @@ pub async fn target_that_hangs(at: &'static [usize]) -> FakeTarget {
     .await
 }
 
-/// The end of a process, told after it.
+/// The end of a process, described after it.
 pub struct Kill {
     pub at: Timestamp,
     /// Ids of the messages that were being worked on, where another process could look.

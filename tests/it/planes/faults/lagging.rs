@@ -1,5 +1,5 @@
-//! Nodes that are behind: what they lack, another node has or will have. They give up no message
-//! for that.
+//! Nodes with older plans than their control plane. They give up no message for plans that they
+//! lack, because another node has them or will have them.
 
 use kanat_tests::split::Split;
 use kanat_tests::target::{ok, status};

@@ -13,7 +13,7 @@ use super::senders::Senders;
 const MESSAGES: usize = 200;
 const FAILPOINT: &str = "KANAT_FAILPOINT";
 
-/// That of a process which is told no other.
+/// Default lease of a process.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// The process that dies, with the deployment around it.

@@ -122,7 +122,7 @@ async fn only_the_node_that_must_refuse_a_plan_keeps_the_version_before_and_says
     );
 }
 
-/// The node of that build, as a control plane tells of it.
+/// The node of that build, as a control plane lists it.
 async fn of_build(api: &kanat_tests::Rest, build: &str) -> Option<Value> {
     let nodes = api.get("/api/v1/nodes").await.expect(200);
     nodes["data"]

@@ -30,7 +30,7 @@ async fn deployed(api: &Rest, name: &str, target: &FakeTarget, more: &str) -> St
     .1
 }
 
-/// Sends until the node takes it, as a sender that is told to come back does.
+/// Sends until the node accepts it, as senders do on a 503.
 async fn send(node: &TestProcess, webhook: &str, n: usize) -> String {
     until("the node takes the message", || async {
         let answer = Rest::new(&node.base, "")

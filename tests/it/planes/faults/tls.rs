@@ -39,7 +39,7 @@ impl Authority {
         self.signed(params(name)).await
     }
 
-    /// The same, of long ago.
+    /// Starts a target with a certificate that has expired.
     pub async fn expired(&self, name: &str) -> TlsTarget {
         let mut params = params(name);
         (params.not_before, params.not_after) = (

@@ -91,7 +91,7 @@ impl ProbeFlow {
         }
     }
 
-    /// The same, of a node that may refuse it; gives how it answered.
+    /// Sends a probe to a node that may refuse it, and returns its answer then.
     pub async fn try_ask(&self, node: &Rest, url: &str) -> Result<RunVersions, String> {
         let probe = self.next.fetch_add(1, Ordering::Relaxed);
         let answer = Rest::try_send(node.http().post(url).json(&json!({ "probe": probe }))).await;
@@ -169,7 +169,7 @@ pub async fn deploy(api: &Rest, id: &str, yaml: &str) -> Value {
     deployed.expect(200)
 }
 
-/// The address of a webhook at a node; a control plane tells the path alone.
+/// Address of a webhook at a node; a control plane knows the path alone.
 pub fn at(node: &TestProcess, webhook: &str) -> String {
     assert!(webhook.starts_with("/webhooks/receive/"), "{webhook}");
     format!("{}{webhook}", node.base)

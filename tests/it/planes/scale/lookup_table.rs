@@ -35,7 +35,7 @@ mapping:
   region: source.customer | lookup(regions)
 ";
 
-/// As many as `cargo xtask soak` asks for, or few enough for every day.
+/// Number that `cargo xtask soak` asks for, or a small one.
 fn how_many() -> usize {
     std::env::var("KANAT_SOAK_ENTRIES").map_or(ENTRIES, |entries| entries.parse().unwrap())
 }

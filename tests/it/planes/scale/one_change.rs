@@ -15,7 +15,7 @@ const FLOWS: usize = 1_000;
 const CHANGES: usize = 100;
 const DEPLOY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// As many as `cargo xtask soak` asks for, or few enough for every day.
+/// Number that `cargo xtask soak` asks for, or a small one.
 fn how_many() -> usize {
     std::env::var("KANAT_SOAK_FLOWS").map_or(FLOWS, |flows| flows.parse().unwrap())
 }
