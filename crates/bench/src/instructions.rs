@@ -32,16 +32,11 @@ const TOLERANCE: f64 = 0.05;
 /// when it turns to its queue.
 const WRITER_TOLERANCE: f64 = 0.15;
 
+/// End of the names of the writer's figures.
+const WRITER_SUFFIX: &str = ", log writer";
+
 /// Number of times that a figure is counted at most.
 const MAX_COUNTS: usize = 4;
-
-/// Instructions of one mapping, webhook or call.
-struct Figure {
-    name: String,
-    count: u64,
-    /// Share above the committed figure that is a slowdown.
-    tolerance: f64,
-}
 
 /// Instructions of a process.
 #[derive(Clone, Copy, Default)]
@@ -67,28 +62,20 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
     } else {
         "dist"
     };
+    let known = committed.get(build).cloned().unwrap_or_default();
     let seed = Seed::make(plan).await?;
     let mut counted = BTreeMap::new();
-    let mut slower = Vec::new();
     for work in Work::ALL {
-        let known = committed.get(build);
-        for Figure {
-            name,
-            count,
-            tolerance,
-        } in seed.least_figures(plan, work, known).await?
-        {
-            let change = change(known, &name, count);
-            let difference = change.map_or("without a committed figure".to_owned(), |change| {
+        let figures = seed.least_figures(plan, work, &known).await?;
+        for (name, count) in &figures {
+            let change = change(&known, name, *count);
+            let change = change.map_or("without a committed figure".to_owned(), |change| {
                 format!("{:+.2} %", change * 100.0)
             });
-            let count_text = plain(count as f64);
-            println!("{name:<18} {count_text:>12} instructions, {difference}");
-            if change.is_none_or(|change| change > tolerance) {
-                slower.push(name.clone());
-            }
-            counted.insert(name, count);
+            let count = plain(*count as f64);
+            println!("{name:<18} {count:>12} instructions, {change}");
         }
+        counted.extend(figures);
     }
     if write {
         committed.insert(build.to_owned(), counted);
@@ -96,6 +83,13 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
         return std::fs::write(file, text + "\n")
             .with_context(|| format!("cannot write {}", file.display()));
     }
+    let slower: Vec<&str> = counted
+        .iter()
+        .filter(|(name, count)| {
+            change(&known, name, **count).is_none_or(|change| change > tolerance(name))
+        })
+        .map(|(name, _)| name.as_str())
+        .collect();
     ensure!(
         slower.is_empty(),
         "{}: more than {} % ({} % for the writer) above {}, or not in it: make it faster or, if \
@@ -109,9 +103,17 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
 }
 
 /// Returns a count's distance from the committed figure, as a share of it.
-fn change(known: Option<&BTreeMap<String, u64>>, name: &str, count: u64) -> Option<f64> {
-    let known = known?.get(name)?;
+fn change(known: &BTreeMap<String, u64>, name: &str, count: u64) -> Option<f64> {
+    let known = known.get(name)?;
     Some(count as f64 / *known as f64 - 1.0)
+}
+
+fn tolerance(name: &str) -> f64 {
+    if name.ends_with(WRITER_SUFFIX) {
+        WRITER_TOLERANCE
+    } else {
+        TOLERANCE
+    }
 }
 
 fn read(file: &Path) -> Result<Figures> {
@@ -142,60 +144,45 @@ impl Seed {
         })
     }
 
-    /// Returns the figures of a work, those above their tolerance counted once more: other work on
-    /// the machine makes smaller groups, which cost more, and nothing makes the count too small.
+    /// Counts the figures of a work again while one is above its tolerance, and returns the least:
+    /// other load of the machine makes smaller groups, which cost more, and nothing makes a count
+    /// too small.
     async fn least_figures(
         &self,
         plan: &Plan,
         work: Work,
-        known: Option<&BTreeMap<String, u64>>,
-    ) -> Result<Vec<Figure>> {
+        known: &BTreeMap<String, u64>,
+    ) -> Result<BTreeMap<String, u64>> {
         let mut least = self.figures(plan, work).await?;
         for _ in 1..MAX_COUNTS {
-            let is_slower = |figure: &Figure| {
-                change(known, &figure.name, figure.count)
-                    .is_some_and(|change| change > figure.tolerance)
+            let is_slower = |(name, count): (&String, &u64)| {
+                change(known, name, *count).is_some_and(|change| change > tolerance(name))
             };
             if !least.iter().any(is_slower) {
                 break;
             }
-            for (least, again) in least.iter_mut().zip(self.figures(plan, work).await?) {
-                least.count = least.count.min(again.count);
+            for (name, count) in self.figures(plan, work).await? {
+                least
+                    .entry(name)
+                    .and_modify(|least| *least = count.min(*least));
             }
         }
         Ok(least)
     }
 
     /// Counts each figure of a work.
-    async fn figures(&self, plan: &Plan, work: Work) -> Result<Vec<Figure>> {
+    async fn figures(&self, plan: &Plan, work: Work) -> Result<BTreeMap<String, u64>> {
         let times = work.times();
         let all = self.count(plan, work, times).await?;
-        ensure!(
-            all.serving > 0,
-            "callgrind did not find what to count: {}",
-            work::COUNTED
-        );
-        let serving = all.serving / times;
-        let mut figures = vec![Figure {
-            name: work.name().to_owned(),
-            count: serving,
-            tolerance: TOLERANCE,
-        }];
+        let counted = work::COUNTED;
+        ensure!(all.serving > 0, "callgrind did not find {counted}");
+        let mut figures = BTreeMap::from([(work.name().to_owned(), all.serving / times)]);
         if work.is_logged() {
             // Both counts contain the writer's start, its end and the warm-up.
             let none = self.count(plan, work, 0).await?;
-            ensure!(
-                none.writer > 0,
-                "callgrind did not find what to count: {}",
-                work::WRITER
-            );
+            ensure!(none.writer > 0, "callgrind did not find {}", work::WRITER);
             let own = all.writer.saturating_sub(none.writer) / times;
-            let name = format!("{}, log writer", work.name());
-            figures.push(Figure {
-                name,
-                count: own,
-                tolerance: WRITER_TOLERANCE,
-            });
+            figures.insert(format!("{}{WRITER_SUFFIX}", work.name()), own);
         }
         Ok(figures)
     }
