@@ -1,19 +1,21 @@
 //! JSON text by its slices: checked once as a whole, then taken apart level by level without a
 //! tree. What stays a slice keeps its digits and the order of its keys.
 
-mod place;
+mod path;
 
 use std::borrow::Cow;
 
 use crate::field;
-pub(crate) use kanat_json::{MAX_DEPTH, write_string};
+use kanat_json::JsonError;
+pub(crate) use kanat_json::{Kind, MAX_DEPTH, write_string};
+use path::fault_path;
 
-/// Why a text is not JSON, and where.
+/// Error of a text that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed JSON at {error}")]
 pub(crate) struct Malformed {
-    error: kanat_json::JsonError,
-    /// The path of the field that the text breaks in.
+    error: JsonError,
+    /// Path of the field in which the text stops being JSON.
     pub field: String,
 }
 
@@ -21,32 +23,14 @@ pub(crate) struct Malformed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Value<'t>(&'t str);
 
-/// What a value is, with the words that errors use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Object,
-    List,
-    String,
-    Number,
-    Boolean,
-    Null,
-}
-
-impl Kind {
-    pub(crate) fn describe(self) -> &'static str {
-        match self {
-            Self::Object => "an object",
-            Self::List => "a list",
-            Self::String => "a string",
-            Self::Number => "a number",
-            Self::Boolean => "a boolean",
-            Self::Null => "null",
-        }
-    }
-}
-
 impl Malformed {
-    /// The same of a text that stands at `path` of a longer one.
+    /// Error of a value at `path` of a longer text, whose fault is not in a field of its own.
+    pub(crate) fn new(error: JsonError, path: &str) -> Self {
+        let field = "body".to_owned();
+        Self { error, field }.within(path)
+    }
+
+    /// Returns the error of a value that stands at `path` of a longer text.
     pub(crate) fn within(mut self, path: &str) -> Self {
         self.error
             .message
@@ -63,26 +47,19 @@ impl Malformed {
 impl<'t> Value<'t> {
     /// Checks the whole of `bytes`.
     pub(crate) fn parse(bytes: &'t [u8]) -> Result<Self, Malformed> {
-        match kanat_json::check(bytes, MAX_DEPTH) {
-            Ok(()) => Ok(Self(
-                std::str::from_utf8(bytes).unwrap_or_default().trim_ascii(),
-            )),
-            Err(error) => Err(Malformed {
-                error,
-                field: place::at_the_end_of(sound_part(bytes)),
-            }),
+        let malformed = |error| Malformed {
+            error,
+            field: fault_path(bytes),
+        };
+        let text = kanat_json::text(bytes).map_err(malformed)?;
+        match kanat_json::check_text(text, MAX_DEPTH) {
+            Ok(()) => Ok(Self(text.trim_ascii())),
+            Err(fault) => Err(malformed(fault.locate(bytes))),
         }
     }
 
     pub(crate) fn kind(self) -> Kind {
-        match self.0.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::List,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Boolean,
-            Some(b'n') => Kind::Null,
-            _ => Kind::Number,
-        }
+        Kind::of(self.0)
     }
 
     /// The value as it was written.
@@ -130,18 +107,6 @@ pub(crate) fn write_compact(text: &str, out: &mut Vec<u8>) -> bool {
         out.push(byte);
     }
     true
-}
-
-/// How far a text that is not JSON could have become it.
-fn sound_part(bytes: &[u8]) -> &str {
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
-    };
-    let fault = kanat_json::check_text(text, MAX_DEPTH).err();
-    fault
-        .and_then(|fault| text.get(..fault.offset))
-        .unwrap_or(text)
 }
 
 /// `quoted` has its quotes and sound escapes.

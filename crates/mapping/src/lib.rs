@@ -20,7 +20,6 @@
 //! To add a transform: a line in `SHAPES` and an arm in `transform/build.rs`, a variant and an arm
 //! in `transform.rs`, its work in the file of its kind, and examples in `tests/language/`.
 
-mod decimal;
 mod effort;
 mod error;
 mod evaluate;

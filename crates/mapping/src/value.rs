@@ -86,7 +86,7 @@ impl<'s> Value<'s> {
             Self::Undefined | Self::Null => false,
             Self::Bool(value) => *value,
             Self::Number(digits) => {
-                crate::decimal::Decimal::parse(digits).is_some_and(|number| !number.is_zero())
+                json::Decimal::parse(digits).is_some_and(|number| !number.is_zero())
             }
             Self::String(Text::Raw(raw)) => raw.len() > 2,
             Self::String(Text::Plain(text)) => !text.is_empty(),

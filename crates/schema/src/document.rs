@@ -10,18 +10,9 @@ pub(crate) use path::{Paths, Step};
 use std::borrow::Cow;
 
 use kanat_json::JsonError;
+pub(crate) use kanat_json::Kind;
 
 use crate::number::Number;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Null,
-    Boolean,
-    Number,
-    String,
-    List,
-    Object,
-}
 
 /// A value, or a key, which comes before its value.
 #[derive(Debug, Clone, Copy)]
@@ -54,17 +45,8 @@ impl<'t> Document<'t> {
     pub(crate) fn read(text: impl Into<Cow<'t, str>>) -> Result<Self, JsonError> {
         let text = text.into();
         match read::entries(&text) {
-            Some(entries) => Ok(Self { text, entries }),
-            None => Err(
-                match kanat_json::check(text.as_bytes(), kanat_json::MAX_DEPTH) {
-                    Err(error) => error,
-                    Ok(()) => JsonError {
-                        line: 1,
-                        column: 1,
-                        message: "the text is too long".to_owned(),
-                    },
-                },
-            ),
+            Ok(entries) => Ok(Self { text, entries }),
+            Err(fault) => Err(fault.locate(text.as_bytes())),
         }
     }
 

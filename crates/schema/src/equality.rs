@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use kanat_json::write_string;
+
 use crate::document::{Kind, Value};
 
 /// Appends what is the same for equal values and for no others. Takes time for the length of the
@@ -17,11 +19,11 @@ pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
         Kind::Number => {
             out.push(b'#');
             if let Some(number) = value.as_number() {
-                number.decimal().write(out);
+                number.decimal().write_canonical(out);
             }
             out.push(b';');
         }
-        Kind::String => write_text(&value.as_str().unwrap_or_default(), out),
+        Kind::String => write_string(&value.as_str().unwrap_or_default(), out),
         Kind::List => {
             out.push(b'[');
             value.items().for_each(|item| write(item, out));
@@ -35,19 +37,12 @@ pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
             members.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
             out.push(b'{');
             for (key, value) in members {
-                write_text(&key, out);
+                write_string(&key, out);
                 write(value, out);
             }
             out.push(b'}');
         }
     }
-}
-
-fn write_text(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    out.extend_from_slice(text.len().to_string().as_bytes());
-    out.push(b':');
-    out.extend_from_slice(text.as_bytes());
 }
 
 /// Whether no two items of a list are equal.

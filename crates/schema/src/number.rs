@@ -1,47 +1,38 @@
-//! Numbers by their digits: compared, divided and told apart exactly, however long they are.
+//! Numbers of documents and schemas: compared and divided exactly, however long they are.
 
 use std::cmp::Ordering;
 
-/// As many digits fit where two of them are brought to one scale.
-const SHORT_DIGITS: usize = 18;
-/// The most digits that a divisor may have.
-pub(crate) const MAX_DIVISOR_DIGITS: usize = 18;
+use kanat_json::Decimal;
 
-/// A number of a document.
+/// Greatest length of a number that is calculated with as a [`Fraction`].
+const MAX_FRACTION_LENGTH: usize = 18;
+
+/// Number of a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number<'t> {
     text: &'t str,
-    /// It is written without fraction and exponent.
+    /// The number is written without a fraction and an exponent.
     is_written_whole: bool,
 }
 
 /// `mantissa` divided by ten to the power of `scale`.
 #[derive(Debug, Clone, Copy)]
-struct Short {
+struct Fraction {
     mantissa: i64,
     scale: u32,
 }
 
-/// A number of any length: the digits, without zeros at their ends, times ten to the power of the
-/// exponent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Decimal {
-    is_negative: bool,
-    /// None for zero.
-    digits: Vec<u8>,
-    exponent: i64,
-}
-
-/// A number of a schema, ready to be compared with.
+/// Number of a schema, prepared for comparisons.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    short: Option<Short>,
+    /// Absent for a number that is too long, or has an exponent.
+    fraction: Option<Fraction>,
     decimal: Decimal,
     pub(crate) text: Box<str>,
 }
 
 impl<'t> Number<'t> {
-    /// `text` is a number of JSON.
+    /// Creates the number that `text` has as JSON.
     pub(crate) fn new(text: &'t str, is_written_whole: bool) -> Self {
         Self {
             text,
@@ -51,7 +42,7 @@ impl<'t> Number<'t> {
 
     pub(crate) fn limit(self) -> Limit {
         Limit {
-            short: self.short(),
+            fraction: self.fraction(),
             decimal: self.decimal(),
             text: shown(self.text),
         }
@@ -61,33 +52,13 @@ impl<'t> Number<'t> {
         self.is_written_whole
     }
 
-    /// Whether it is an integer by its value, as 1.0 and 1e3 are.
+    /// Returns whether it is an integer by its value, as 1.0 and 1e3 are.
     pub(crate) fn is_whole(self) -> bool {
-        self.is_written_whole || self.decimal().exponent >= 0
-    }
-
-    /// A count, as `minItems` has it: no less than 0. What is more than `u64` holds is the most
-    /// that it holds.
-    pub(crate) fn count(self) -> Option<u64> {
-        let decimal = self.decimal();
-        if decimal.is_negative || decimal.exponent < 0 {
-            return None;
-        }
-        let zeros = std::iter::repeat_n(
-            &0,
-            usize::try_from(decimal.exponent)
-                .unwrap_or(usize::MAX)
-                .min(20),
-        );
-        let digits = decimal.digits.iter().chain(zeros);
-        let count = digits.fold(0_u64, |count, digit| {
-            count.saturating_mul(10).saturating_add(u64::from(*digit))
-        });
-        Some(count)
+        self.is_written_whole || self.decimal().is_whole()
     }
 
     pub(crate) fn compare(self, limit: &Limit) -> Ordering {
-        match (self.short(), limit.short) {
+        match (self.fraction(), limit.fraction) {
             (Some(left), Some(right)) => {
                 let (left, right) = left.with(right);
                 left.cmp(&right)
@@ -96,10 +67,10 @@ impl<'t> Number<'t> {
         }
     }
 
-    /// Whether it divides without a rest. `divisor` is more than 0 and has at most
-    /// [`MAX_DIVISOR_DIGITS`] digits.
+    /// Returns whether `divisor` divides it without a remainder. A divisor is more than 0 and has
+    /// at most [`Decimal::MAX_DIVISOR_DIGITS`] digits.
     pub(crate) fn is_multiple_of(self, divisor: &Limit) -> bool {
-        if let (Some(left), Some(right)) = (self.short(), divisor.short) {
+        if let (Some(left), Some(right)) = (self.fraction(), divisor.fraction) {
             let (left, right) = left.with(right);
             return right != 0 && left % right == 0;
         }
@@ -107,14 +78,14 @@ impl<'t> Number<'t> {
     }
 
     pub(crate) fn decimal(self) -> Decimal {
-        Decimal::read(self.text)
+        Decimal::parse(self.text).unwrap_or_default()
     }
 
-    fn short(self) -> Option<Short> {
-        if self.text.len() > SHORT_DIGITS {
+    fn fraction(self) -> Option<Fraction> {
+        if self.text.len() > MAX_FRACTION_LENGTH {
             return None;
         }
-        let mut short = Short {
+        let mut fraction = Fraction {
             mantissa: 0,
             scale: 0,
         };
@@ -126,173 +97,47 @@ impl<'t> Number<'t> {
         for byte in digits.bytes() {
             match byte {
                 b'0'..=b'9' => {
-                    short.mantissa = short.mantissa * 10 + i64::from(byte - b'0');
-                    short.scale += after_point;
+                    fraction.mantissa = fraction.mantissa * 10 + i64::from(byte - b'0');
+                    fraction.scale += after_point;
                 }
                 b'.' => after_point = 1,
                 _ => return None,
             }
         }
         if is_negative {
-            short.mantissa = -short.mantissa;
+            fraction.mantissa = -fraction.mantissa;
         }
-        Some(short)
+        Some(fraction)
     }
 }
 
-impl Short {
-    /// Both at one scale. 18 digits moved by 18 places fit.
+impl Fraction {
+    /// Returns both mantissas at one scale. 18 digits moved by 18 places fit.
     fn with(self, other: Self) -> (i128, i128) {
         let scale = self.scale.max(other.scale);
-        let moved = |short: Self| i128::from(short.mantissa) * 10_i128.pow(scale - short.scale);
+        let moved =
+            |fraction: Self| i128::from(fraction.mantissa) * 10_i128.pow(scale - fraction.scale);
         (moved(self), moved(other))
     }
 }
 
 impl Limit {
     pub(crate) fn is_positive(&self) -> bool {
-        !self.decimal.is_negative && !self.decimal.digits.is_empty()
+        self.decimal.is_positive()
     }
 
-    pub(crate) fn digits(&self) -> usize {
-        self.decimal.digits.len()
-    }
-}
-
-impl Decimal {
-    fn read(text: &str) -> Self {
-        let (is_negative, rest) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, power(exponent)),
-            None => (rest, 0),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = whole
-            .bytes()
-            .chain(fraction.bytes())
-            .map(|digit| digit - b'0');
-        let mut digits: Vec<u8> = all.skip_while(|digit| *digit == 0).collect();
-        let written = digits.len();
-        while digits.last() == Some(&0) {
-            digits.pop();
-        }
-        if digits.is_empty() {
-            return Self {
-                is_negative: false,
-                digits,
-                exponent: 0,
-            };
-        }
-        let zeros = i64::try_from(written - digits.len()).unwrap_or(i64::MAX);
-        let places = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
-        let exponent = exponent.saturating_sub(places).saturating_add(zeros);
-        Self {
-            is_negative,
-            digits,
-            exponent,
-        }
-    }
-
-    /// Equal numbers, however they are written, have equal texts.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        if self.is_negative {
-            out.push(b'-');
-        }
-        out.extend(self.digits.iter().map(|digit| digit + b'0'));
-        out.push(b'e');
-        out.extend_from_slice(self.exponent.to_string().as_bytes());
-    }
-
-    fn is_multiple_of(&self, divisor: &Self) -> bool {
-        if self.digits.is_empty() {
-            return true;
-        }
-        let moved = self.exponent.saturating_sub(divisor.exponent);
-        // The last digit is not 0: no multiple of ten.
-        if moved < 0 || divisor.digits.is_empty() || divisor.digits.len() > MAX_DIVISOR_DIGITS {
-            return false;
-        }
-        let modulus = divisor
-            .digits
-            .iter()
-            .fold(0_u128, |value, digit| value * 10 + u128::from(*digit));
-        let rest = self.digits.iter().fold(0_u128, |rest, digit| {
-            (rest * 10 + u128::from(*digit)) % modulus
-        });
-        (rest * power_of_ten(moved.unsigned_abs(), modulus)).is_multiple_of(modulus)
-    }
-
-    /// Compares as if neither had a sign.
-    fn size(&self, other: &Self) -> Ordering {
-        if self.digits.is_empty() || other.digits.is_empty() {
-            return self.digits.len().cmp(&other.digits.len());
-        }
-        self.places()
-            .cmp(&other.places())
-            .then_with(|| self.digits.cmp(&other.digits))
-    }
-
-    /// Where the first digit stands.
-    fn places(&self) -> i64 {
-        self.exponent
-            .saturating_add(i64::try_from(self.digits.len()).unwrap_or(i64::MAX))
+    pub(crate) fn digit_count(&self) -> usize {
+        self.decimal.digit_count()
     }
 }
 
-impl Ord for Decimal {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self.is_negative, other.is_negative) {
-            (false, false) => self.size(other),
-            (true, true) => other.size(self),
-            (true, false) => Ordering::Less,
-            (false, true) => Ordering::Greater,
-        }
-    }
-}
-
-impl PartialOrd for Decimal {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// An exponent as it is written; far beyond any digits that a text could have, it stays where it
-/// is.
-fn power(text: &str) -> i64 {
-    const FAR: i64 = i64::MAX / 4;
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let size = digits.bytes().fold(0_i64, |size, digit| {
-        (size.min(FAR / 10) * 10 + i64::from(digit - b'0')).min(FAR)
-    });
-    sign * size
-}
-
-/// Ten to that power, by the modulus, which has at most 18 digits.
-fn power_of_ten(mut power: u64, modulus: u128) -> u128 {
-    let mut result = 1 % modulus;
-    let mut base = 10 % modulus;
-    while power > 0 {
-        if power & 1 == 1 {
-            result = result * base % modulus;
-        }
-        base = base * base % modulus;
-        power >>= 1;
-    }
-    result
-}
-
+/// Returns a number for messages, cut where it is long.
 fn shown(text: &str) -> Box<str> {
-    const LONGEST: usize = 40;
-    if text.len() <= LONGEST {
+    const MAX_LENGTH: usize = 40;
+    if text.len() <= MAX_LENGTH {
         text.into()
     } else {
-        format!("{}…", &text[..LONGEST]).into()
+        format!("{}…", &text[..MAX_LENGTH]).into()
     }
 }
 
@@ -375,8 +220,5 @@ mod tests {
     fn knows_integers() {
         assert!(number("1.0").is_whole() && number("1e3").is_whole() && number("10e-1").is_whole());
         assert!(!number("1.5").is_whole() && !number("1e-1").is_whole());
-        assert_eq!(number("2.0").count(), Some(2));
-        assert_eq!(number("-1").count(), None);
-        assert_eq!(number("1e30").count(), Some(u64::MAX));
     }
 }

@@ -199,16 +199,10 @@ impl Wanted {
             "true" | "false" => self.boolean,
             // A string may well say so.
             "null" => self.null && !self.string,
-            text => self.number && is_number(text),
+            text => self.number && kanat_json::is_number(text),
         };
         fits && budget.spend(self.nodes.len() as u64) && !is_option()
     }
-}
-
-fn is_number(text: &str) -> bool {
-    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
-        && text.ends_with(|last: char| last.is_ascii_digit())
-        && kanat_json::check_text(text, 1).is_ok()
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 
 use std::collections::HashMap;
 
+use kanat_json::Decimal;
+
 /// What stands for a number beyond the doubles in the output: no JSON has it, because the engine
 /// writes no NUL otherwise.
 const BEYOND: [&str; 2] = [r#""\u0000Infinity""#, r#""\u0000-Infinity""#];
@@ -163,30 +165,9 @@ fn written(value: f64) -> String {
     }
 }
 
-/// Whether two numbers are one, however they are written.
+/// Returns whether two numbers have one value, however they are written.
 fn equal(one: &str, other: &str) -> bool {
-    parts(one).is_some_and(|parts| self::parts(other) == Some(parts))
-}
-
-/// Sign, digits without zeros around them, and the power of ten of the last one.
-fn parts(number: &str) -> Option<(bool, String, i64)> {
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let exponent: i64 = exponent.parse().ok()?;
-    let (negative, mantissa) = mantissa
-        .strip_prefix('-')
-        .map_or((false, mantissa), |mantissa| (true, mantissa));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    let significant = digits.trim_end_matches('0');
-    let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
-    let significant = significant.trim_start_matches('0').to_owned();
-    if significant.is_empty() {
-        return Some((false, significant, 0));
-    }
-    let power = exponent
-        .checked_sub(i64::try_from(fraction.len()).ok()?)?
-        .checked_add(dropped)?;
-    Some((negative, significant, power))
+    Decimal::parse(one).is_some_and(|number| Decimal::parse(other) == Some(number))
 }
 
 /// The numbers of a JSON text.

@@ -1,146 +1,83 @@
-//! Finds in an answer, while it comes, what a poll wants of it: its records one by one, and the
-//! value that leads on. Holds no more than one record, or one of the values beside them, however
-//! long the answer is.
+//! Finds the records of a poll's answer, and the value that leads to the next page, while the answer
+//! arrives. Holds no more than one record, or one of the values beside them, however long the
+//! answer is.
 
-use bytes::{Bytes, BytesMut};
-use kanat_mapping::json::{self, PieceScan};
+use bytes::Bytes;
+use kanat_mapping::json::{self, JsonError, Part, Position, SplitError, Splitter, Step};
 
 use super::page;
 
 pub(super) struct Finder {
-    /// Where the records are; empty when the answer is the list.
+    splitter: Splitter,
+    /// Path of the list of records; empty when the answer is the list.
     records_path: String,
-    /// Where the value is that leads on; empty when none does.
+    /// Path of the value that leads to the next page; empty when none does.
     value_path: String,
-    /// What came and is not taken yet.
-    buffer: BytesMut,
-    scan: PieceScan,
-    place: Place,
-    /// The names on the way to where it stands, of the objects that it is in.
-    path: Vec<String>,
     had_records: bool,
     value: Option<String>,
-    /// From 1, of the first byte of the buffer.
-    line: usize,
-    column: usize,
-}
-
-/// What is next, apart from white space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Value,
-    FirstName,
-    Name,
-    Colon,
-    AfterValue,
-    FirstRecord,
-    Record,
-    AfterRecord,
-    End,
 }
 
 impl Finder {
     pub fn new(records_path: &str, value_path: &str) -> Self {
         Self {
+            splitter: Splitter::new(usize::MAX),
             records_path: records_path.to_owned(),
             value_path: value_path.to_owned(),
-            buffer: BytesMut::new(),
-            scan: PieceScan::default(),
-            place: Place::Value,
-            path: Vec::new(),
             had_records: false,
             value: None,
-            line: 1,
-            column: 1,
         }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        self.splitter.push(bytes);
     }
 
-    /// The next record, as it stands; `None` when more bytes are needed to tell it, or all has
-    /// come. Errors say where the answer is no JSON, or that there is no list where the records
-    /// should be.
+    /// Returns the next record, as it stands; `None` when it takes more bytes to tell it, or the
+    /// answer has ended.
+    ///
+    /// # Errors
+    /// The answer is no JSON, or there is no list where the records should be.
     pub fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
-            if self.scan.is_new() {
-                let blank = self
-                    .buffer
-                    .iter()
-                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-                    .count();
-                self.skip(blank);
-            }
-            let Some(&byte) = self.buffer.first() else {
-                return Ok(None);
+            let rule = |first: u8, names: &[String]| {
+                let enters = match first {
+                    b'[' => names.join(".") == self.records_path,
+                    b'{' => {
+                        is_above(names, &self.records_path) || is_above(names, &self.value_path)
+                    }
+                    _ => false,
+                };
+                if enters { Step::Enter } else { Step::Whole }
             };
-            match (self.place, byte) {
-                (Place::Value, b'[') if self.path.join(".") == self.records_path => {
-                    self.begin_records()?;
-                    self.go_on(Place::FirstRecord);
+            let part = self.splitter.next(rule);
+            match part.map_err(|error| self.split_error(error))? {
+                None => return Ok(None),
+                Some(Part::List) => self.begin_records()?,
+                Some(Part::Value { bytes, at }) => {
+                    self.check(&bytes, at)?;
+                    self.note(&bytes)?;
                 }
-                (Place::Value, b'{') if self.leads_on() => self.go_on(Place::FirstName),
-                (Place::Value, _) => {
-                    let Some(value) = self.whole()? else {
-                        return Ok(None);
-                    };
-                    self.note(&value)?;
-                    self.leave_value();
+                Some(Part::Item { bytes, at }) => {
+                    self.check(&bytes, at)?;
+                    return Ok(Some(bytes));
                 }
-                (Place::FirstName | Place::Name, b'"') => {
-                    let Some(name) = self.whole()? else {
-                        return Ok(None);
-                    };
-                    self.path
-                        .push(json::decode(&String::from_utf8_lossy(&name)).into_owned());
-                    self.place = Place::Colon;
-                }
-                (Place::Colon, b':') => self.go_on(Place::Value),
-                (Place::AfterValue, b',') => self.go_on(Place::Name),
-                (Place::FirstName | Place::AfterValue, b'}') => {
-                    self.skip(1);
-                    self.leave_value();
-                }
-                (Place::FirstRecord | Place::AfterRecord, b']') => {
-                    self.skip(1);
-                    self.leave_value();
-                }
-                (Place::FirstRecord | Place::Record, _) => {
-                    let Some(record) = self.whole()? else {
-                        return Ok(None);
-                    };
-                    self.place = Place::AfterRecord;
-                    return Ok(Some(record));
-                }
-                (Place::AfterRecord, b',') => self.go_on(Place::Record),
-                (
-                    Place::Name
-                    | Place::Colon
-                    | Place::AfterValue
-                    | Place::AfterRecord
-                    | Place::End,
-                    _,
-                )
-                | (Place::FirstName, _) => return Err(self.misses()),
             }
         }
     }
 
-    /// All bytes have come and all records were taken: the value that leads on, where there is one.
+    /// Ends an answer whose bytes have all arrived and whose records were taken. Returns the value
+    /// that leads to the next page, where there is one.
     pub fn end(mut self) -> Result<Option<String>, String> {
-        // A number that is the whole answer ends with it.
-        if self.place == Place::Value && self.path.is_empty() && !self.buffer.is_empty() {
-            let rest = self.buffer.split();
-            self.check(&rest)?;
-            self.note(&rest)?;
-            self.place = Place::End;
+        if let Some(Part::Value { bytes, at }) = self.splitter.finish() {
+            self.check(&bytes, at)?;
+            self.note(&bytes)?;
         }
-        if self.place == Place::Value && self.path.is_empty() {
+        if self.splitter.is_empty() {
             return Err("the answer is empty".to_owned());
         }
-        if self.place != Place::End {
-            return Err(self.no_json(0, 1, "found the end, and the answer goes on"));
+        if !self.splitter.is_complete() {
+            let message = "found the end, and the answer goes on";
+            return Err(no_json(self.splitter.position(), message));
         }
         if !self.had_records {
             return Err(match self.records_path.as_str() {
@@ -149,17 +86,6 @@ impl Finder {
             });
         }
         Ok(self.value)
-    }
-
-    /// Whether the records or the value are below where it stands.
-    fn leads_on(&self) -> bool {
-        let below = |wanted: &str| {
-            let mut names = wanted.split('.');
-            !wanted.is_empty()
-                && self.path.iter().all(|name| names.next() == Some(name))
-                && names.next().is_some()
-        };
-        below(&self.records_path) || below(&self.value_path)
     }
 
     fn begin_records(&mut self) -> Result<(), String> {
@@ -172,9 +98,9 @@ impl Finder {
         Ok(())
     }
 
-    /// Takes a value note of that stands where something is wanted.
+    /// Notes a value that stands where records or the value are expected.
     fn note(&mut self, value: &[u8]) -> Result<(), String> {
-        let path = self.path.join(".");
+        let path = self.splitter.names().join(".");
         let text = String::from_utf8_lossy(value);
         if path == self.records_path {
             match text.trim() {
@@ -189,94 +115,51 @@ impl Finder {
         Ok(())
     }
 
-    /// Past the value that it stood at.
-    fn leave_value(&mut self) {
-        self.place = if self.path.pop().is_some() {
-            Place::AfterValue
-        } else {
-            Place::End
-        };
+    fn check(&self, value: &[u8], at: Position) -> Result<(), String> {
+        let depth = json::MAX_DEPTH.saturating_sub(self.splitter.names().len() + 1);
+        json::check(value, depth).map_err(|error| no_json_within(at, &error))
     }
 
-    /// Takes the value at the begin of the buffer, once it is there whole.
-    fn whole(&mut self) -> Result<Option<Bytes>, String> {
-        let Some(length) = self.scan.end(&self.buffer) else {
-            return Ok(None);
-        };
-        self.scan = PieceScan::default();
-        let value = self.buffer.split_to(length).freeze();
-        self.check(&value)?;
-        self.count(&value);
-        Ok(Some(value))
-    }
-
-    fn check(&self, value: &[u8]) -> Result<(), String> {
-        let depth = json::MAX_DEPTH.saturating_sub(self.path.len() + 1);
-        json::check(value, depth)
-            .map_err(|error| self.no_json(error.line - 1, error.column, &error.message))
-    }
-
-    fn go_on(&mut self, place: Place) {
-        self.skip(1);
-        self.place = place;
-    }
-
-    fn skip(&mut self, bytes: usize) {
-        let skipped = self.buffer.split_to(bytes);
-        self.count(&skipped);
-    }
-
-    /// Lines and columns, in characters.
-    fn count(&mut self, bytes: &[u8]) {
-        let last = match bytes.iter().rposition(|byte| *byte == b'\n') {
-            Some(newline) => {
-                self.line += bytes[..=newline]
-                    .iter()
-                    .filter(|byte| **byte == b'\n')
-                    .count();
-                self.column = 1;
-                &bytes[newline + 1..]
+    fn split_error(&self, error: SplitError) -> String {
+        let at = self.splitter.position();
+        match error {
+            SplitError::Unexpected { found, expected } => {
+                // The rest of a longer character may not have arrived yet.
+                let found = found.escape_ascii();
+                no_json(at, &format!("found `{found}`, expected {expected}"))
             }
-            None => bytes,
-        };
-        self.column += last.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
-    }
-
-    fn misses(&self) -> String {
-        let expected = match self.place {
-            Place::FirstName | Place::Name => "a key in double quotes",
-            Place::Colon => "`:`",
-            Place::Value | Place::FirstRecord | Place::Record => "a value",
-            Place::AfterValue => "`,` or `}`",
-            Place::AfterRecord => "`,` or `]`",
-            Place::End => "the end",
-        };
-        // The rest of a longer character may not have come yet.
-        let found = self
-            .buffer
-            .first()
-            .copied()
-            .unwrap_or_default()
-            .escape_ascii();
-        self.no_json(0, 1, &format!("found `{found}`, expected {expected}"))
-    }
-
-    /// `line` and `column` from where it stands.
-    fn no_json(&self, lines: usize, column: usize, message: &str) -> String {
-        let column = if lines == 0 {
-            self.column + column - 1
-        } else {
-            column
-        };
-        format!(
-            "the answer is no JSON: line {}, column {column}: {message}",
-            self.line + lines
-        )
+            SplitError::Key(error) => no_json_within(at, &error),
+            SplitError::Refused | SplitError::TooLarge => no_json(at, "the answer was refused"),
+        }
     }
 }
 
-/// Returns the records of an answer that comes in pieces of `size` bytes, and the value that leads
-/// on.
+/// Returns whether the value at `names` contains that at the dotted path.
+fn is_above(names: &[String], path: &str) -> bool {
+    let mut below = path.split('.');
+    !path.is_empty()
+        && names.iter().all(|name| below.next() == Some(name))
+        && below.next().is_some()
+}
+
+/// Writes an error that counts from `at`, where its value begins.
+fn no_json_within(at: Position, error: &JsonError) -> String {
+    let column = if error.line == 1 {
+        at.column + error.column - 1
+    } else {
+        error.column
+    };
+    let line = at.line + error.line - 1;
+    no_json(Position { line, column }, &error.message)
+}
+
+fn no_json(at: Position, message: &str) -> String {
+    let Position { line, column } = at;
+    format!("the answer is no JSON: line {line}, column {column}: {message}")
+}
+
+/// Returns the records of an answer that arrives in pieces of `size` bytes, and the value that leads
+/// to the next page.
 ///
 /// # Errors
 /// The answer is no JSON, or has no list of records.

@@ -1,48 +1,31 @@
-//! Takes the object of a body apart while it comes: the items of one list one by one, the other
+//! Takes the object of a body apart while it arrives: the items of one list one by one, the other
 //! members together. Holds no more than one item and the other members, however long the list is.
 
-use bytes::{Buf, BytesMut};
-use kanat_json::PieceScan;
+use kanat_json::{Part, SplitError, Splitter, Step};
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use crate::error::Problem;
-use crate::{field, json};
+use crate::field;
+use crate::json::{self, Malformed};
 
 pub(super) struct Cutter {
     message: MessageDescriptor,
     list: FieldDescriptor,
-    /// Bytes of one value.
+    splitter: Splitter,
+    /// Greatest length of one item, and of all other members together, in bytes.
     limit: usize,
-    /// What came and is not taken yet; never more than one value and the chunk that it ended in.
-    buffer: BytesMut,
-    scan: PieceScan,
-    place: Place,
     /// The members other than the list, as they stand, with commas between them.
     members: String,
     had_list: bool,
 }
 
-/// What is next, apart from white space.
-enum Place {
-    Object,
-    FirstKey,
-    Key,
-    Colon(String),
-    Value(String),
-    AfterValue,
-    FirstItem,
-    Item(usize),
-    AfterItem(usize),
-    End,
-}
-
-/// What is found next.
+/// Piece of the body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The list begins: [`Cutter::members`] has what stood before it.
+pub(super) enum Piece {
+    /// The list begins: [`Cutter::members`] has the members before it.
     List,
-    /// Its item at this place.
-    Item { index: usize, text: String },
+    /// The item of the list at `path`, not checked yet.
+    Item { path: String, text: String },
 }
 
 impl Cutter {
@@ -50,123 +33,70 @@ impl Cutter {
         Self {
             message: list.parent_message().clone(),
             list: list.clone(),
+            splitter: Splitter::new(limit),
             limit,
-            buffer: BytesMut::new(),
-            scan: PieceScan::default(),
-            place: Place::Object,
             members: String::new(),
             had_list: false,
         }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        self.splitter.push(bytes);
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     pub fn held(&self) -> usize {
-        self.buffer.len() + self.members.len()
+        self.splitter.held() + self.members.len()
     }
 
-    /// The members other than the list that have come so far, as an object.
+    /// Returns the members other than the list that have arrived so far, as an object.
     pub fn members(&self) -> String {
         format!("{{{}}}", self.members)
     }
 
-    /// The next part; `None` when more bytes are needed to tell it, or all has come.
-    pub fn next(&mut self) -> Result<Option<Part>, Problem> {
+    /// Returns the next piece; `None` when it takes more bytes to tell it, or the body has ended.
+    pub fn next(&mut self) -> Result<Option<Piece>, Problem> {
         loop {
-            let blank = self
-                .buffer
-                .iter()
-                .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-                .count();
-            if self.scan.is_new() {
-                self.buffer.advance(blank);
-            }
-            let Some(&byte) = self.buffer.first() else {
+            let step = |first: u8, names: &[String]| match (names.first(), first) {
+                (None, b'{') => Step::Enter,
+                (None, _) => Step::Refuse,
+                (Some(key), b'[')
+                    if field::find(&self.message, key).as_ref() == Some(&self.list) =>
+                {
+                    Step::Enter
+                }
+                (Some(_), _) => Step::Whole,
+            };
+            let part = self.splitter.next(step);
+            let Some(part) = part.map_err(|error| self.split_error(error))? else {
                 return Ok(None);
             };
-            match (&mut self.place, byte) {
-                (Place::Object, b'{') => self.go_on(Place::FirstKey),
-                (Place::FirstKey, b'}') | (Place::AfterValue, b'}') => self.go_on(Place::End),
-                (Place::FirstKey | Place::Key, b'"') => {
-                    let Some(text) = self.value("body")? else {
-                        return Ok(None);
-                    };
-                    let key = parsed(&text, "body")?
-                        .text()
-                        .map(std::borrow::Cow::into_owned);
-                    self.place =
-                        Place::Colon(key.ok_or_else(|| unexpected("body", byte, "a key"))?);
+            let path = self.path();
+            match part {
+                Part::List if std::mem::replace(&mut self.had_list, true) => {
+                    return Err(Problem::field(path, "given twice"));
                 }
-                (Place::Colon(key), b':') => {
-                    let key = std::mem::take(key);
-                    self.go_on(Place::Value(key));
+                Part::List => return Ok(Some(Piece::List)),
+                Part::Value { bytes, .. } => self.member(&path, text(&bytes, &path)?)?,
+                Part::Item { bytes, .. } => {
+                    let text = text(&bytes, &path)?.to_owned();
+                    return Ok(Some(Piece::Item { path, text }));
                 }
-                (Place::Value(key), b'[')
-                    if field::find(&self.message, key.as_str()).as_ref() == Some(&self.list) =>
-                {
-                    if self.had_list {
-                        return Err(Problem::field(key.as_str(), "given twice"));
-                    }
-                    self.had_list = true;
-                    self.go_on(Place::FirstItem);
-                    return Ok(Some(Part::List));
-                }
-                (Place::Value(key), _) => {
-                    let key = key.clone();
-                    let Some(text) = self.value(&key)? else {
-                        return Ok(None);
-                    };
-                    self.member(&key, parsed(&text, &key)?)?;
-                    self.place = Place::AfterValue;
-                }
-                (Place::AfterValue, b',') => self.go_on(Place::Key),
-                (Place::FirstItem, b']') | (Place::AfterItem(_), b']') => {
-                    self.go_on(Place::AfterValue)
-                }
-                (Place::FirstItem, _) => self.place = Place::Item(0),
-                (Place::Item(index), _) => {
-                    let index = *index;
-                    let path = format!("{}[{index}]", self.list.json_name());
-                    let Some(text) = self.value(&path)? else {
-                        return Ok(None);
-                    };
-                    parsed(&text, &path)?;
-                    self.place = Place::AfterItem(index);
-                    return Ok(Some(Part::Item { index, text }));
-                }
-                (Place::AfterItem(index), b',') => {
-                    let next = *index + 1;
-                    self.go_on(Place::Item(next));
-                }
-                (place, byte) => return Err(place.misses(byte, self.list.json_name())),
             }
         }
     }
 
-    /// All bytes have come. An empty body is an empty object.
+    /// Ends a body whose bytes have all arrived. An empty body is an empty object.
     pub fn end(&self) -> Result<(), Problem> {
-        match &self.place {
-            Place::End => Ok(()),
-            Place::Object if self.buffer.is_empty() => Ok(()),
-            place => {
-                let path = place.path(self.list.json_name());
-                Err(Problem::field(
-                    path,
-                    "malformed JSON: the body ends in the midst of it",
-                ))
-            }
+        if self.splitter.is_complete() || self.splitter.is_empty() {
+            return Ok(());
         }
+        let message = "malformed JSON: the body ends in the midst of it";
+        Err(Problem::field(self.path(), message))
     }
 
-    fn go_on(&mut self, place: Place) {
-        self.buffer.advance(1);
-        self.place = place;
-    }
-
-    fn member(&mut self, key: &str, value: json::Value<'_>) -> Result<(), Problem> {
+    fn member(&mut self, key: &str, text: &str) -> Result<(), Problem> {
+        let value = parsed(text, key)?;
         if self.members.len() + key.len() + value.raw().len() > self.limit {
             return Err(too_large(key, self.limit));
         }
@@ -181,66 +111,42 @@ impl Cutter {
         Ok(())
     }
 
-    /// Takes the value at the begin of the buffer, once it is there whole.
-    fn value(&mut self, path: &str) -> Result<Option<String>, Problem> {
-        let length = self.scan.end(&self.buffer);
-        if length.unwrap_or(self.buffer.len()) > self.limit {
-            return Err(too_large(path, self.limit));
-        }
-        let Some(length) = length else {
-            return Ok(None);
-        };
-        self.scan = PieceScan::default();
-        match std::str::from_utf8(&self.buffer.split_to(length)) {
-            Ok(text) => Ok(Some(text.to_owned())),
-            Err(_) => Err(Problem::field(
-                path,
-                "malformed JSON: found a byte that is not UTF-8",
-            )),
+    /// Returns the path of the field that the splitter has come to.
+    fn path(&self) -> String {
+        match (self.splitter.index(), self.splitter.names().first()) {
+            (Some(index), _) => format!("{}[{index}]", self.list.json_name()),
+            (None, Some(name)) => name.clone(),
+            (None, None) => "body".to_owned(),
         }
     }
-}
 
-impl Place {
-    fn path(&self, list: &str) -> String {
-        match self {
-            Self::Colon(key) | Self::Value(key) => key.clone(),
-            Self::FirstItem => list.to_owned(),
-            Self::Item(index) | Self::AfterItem(index) => format!("{list}[{index}]"),
-            Self::Object | Self::FirstKey | Self::Key | Self::AfterValue | Self::End => {
-                "body".to_owned()
+    fn split_error(&self, error: SplitError) -> Problem {
+        let path = self.path();
+        match error {
+            SplitError::Refused => Problem::field("body", "expected an object"),
+            SplitError::TooLarge => too_large(&path, self.limit),
+            SplitError::Key(error) => Problem::malformed(&Malformed::new(error, &path)),
+            SplitError::Unexpected { found, expected } => {
+                let found = if found.is_ascii_graphic() {
+                    format!("`{}`", char::from(found))
+                } else {
+                    "a byte".to_owned()
+                };
+                let message = format!("malformed JSON: found {found}, expected {expected}");
+                Problem::field(path, message)
             }
         }
     }
-
-    fn misses(&self, found: u8, list: &str) -> Problem {
-        let expected = match self {
-            Self::Object => return Problem::field("body", "expected an object"),
-            Self::FirstKey | Self::Key => "a key in double quotes",
-            Self::Colon(_) => "`:`",
-            Self::Value(_) | Self::FirstItem | Self::Item(_) => "a value",
-            Self::AfterValue => "`,` or `}`",
-            Self::AfterItem(_) => "`,` or `]`",
-            Self::End => "the end",
-        };
-        unexpected(&self.path(list), found, expected)
-    }
 }
 
-fn parsed<'t>(text: &'t str, path: &str) -> Result<json::Value<'t>, Problem> {
+fn text<'b>(bytes: &'b [u8], path: &str) -> Result<&'b str, Problem> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| Problem::field(path, "malformed JSON: found a byte that is not UTF-8"))
+}
+
+/// Checks the value that stands at `path` of the body.
+pub(super) fn parsed<'t>(text: &'t str, path: &str) -> Result<json::Value<'t>, Problem> {
     json::Value::parse(text.as_bytes()).map_err(|error| Problem::malformed(&error.within(path)))
-}
-
-fn unexpected(path: &str, found: u8, expected: &str) -> Problem {
-    let found = if found.is_ascii_graphic() {
-        format!("`{}`", char::from(found))
-    } else {
-        "a byte".to_owned()
-    };
-    Problem::field(
-        path,
-        format!("malformed JSON: found {found}, expected {expected}"),
-    )
 }
 
 fn too_large(path: &str, limit: usize) -> Problem {
@@ -256,6 +162,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the list of records of a batch job.
     fn list() -> FieldDescriptor {
         static LIST: LazyLock<FieldDescriptor> = LazyLock::new(|| {
             let pool = DescriptorPool::decode(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
@@ -267,22 +174,23 @@ mod tests {
         LIST.clone()
     }
 
-    /// The items and the other members of `body`, which comes in pieces of this size; or what is
-    /// said of it.
+    /// Returns the items and the other members of `body`, which arrives in pieces of this size, or
+    /// the text of its error.
     fn cut(body: &str, size: usize, limit: usize) -> Result<(Vec<String>, String), String> {
         let mut cutter = Cutter::new(&list(), limit);
         let mut items = Vec::new();
-        let told = |problem: Problem| String::from_utf8(problem.body("")).unwrap();
+        let text = |problem: Problem| String::from_utf8(problem.body("")).unwrap();
         for chunk in body.as_bytes().chunks(size) {
             cutter.push(chunk);
-            while let Some(part) = cutter.next().map_err(told)? {
-                if let Part::Item { index, text } = part {
-                    assert_eq!(index, items.len());
+            while let Some(piece) = cutter.next().map_err(text)? {
+                if let Piece::Item { path, text } = piece {
+                    assert_eq!(path, format!("records[{}]", items.len()));
+                    parsed(&text, &path).map_err(text)?;
                     items.push(text);
                 }
             }
         }
-        cutter.end().map_err(told)?;
+        cutter.end().map_err(text)?;
         Ok((items, cutter.members()))
     }
 
@@ -325,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_by_its_place() {
-        for (body, told) in [
+        for (body, message) in [
             ("[]", r#""field":"body","message":"expected an object""#),
             (
                 "{\"a\" 1}",
@@ -366,7 +274,10 @@ mod tests {
         ] {
             for size in [1, 7, 1000] {
                 let error = cut(body, size, 30).unwrap_err();
-                assert!(error.contains(told), "{body} in pieces of {size}: {error}");
+                assert!(
+                    error.contains(message),
+                    "{body} in pieces of {size}: {error}"
+                );
             }
         }
     }

@@ -11,7 +11,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
 use tonic::Status;
 
-use super::cut::{Cutter, Part};
+use super::cut::{Cutter, Piece, parsed};
 use super::{Incoming, Reading, beside_the_body, body};
 use crate::error::Problem;
 use crate::{call, decode, json};
@@ -109,11 +109,9 @@ where
         let mut bytes = 0;
         while !self.ended {
             match self.cutter.next()? {
-                Some(Part::List) => self.read_members()?,
-                Some(Part::Item { index, text }) => {
-                    let path = format!("{}[{index}]", self.list.json_name());
-                    let value = json::Value::parse(text.as_bytes())
-                        .map_err(|e| Problem::malformed(&e.within(&path)))?;
+                Some(Piece::List) => self.read_members()?,
+                Some(Piece::Item { path, text }) => {
+                    let value = parsed(&text, &path)?;
                     items.push(decode::item(&self.list, value, &path).map_err(Problem::fields)?);
                     bytes += text.len();
                     if bytes >= PIECE_BYTES || items.len() >= PIECE_ITEMS {

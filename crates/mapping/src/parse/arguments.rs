@@ -1,7 +1,7 @@
 //! Arguments of transforms: strings, numbers, true, false, null, and bare words such as table names
 //! and date formats.
 
-use super::{Parsed, Parser, token};
+use super::{Parsed, Parser};
 use crate::node::{Literal, Operand};
 use crate::references::Root;
 
@@ -111,7 +111,7 @@ impl Parser<'_> {
             "true" => ArgumentKind::Literal(Literal::Bool(true)),
             "false" => ArgumentKind::Literal(Literal::Bool(false)),
             "null" => ArgumentKind::Literal(Literal::Null),
-            number if token::is_number(number) => {
+            number if crate::json::is_number(number) => {
                 ArgumentKind::Literal(Literal::Number(number.to_owned()))
             }
             word => ArgumentKind::Word(word.to_owned()),

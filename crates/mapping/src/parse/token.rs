@@ -1,7 +1,7 @@
 //! Words, strings and numbers, and what is said of what stands in their place.
 
 use super::{Parsed, Parser};
-use crate::ParseError;
+use crate::{ParseError, json};
 
 const ESCAPES: &str =
     "an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`";
@@ -9,13 +9,6 @@ const ESCAPES: &str =
 /// What names are made of.
 pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '-'
-}
-
-/// Whether a text is a number as JSON writes it.
-pub(super) fn is_number(text: &str) -> bool {
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    unsigned.starts_with(|digit: char| digit.is_ascii_digit())
-        && crate::json::check_text(text, 0).is_ok()
 }
 
 impl<'t> Parser<'t> {
@@ -67,7 +60,7 @@ impl<'t> Parser<'t> {
             letter => !letter.is_ascii_digit() && !matches!(letter, '.' | 'e' | 'E'),
         });
         let number = &here[..end.map_or(here.len(), |(index, _)| index)];
-        if !is_number(number) {
+        if !json::is_number(number) {
             return Err(self.error(format!("found `{number}`, expected a number")));
         }
         self.position += number.len();

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::{Applied, Growing, refused, text};
-use crate::decimal::Decimal;
 use crate::value::{Value, canonical};
 use crate::{Effort, EvaluationError, json};
+use kanat_json::Decimal;
 
 /// The most items that `split` gives.
 const MAX_ITEMS: usize = 1_000_000;

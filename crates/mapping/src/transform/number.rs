@@ -1,9 +1,9 @@
 //! Transforms of numbers: exact decimal arithmetic on numbers and numeric strings.
 
 use super::{Applied, refused};
-use crate::decimal::Decimal;
 use crate::value::Value;
 use crate::{Effort, EvaluationError, json};
+use kanat_json::Decimal;
 
 pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> Applied<'s> {
     Ok(Value::plain(parse(value)?.fixed(places)))
@@ -18,7 +18,7 @@ pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
         _ => {
             let text = value.text().unwrap_or_default();
             let text = text.trim();
-            let written = json::check_text(text, 0).is_ok();
+            let written = json::is_number(text);
             Ok(Value::number(if written {
                 text.to_owned()
             } else {

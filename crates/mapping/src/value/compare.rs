@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use super::Value;
-use crate::decimal::Decimal;
 use crate::{Effort, json};
+use kanat_json::Decimal;
 
 /// Whether two values are equal. Null equals undefined; objects are equal whatever the order of
 /// their keys. This answer, like the others here, means nothing when the effort is spent.
@@ -54,7 +54,7 @@ fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>, effort: &Effo
         Value::Number(digits) => {
             effort.read(digits.len());
             match Decimal::parse(digits) {
-                Some(number) => out.extend_from_slice(number.canonical().as_bytes()),
+                Some(number) => number.write_canonical(out),
                 None => out.extend_from_slice(digits.as_bytes()),
             }
         }

@@ -177,14 +177,7 @@ pub(super) fn wrong_type(types: Types, value: Value<'_>) -> String {
             name => name,
         })
         .collect();
-    let found = match value.kind() {
-        Kind::Null => "null",
-        Kind::Boolean => "a boolean",
-        Kind::Number => "a number",
-        Kind::String => "a string",
-        Kind::List => "a list",
-        Kind::Object => "an object",
-    };
+    let found = value.kind().describe();
     match expected.as_slice() {
         ["an integer"] if value.kind() == Kind::Number => "must be an integer".to_owned(),
         [] => "must be of a type that there is none of".to_owned(),

@@ -1,12 +1,14 @@
 //! Keywords of types, options, numbers and strings.
 
+use kanat_json::Decimal;
+
 use super::{At, Compiler, Formats, PATTERN_MEMORY};
 use crate::Error;
 use crate::document::{Kind, Value};
 use crate::draft::Draft;
 use crate::format::Format;
 use crate::node::{NumberRules, Options, StringRules, Types};
-use crate::number::{Limit, MAX_DIVISOR_DIGITS};
+use crate::number::Limit;
 use crate::pattern::Pattern;
 use crate::resources::TOO_MUCH_WORK;
 
@@ -71,8 +73,8 @@ impl Compiler {
             let divisor = self.limit(at, "multipleOf")?.filter(Limit::is_positive);
             let divisor =
                 divisor.ok_or_else(|| self.resources.error(at.of(value), "must be more than 0"))?;
-            if divisor.digits() > MAX_DIVISOR_DIGITS {
-                let message = format!("has more than {MAX_DIVISOR_DIGITS} digits");
+            if divisor.digit_count() > Decimal::MAX_DIVISOR_DIGITS {
+                let message = format!("has more than {} digits", Decimal::MAX_DIVISOR_DIGITS);
                 return Err(self.resources.error(at.of(value), message));
             }
             rules.multiple_of = Some(divisor);
@@ -153,7 +155,9 @@ impl Compiler {
         let Some(value) = at.get(keyword) else {
             return Ok(None);
         };
-        let count = value.as_number().and_then(|number| number.count());
+        let count = value
+            .as_number()
+            .and_then(|number| number.decimal().to_count());
         count.map(Some).ok_or_else(|| {
             self.resources
                 .error(at.of(value), "must be an integer of at least 0")

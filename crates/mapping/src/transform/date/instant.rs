@@ -5,9 +5,9 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::EvaluationError;
-use crate::decimal::Decimal;
 use crate::transform::refused;
 use crate::value::Value;
+use kanat_json::Decimal;
 
 /// Numbers below this are seconds (until the year 5138), from it on milliseconds (since March
 /// 1973).

@@ -4,23 +4,29 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The largest exponent, either way, that arithmetic takes on: each step of it may become a digit.
+/// Largest magnitude of an exponent in arithmetic, where each step of it may become a digit.
 const MAX_EXPONENT: i64 = 10_000;
+
+/// Magnitude to which written exponents are limited. No digits of a text outweigh it.
+const EXPONENT_LIMIT: i64 = i64::MAX / 4;
 
 /// `digits` x 10^`exponent`, without zeros at either end; zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Decimal {
-    negative: bool,
+pub struct Decimal {
+    is_negative: bool,
     digits: Vec<u8>,
     exponent: i64,
 }
 
 impl Decimal {
-    /// Reads a number as JSON writes it, and as people do: blanks around, a plus, leading zeros,
-    /// `.5`, `5.`.
+    /// Greatest number of digits that a divisor of [`Decimal::is_multiple_of`] may have.
+    pub const MAX_DIVISOR_DIGITS: usize = 18;
+
+    /// Parses a number as JSON writes it, and as people do: with blanks around it, a plus, leading
+    /// zeros, `.5`, `5.`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let (negative, unsigned) = match text.strip_prefix('-') {
+        let (is_negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
@@ -39,7 +45,7 @@ impl Decimal {
         let fraction = i64::try_from(fraction.len()).ok()?;
         Some(
             Self {
-                negative,
+                is_negative,
                 digits,
                 exponent: exponent.saturating_sub(fraction),
             }
@@ -47,7 +53,10 @@ impl Decimal {
         )
     }
 
-    /// [`Decimal::parse`] for arithmetic; the error says what is wrong.
+    /// Parses a number for arithmetic, as [`Decimal::parse`] does.
+    ///
+    /// # Errors
+    /// The text is no number, or its exponent is beyond 10,000.
     pub fn parse_bounded(text: &str) -> Result<Self, &'static str> {
         let number = Self::parse(text).ok_or("it is not a number")?;
         let written = text
@@ -60,7 +69,7 @@ impl Decimal {
         Ok(number)
     }
 
-    /// The nearest number with `places` decimals; a half goes away from zero.
+    /// Returns the nearest number with `places` decimals; a half goes away from zero.
     pub fn round(mut self, places: u32) -> Self {
         let last = -i64::from(places);
         if self.exponent >= last {
@@ -79,7 +88,7 @@ impl Decimal {
         self.normal()
     }
 
-    /// With exactly `places` decimals.
+    /// Writes the number with exactly `places` decimals.
     pub fn fixed(self, places: u32) -> String {
         let rounded = self.round(places);
         let mut text = rounded.plain();
@@ -93,13 +102,13 @@ impl Decimal {
         text
     }
 
-    /// All digits, without an exponent.
+    /// Writes all digits, without an exponent.
     pub fn plain(&self) -> String {
         let zeros = usize::try_from(self.exponent).unwrap_or(0);
         let decimals = usize::try_from(-self.exponent).unwrap_or(0);
         let whole = self.digits.len().saturating_sub(decimals);
         let mut text = String::with_capacity(self.digits.len() + zeros + decimals + 3);
-        if self.negative {
+        if self.is_negative {
             text.push('-');
         }
         if whole == 0 {
@@ -121,55 +130,101 @@ impl Decimal {
         text
     }
 
-    /// A text that is the same for equal numbers.
-    pub fn canonical(&self) -> String {
-        let mut text = String::with_capacity(self.digits.len() + 8);
-        text.push(if self.negative { '-' } else { '+' });
-        text.extend(self.digits.iter().map(|digit| char::from(b'0' + digit)));
-        text.push('e');
-        text.push_str(&self.exponent.to_string());
-        text
+    /// Appends a text that equal numbers have in common, and no others.
+    pub fn write_canonical(&self, out: &mut Vec<u8>) {
+        if self.is_negative {
+            out.push(b'-');
+        }
+        out.extend(self.digits.iter().map(|digit| b'0' + digit));
+        out.push(b'e');
+        out.extend_from_slice(self.exponent.to_string().as_bytes());
     }
 
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
+    pub fn is_positive(&self) -> bool {
+        !self.is_negative && !self.is_zero()
+    }
+
+    /// Returns whether the number is an integer, as 1.0 and 1e3 are.
     pub fn is_whole(&self) -> bool {
         self.exponent >= 0
     }
 
+    /// Returns the number of digits without the zeros at either end.
+    pub fn digit_count(&self) -> usize {
+        self.digits.len()
+    }
+
+    /// Returns an integer of at least 0; [`u64::MAX`] stands for all that are larger.
+    pub fn to_count(&self) -> Option<u64> {
+        if self.is_negative || !self.is_whole() {
+            return None;
+        }
+        // More zeros than u64 has digits change nothing.
+        let zeros = usize::try_from(self.exponent.min(20)).unwrap_or_default();
+        let digits = self.digits.iter().chain(std::iter::repeat_n(&0, zeros));
+        Some(digits.fold(0_u64, |count, digit| {
+            count.saturating_mul(10).saturating_add(u64::from(*digit))
+        }))
+    }
+
+    /// Returns whether `divisor` divides the number without a remainder. A divisor of more than
+    /// [`Decimal::MAX_DIVISOR_DIGITS`] digits, or zero, divides only zero.
+    pub fn is_multiple_of(&self, divisor: &Self) -> bool {
+        if self.is_zero() {
+            return true;
+        }
+        let shift = self.exponent.saturating_sub(divisor.exponent);
+        // The last digit is not 0, so that the number is no multiple of ten.
+        if shift < 0 || divisor.is_zero() || divisor.digits.len() > Self::MAX_DIVISOR_DIGITS {
+            return false;
+        }
+        let modulus = divisor
+            .digits
+            .iter()
+            .fold(0_u128, |value, digit| value * 10 + u128::from(*digit));
+        let remainder = self.digits.iter().fold(0_u128, |remainder, digit| {
+            (remainder * 10 + u128::from(*digit)) % modulus
+        });
+        (remainder * power_of_ten(shift.unsigned_abs(), modulus)).is_multiple_of(modulus)
+    }
+
+    /// Returns the number without its sign.
     pub fn abs(mut self) -> Self {
-        self.negative = false;
+        self.is_negative = false;
         self
     }
 
+    /// Returns the number times ten to the power of `power`.
     pub fn times_power_of_ten(mut self, power: i64) -> Self {
         self.exponent = self.exponent.saturating_add(power);
         self.normal()
     }
 
-    /// The columns in which the numbers have digits, by their powers of ten.
+    /// Returns the columns in which the numbers have digits, by their powers of ten.
     pub fn columns(numbers: &[Self]) -> Range<i64> {
         let numbers = || numbers.iter().filter(|number| !number.is_zero());
         let lowest = numbers().map(|number| number.exponent).min().unwrap_or(0);
         lowest..numbers().map(Self::magnitude).max().unwrap_or(lowest)
     }
 
-    /// The sum, column by column, carried once at the end.
+    /// Returns the sum: it is taken column by column and carried once at the end.
     pub fn sum(numbers: &[Self]) -> Self {
         let columns = Self::columns(numbers);
         let lowest = columns.start;
         let mut columns = vec![0_i64; columns.count()];
         for number in numbers.iter().filter(|number| !number.is_zero()) {
             let first = usize::try_from(number.exponent - lowest).unwrap_or(0);
-            let sign = if number.negative { -1 } else { 1 };
+            let sign = if number.is_negative { -1 } else { 1 };
             for (column, digit) in columns[first..].iter_mut().zip(number.digits.iter().rev()) {
                 *column += sign * i64::from(*digit);
             }
         }
-        let negative = carry(&mut columns) < 0;
-        if negative {
+        let is_negative = carry(&mut columns) < 0;
+        if is_negative {
             columns.iter_mut().for_each(|column| *column = -*column);
             carry(&mut columns);
         }
@@ -179,14 +234,14 @@ impl Decimal {
             .filter_map(|column| u8::try_from(*column).ok())
             .collect();
         Self {
-            negative,
+            is_negative,
             digits,
             exponent: lowest,
         }
         .normal()
     }
 
-    /// The power of ten above the first digit.
+    /// Returns the power of ten above the first digit.
     fn magnitude(&self) -> i64 {
         self.exponent
             .saturating_add(i64::try_from(self.digits.len()).unwrap_or(i64::MAX))
@@ -220,7 +275,7 @@ impl Decimal {
 
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
-        let sign = |number: &Self| match (number.is_zero(), number.negative) {
+        let sign = |number: &Self| match (number.is_zero(), number.is_negative) {
             (true, _) => 0,
             (false, true) => -1,
             (false, false) => 1,
@@ -231,7 +286,7 @@ impl Ord for Decimal {
                 .then_with(|| self.digits.cmp(&other.digits))
         };
         sign(self).cmp(&sign(other)).then_with(|| {
-            if self.negative {
+            if self.is_negative {
                 by_size().reverse()
             } else {
                 by_size()
@@ -246,9 +301,8 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// An exponent too long for the type counts as the largest there is.
+/// Parses an exponent, limited to [`EXPONENT_LIMIT`].
 fn parse_exponent(text: &str) -> Option<i64> {
-    const FAR: i64 = 1 << 40;
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -256,11 +310,26 @@ fn parse_exponent(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some(sign * digits.parse::<i64>().unwrap_or(FAR).min(FAR))
+    let size = digits.parse().unwrap_or(EXPONENT_LIMIT);
+    Some(sign * size.min(EXPONENT_LIMIT))
 }
 
-/// Brings columns, lowest first, to one digit each; what is left over goes into new columns, or is
-/// returned when it is negative.
+/// Returns ten to the power of `power` modulo `modulus`, which has at most 18 digits.
+fn power_of_ten(mut power: u64, modulus: u128) -> u128 {
+    let mut result = 1 % modulus;
+    let mut base = 10 % modulus;
+    while power > 0 {
+        if power & 1 == 1 {
+            result = result * base % modulus;
+        }
+        base = base * base % modulus;
+        power >>= 1;
+    }
+    result
+}
+
+/// Brings columns, lowest first, to one digit each. The carry goes into new columns, or is returned
+/// when it is negative.
 fn carry(columns: &mut Vec<i64>) -> i64 {
     let mut carried = 0;
     for column in columns.iter_mut() {
@@ -341,6 +410,29 @@ mod tests {
         assert!(Decimal::parse_bounded("1e-99999999999999999999").is_err());
         assert!(Decimal::parse("1e10001") > Decimal::parse("9e9999"));
         assert!(Decimal::parse("-1e99999999999999999999") < Decimal::parse("-1"));
+    }
+
+    #[test]
+    fn counts_up_to_the_largest_integer() {
+        let count = |text| Decimal::parse(text).unwrap().to_count();
+        assert_eq!(count("0"), Some(0));
+        assert_eq!(count("2.0"), Some(2));
+        assert_eq!(count("1e3"), Some(1000));
+        assert_eq!(count("1e30"), Some(u64::MAX));
+        assert_eq!(count("-1"), None);
+        assert_eq!(count("1.5"), None);
+    }
+
+    #[test]
+    fn equal_numbers_have_one_canonical_text() {
+        let canonical = |text| {
+            let mut out = Vec::new();
+            Decimal::parse(text).unwrap().write_canonical(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(canonical("-150.0"), canonical("-1.5e2"));
+        assert_eq!(canonical("-0.0"), canonical("0"));
+        assert_ne!(canonical("9007199254740993"), canonical("9007199254740992"));
     }
 
     #[test]
