@@ -2,7 +2,7 @@
 //! goes out.
 
 use bytes::Bytes;
-use kanat_mapping::{Named, References, json};
+use kanat_mapping::{AdapterRef, References, json};
 use kanat_model::adapter::Kind;
 use kanat_model::message::{ErrorKind, Failure};
 
@@ -59,13 +59,16 @@ impl Program {
         }
     }
 
-    fn own_adapter(&self, resources: &dyn Resources) -> Result<Option<(Named<'_>, Kind)>, Failure> {
+    fn own_adapter(
+        &self,
+        resources: &dyn Resources,
+    ) -> Result<Option<(AdapterRef<'_>, Kind)>, Failure> {
         let id = self.plan().adapter.as_str();
         if id.is_empty() {
             return Ok(None);
         }
-        match resources.adapters().kind(Named::Id(id)) {
-            Some(kind) => Ok(Some((Named::Id(id), kind))),
+        match resources.adapters().kind(AdapterRef::Id(id)) {
+            Some(kind) => Ok(Some((AdapterRef::Id(id), kind))),
             None => {
                 let message = format!("adapter {id:?} does not exist in this environment");
                 Err(failure(ErrorKind::Configuration, message))
@@ -114,7 +117,11 @@ pub fn body(output: String) -> Bytes {
     })
 }
 
-fn call(adapter: Named<'_>, input: &str, resources: &dyn Resources) -> Result<String, Failure> {
+fn call(
+    adapter: AdapterRef<'_>,
+    input: &str,
+    resources: &dyn Resources,
+) -> Result<String, Failure> {
     let output = resources.adapters().call(adapter, input).map_err(|error| {
         let found: Failure = error.into();
         Failure {

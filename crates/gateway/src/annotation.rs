@@ -1,4 +1,4 @@
-//! What `google.api.http` and `kanat.v1.rest` say of a method, read from its descriptor.
+//! The options `google.api.http` and `kanat.v1.rest` of a method, read from its descriptor.
 
 use http::{Method, StatusCode};
 use prost_reflect::{
@@ -32,14 +32,14 @@ pub(crate) struct Rest {
     pub stream: Option<FieldDescriptor>,
 }
 
-/// What becomes of query parameters that are no fields.
+/// Treatment of query parameters that are no fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnknownQuery {
     Refused,
     Ignored,
 }
 
-/// The method's REST forms; none when it has no annotation.
+/// Returns the REST forms of a method; none when it has no annotation.
 pub(crate) fn bindings(
     pool: &DescriptorPool,
     method: &MethodDescriptor,
@@ -68,7 +68,7 @@ fn is_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
     name.is_some_and(|value| value.name() == "PERMISSION_PUBLIC")
 }
 
-/// The method's `rest` option, or its defaults.
+/// Returns the `rest` option of a method, or its defaults.
 pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rest, String> {
     let rest = option(pool, method, "kanat.v1.rest");
     let text = |name: &str| {
@@ -148,7 +148,7 @@ fn option(pool: &DescriptorPool, method: &MethodDescriptor, name: &str) -> Optio
         .flatten()
 }
 
-/// A string member that is not empty.
+/// Returns a string field that is not empty.
 fn string(message: &DynamicMessage, name: &str) -> Option<String> {
     message
         .get_field_by_name(name)?
@@ -167,7 +167,7 @@ fn field(message: &MessageDescriptor, name: &str) -> Result<Option<FieldDescript
     }
 }
 
-/// Holds a file's or a text's content.
+/// Requires a field that can hold the content of a file or a text.
 fn raw(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
     match field.kind() {
         Kind::String | Kind::Bytes if !field.is_list() => Ok(field),
@@ -178,7 +178,7 @@ fn raw(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
     }
 }
 
-/// Holds many things.
+/// Requires a list.
 fn list(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
     if field.is_list() {
         Ok(field)

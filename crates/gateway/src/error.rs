@@ -14,7 +14,7 @@ use kanat_net::{Body, body};
 use tonic::{Code, Status};
 
 use crate::json;
-use crate::json::Malformed;
+use crate::json::MalformedJson;
 
 /// An answer that is an error.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl Problem {
         Self::fields(vec![FieldError::new(field, message)])
     }
 
-    pub(crate) fn malformed(error: &Malformed) -> Self {
+    pub(crate) fn malformed(error: &MalformedJson) -> Self {
         let message = error.to_string();
         Self {
             details: vec![FieldError::new(error.field.clone(), message.clone())],

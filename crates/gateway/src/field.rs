@@ -73,8 +73,8 @@ pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescr
         })
 }
 
-/// Whether the field narrows what a call is about, so that an empty one would mean more than its
-/// caller thinks.
+/// Returns whether the field narrows the scope of a call, so that an empty one would mean more than
+/// its caller expects.
 pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
     let mark = field.parent_pool().get_extension_by_name(FILTER);
     mark.is_some_and(|mark| field.options().has_extension(&mark))

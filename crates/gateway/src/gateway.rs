@@ -17,7 +17,7 @@ use prost_reflect::DescriptorPool;
 use crate::call::Call;
 use crate::error::Problem;
 use crate::input::Incoming;
-use crate::route::{Found, Router};
+use crate::route::{RouteMatch, Router};
 use crate::{answer, header, sse};
 
 /// Bounds and intervals.
@@ -62,9 +62,9 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteInfo {
     pub method: Method,
-    /// Such as `/api/v1/flows/{id}`.
+    /// Path template, such as `/api/v1/flows/{id}`.
     pub path: String,
-    /// Such as `kanat.v1.FlowService/GetFlow`.
+    /// Full name of the method, such as `kanat.v1.FlowService/GetFlow`.
     pub grpc_method: String,
     /// Needs no credential.
     pub public: bool,
@@ -167,8 +167,8 @@ where
         B::Error: Into<BoxError>,
     {
         let (route, variables) = match self.router.find(&parts.method, parts.uri.path())? {
-            Found::Route { route, variables } => (route, variables),
-            Found::Options(methods) => return Ok(options(&methods)),
+            RouteMatch::Route { route, variables } => (route, variables),
+            RouteMatch::Options(methods) => return Ok(options(&methods)),
         };
         let rpc = Arc::clone(&route.rpc);
         // Who brings no credential at all is sent away before anything of the request is read.

@@ -1,4 +1,4 @@
-//! What passes between HTTP headers and gRPC metadata, and the id of a request.
+//! Conversion between HTTP headers and gRPC metadata, and the id of a request.
 
 use http::header::{
     ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER,

@@ -43,8 +43,7 @@ where
     B::Error: Into<BoxError>,
 {
     /// Returns the frames of the call. Nothing of the body is read before the first of them is
-    /// asked for. When the request is wrong they end with an error, and the reading has what to say
-    /// of it.
+    /// polled. When the request is wrong they end with an error, and the reading has the problem.
     pub fn frames(self) -> (Body, Reading) {
         let reading = Reading::new(&self.options.memory);
         let frames = match self.route.rpc.rest.stream.clone() {
@@ -91,7 +90,7 @@ where
     }
 }
 
-/// What path, query and headers say.
+/// Sets the fields that path, query and headers carry.
 fn beside_the_body(
     message: &mut DynamicMessage,
     route: &Route,
@@ -116,7 +115,7 @@ fn beside_the_body(
     Ok(())
 }
 
-/// What the path says holds; a body may repeat it, but not contradict it.
+/// Sets the fields that the path carries. A body may repeat them, but not contradict them.
 fn path(
     message: &mut DynamicMessage,
     route: &Route,
@@ -143,9 +142,9 @@ fn path(
     Ok(())
 }
 
-/// Whether the `id` of a record that was read may be sent to this path. The path names the record
-/// by its own field, such as `key_id`, or by a name instead of an id; an id of the same kind as one
-/// in the path has to be that one.
+/// Returns whether the `id` of a record that was read may be sent to this path. The path names the
+/// record by its own field, such as `key_id`, or by a name instead of an id; an id of the same kind
+/// as one in the path has to be that one.
 fn may_be_read_id(id: &str, variables: &[(Variable, String)]) -> bool {
     let kind = |id: &str| id.split_once('_').map(|(kind, _)| kind.to_owned());
     let mut texts = variables.iter().map(|(_, text)| text.as_str());
@@ -153,8 +152,8 @@ fn may_be_read_id(id: &str, variables: &[(Variable, String)]) -> bool {
     is_id && (texts.clone().any(|text| text == id) || texts.all(|text| kind(text) != kind(id)))
 }
 
-/// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what
-/// the URL says.
+/// Resumes a stream that was cut off after the last event that the client received. `Last-Event-ID`
+/// is newer than the URL.
 fn resume(message: &mut DynamicMessage, input: &MessageDescriptor, parts: &Parts) {
     let field = input.get_field_by_name("last_event_id");
     let id = parts
@@ -167,5 +166,5 @@ fn resume(message: &mut DynamicMessage, input: &MessageDescriptor, parts: &Parts
     }
 }
 
-/// Field numbers with what was given for them, in order of appearance.
-type Given = HashMap<u32, Vec<Value>>;
+/// Values of fields by their numbers, in order of appearance.
+type FieldValues = HashMap<u32, Vec<Value>>;

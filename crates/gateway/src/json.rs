@@ -13,7 +13,7 @@ use path::fault_path;
 /// Error of a text that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed JSON at {error}")]
-pub(crate) struct Malformed {
+pub(crate) struct MalformedJson {
     error: JsonError,
     /// Path of the field in which the text stops being JSON.
     pub field: String,
@@ -23,7 +23,7 @@ pub(crate) struct Malformed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Value<'t>(&'t str);
 
-impl Malformed {
+impl MalformedJson {
     /// Error of a value at `path` of a longer text, whose fault is not in a field of its own.
     pub(crate) fn new(error: JsonError, path: &str) -> Self {
         let field = "body".to_owned();
@@ -46,8 +46,8 @@ impl Malformed {
 
 impl<'t> Value<'t> {
     /// Checks the whole of `bytes`.
-    pub(crate) fn parse(bytes: &'t [u8]) -> Result<Self, Malformed> {
-        let malformed = |error| Malformed {
+    pub(crate) fn parse(bytes: &'t [u8]) -> Result<Self, MalformedJson> {
+        let malformed = |error| MalformedJson {
             error,
             field: fault_path(bytes),
         };

@@ -20,7 +20,7 @@ pub(crate) use template::Variable;
 pub(crate) struct Rpc {
     /// `kanat.v1.FlowService/GetFlow`
     pub name: String,
-    /// Where it is called.
+    /// URI of the call in this process.
     pub uri: Uri,
     pub input: MessageDescriptor,
     pub output: MessageDescriptor,
@@ -51,12 +51,12 @@ impl Route {
 pub(crate) struct Router {
     /// In the order of the descriptor set.
     routes: Vec<Arc<Route>>,
-    /// The same, literal segments before variables.
+    /// The routes with literal segments before variables.
     by_precedence: Vec<Arc<Route>>,
 }
 
-/// What stands at a path.
-pub(crate) enum Found {
+/// Result of routing a request.
+pub(crate) enum RouteMatch {
     Route {
         route: Arc<Route>,
         variables: Vec<(Variable, String)>,
@@ -97,7 +97,7 @@ impl Router {
     }
 
     /// `HEAD` is answered by the route of `GET`.
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found, Problem> {
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<RouteMatch, Problem> {
         let unknown = || Problem::not_found(format!("no route {method} {path}"));
         let segments = path
             .strip_prefix('/')
@@ -124,7 +124,7 @@ impl Router {
         };
         if let Some(route) = here.iter().find(|r| r.method == wanted) {
             let variables = route.template.variables(&segments);
-            return Ok(Found::Route {
+            return Ok(RouteMatch::Route {
                 route: Arc::clone(route),
                 variables,
             });
@@ -135,7 +135,7 @@ impl Router {
         }
         allowed.push(Method::OPTIONS);
         if method == Method::OPTIONS {
-            Ok(Found::Options(allowed))
+            Ok(RouteMatch::Options(allowed))
         } else {
             Err(Problem::not_allowed(path, &allowed))
         }

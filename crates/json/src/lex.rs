@@ -74,7 +74,7 @@ struct Lexer<'t, 'v, V> {
 /// A fault as a small value: its text is written only when reading has ended.
 #[derive(Clone, Copy)]
 enum Problem {
-    Expected(Expected),
+    Expectation(Expectation),
     Depth,
     LeadingZero,
     OpenString,
@@ -83,7 +83,7 @@ enum Problem {
 
 /// A token or character that could have stood where another one was found.
 #[derive(Clone, Copy)]
-enum Expected {
+enum Expectation {
     Value,
     Key,
     Colon,
@@ -95,7 +95,7 @@ enum Expected {
     EscapedControl,
 }
 
-impl Expected {
+impl Expectation {
     fn describe(self) -> &'static str {
         match self {
             Self::Value => "a value",
@@ -113,8 +113,8 @@ impl Expected {
 
 type Step = Result<(), Problem>;
 
-fn expected<T>(expected: Expected) -> Result<T, Problem> {
-    Err(Problem::Expected(expected))
+fn expected<T>(expected: Expectation) -> Result<T, Problem> {
+    Err(Problem::Expectation(expected))
 }
 
 impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
@@ -172,7 +172,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
             Some(b't') => self.word("true", Scalar::Boolean(true))?,
             Some(b'f') => self.word("false", Scalar::Boolean(false))?,
             Some(b'n') => self.word("null", Scalar::Null)?,
-            _ => return expected(Expected::Value),
+            _ => return expected(Expectation::Value),
         };
         self.visitor.scalar(scalar, start..self.position);
         Ok(true)
@@ -185,7 +185,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
             if self.depth == 0 {
                 return match self.peek() {
                     None => Ok(true),
-                    Some(_) => expected(Expected::End),
+                    Some(_) => expected(Expectation::End),
                 };
             }
             match (self.is_in_object(), self.peek()) {
@@ -200,8 +200,8 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
                     return Ok(false);
                 }
                 (true, Some(b'}')) | (false, Some(b']')) => self.leave(),
-                (true, _) => return expected(Expected::NextMember),
-                (false, _) => return expected(Expected::NextItem),
+                (true, _) => return expected(Expectation::NextMember),
+                (false, _) => return expected(Expectation::NextItem),
             }
         }
     }
@@ -236,14 +236,14 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
 
     fn key(&mut self) -> Step {
         if self.peek() != Some(b'"') {
-            return expected(Expected::Key);
+            return expected(Expectation::Key);
         }
         let start = self.position;
         let has_escapes = self.string()?;
         self.visitor.key(start..self.position, has_escapes);
         self.skip_whitespace();
         if self.peek() != Some(b':') {
-            return expected(Expected::Colon);
+            return expected(Expectation::Colon);
         }
         self.position += 1;
         Ok(())
@@ -265,7 +265,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
                     has_escapes = true;
                     self.escape()?;
                 }
-                Some(_) => return expected(Expected::EscapedControl),
+                Some(_) => return expected(Expectation::EscapedControl),
                 None => {
                     self.position = start;
                     return Err(Problem::OpenString);
@@ -287,7 +287,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
                 }
                 self.position += 5;
             }
-            _ => return expected(Expected::Escape),
+            _ => return expected(Expectation::Escape),
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
             self.position += 1;
         }
         if start == self.position {
-            expected(Expected::Digit)
+            expected(Expectation::Digit)
         } else {
             Ok(())
         }
@@ -336,7 +336,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
 
     fn word(&mut self, word: &str, scalar: Scalar) -> Result<Scalar, Problem> {
         if !self.bytes[self.position..].starts_with(word.as_bytes()) {
-            return expected(Expected::Value);
+            return expected(Expectation::Value);
         }
         self.position += word.len();
         Ok(scalar)
@@ -352,7 +352,7 @@ impl<'t, 'v, V: Visitor> Lexer<'t, 'v, V> {
 
     fn fault(&self, problem: Problem) -> Fault {
         let message = match problem {
-            Problem::Expected(expected) => {
+            Problem::Expectation(expected) => {
                 let rest = self.text.get(self.position..).unwrap_or_default();
                 let found = rest.chars().next().map_or_else(
                     || "the end".to_owned(),

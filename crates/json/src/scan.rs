@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 
 use super::string::{closing_quote, decode, key_is};
 
+/// Returns the position after the white space that begins at `position`.
 pub fn skip_whitespace(bytes: &[u8], mut position: usize) -> usize {
     while matches!(bytes.get(position), Some(b' ' | b'\n' | b'\r' | b'\t')) {
         position += 1;
@@ -15,7 +16,7 @@ pub fn skip_whitespace(bytes: &[u8], mut position: usize) -> usize {
     position
 }
 
-/// Where the value that begins at `position` ends.
+/// Returns the end of the value that begins at `position`.
 pub fn skip_value(bytes: &[u8], position: usize) -> usize {
     match bytes.get(position) {
         Some(b'"') => closing_quote(bytes, position + 1),
@@ -24,7 +25,7 @@ pub fn skip_value(bytes: &[u8], position: usize) -> usize {
     }
 }
 
-/// The items of a list, as they stand. Of something that is no list: none.
+/// Iterates over the items of a list, as they stand. Another value has none.
 pub fn items(list: &str) -> impl Iterator<Item = &str> {
     let bytes = list.as_bytes();
     let mut position = if bytes.first() == Some(&b'[') {
@@ -43,24 +44,24 @@ pub fn items(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The members of an object, keys with their quotes, each key once: at the place of its first and
-/// with the value of its last occurrence.
+/// Returns the members of an object, keys with their quotes. Each key stands once, at the place of
+/// its first occurrence and with the value of its last one.
 pub fn members(object: &str) -> Vec<(&str, &str)> {
     let mut members: Vec<(&str, &str)> = Vec::new();
-    let mut places = HashMap::new();
+    let mut indexes = HashMap::new();
     for (key, value) in occurrences(object) {
-        match places.entry(decode(key)) {
-            Entry::Vacant(place) => {
-                place.insert(members.len());
+        match indexes.entry(decode(key)) {
+            Entry::Vacant(index) => {
+                index.insert(members.len());
                 members.push((key, value));
             }
-            Entry::Occupied(place) => members[*place.get()].1 = value,
+            Entry::Occupied(index) => members[*index.get()].1 = value,
         }
     }
     members
 }
 
-/// The member of that name; of several, the last.
+/// Returns the value of the last member of that name.
 pub fn member<'s>(object: &'s str, name: &str) -> Option<&'s str> {
     occurrences(object)
         .filter(|(key, _)| key_is(key, name))
@@ -68,11 +69,12 @@ pub fn member<'s>(object: &'s str, name: &str) -> Option<&'s str> {
         .map(|(_, value)| value)
 }
 
+/// Returns whether an object has a member of that name.
 pub fn has_key(object: &str, name: &str) -> bool {
     occurrences(object).any(|(key, _)| key_is(key, name))
 }
 
-/// The members of an object, as they stand, duplicates too. Of something that is no object: none.
+/// Iterates over the members of an object, as they stand, equal keys too. Another value has none.
 pub fn occurrences(object: &str) -> impl Iterator<Item = (&str, &str)> {
     let bytes = object.as_bytes();
     let mut position = if bytes.first() == Some(&b'{') {
@@ -99,7 +101,7 @@ pub fn occurrences(object: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Past the `:` that follows a key, and the blanks around it.
+/// Returns the position after the `:` that follows a key, and after the white space around it.
 pub fn skip_colon(bytes: &[u8], position: usize) -> usize {
     let colon = skip_whitespace(bytes, position);
     skip_whitespace(
@@ -112,7 +114,7 @@ pub fn skip_colon(bytes: &[u8], position: usize) -> usize {
     )
 }
 
-/// Past the `,` that follows a value, if there is one.
+/// Returns the position after the `,` that follows a value, if there is one.
 pub fn skip_comma(bytes: &[u8], position: usize) -> usize {
     let comma = skip_whitespace(bytes, position);
     if bytes.get(comma) == Some(&b',') {

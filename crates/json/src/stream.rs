@@ -9,7 +9,8 @@ use crate::{JsonError, check, decode};
 /// Splitter of one document.
 ///
 /// Bytes go in with [`Splitter::push`]; [`Splitter::next`] returns the parts that are complete. The
-/// values are delimited but not checked: that is up to the caller, who knows the depth that is left.
+/// values are delimited but not checked: that is up to the caller, who knows the depth that is
+/// left.
 #[derive(Debug)]
 pub struct Splitter {
     /// Greatest length of one value, in bytes.

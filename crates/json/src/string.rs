@@ -27,7 +27,8 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The text of a JSON string that stands with its quotes. Half a surrogate pair becomes U+FFFD.
+/// Returns the text of a JSON string that stands with its quotes. Half a surrogate pair becomes
+/// U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
     let inner = raw.strip_prefix('"').unwrap_or(raw);
     let inner = inner.strip_suffix('"').unwrap_or(inner);
@@ -37,7 +38,7 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a key, with its quotes, is `name`.
+/// Returns whether a key, with its quotes, is `name`.
 pub fn key_is(raw: &str, name: &str) -> bool {
     let bytes = raw.as_bytes();
     if bytes.len() == name.len() + 2 && &bytes[1..=name.len()] == name.as_bytes() {
@@ -47,8 +48,8 @@ pub fn key_is(raw: &str, name: &str) -> bool {
     bytes.len() > name.len() + 2 && bytes.contains(&b'\\') && decode(raw) == name
 }
 
-/// Past the quote that ends the string whose text begins at `position`; the end of `bytes` when
-/// there is none.
+/// Returns the position after the quote that ends the string whose text begins at `position`, or
+/// the end of `bytes` when there is none.
 pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
     loop {
         position = quote_or_backslash(bytes, position);
@@ -63,16 +64,16 @@ pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte of `word` that is `byte`, from the lowest: it is zero in the
-/// difference, where `x - 1` borrows and `x` had no high bit. A borrow reaches bytes above, so only
-/// the lowest bit is sure.
+/// Sets the high bit of the lowest byte of `word` that is `byte`: that byte is zero in the
+/// difference, where `x - 1` borrows and `x` had no high bit. A borrow reaches the bytes above, so
+/// only the lowest bit is exact.
 fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * u64::from(byte));
     difference.wrapping_sub(ONES) & !difference & HIGH
 }
 
-/// Past the characters from `position` on that stand for themselves in a string: to a quote, a
-/// backslash, a control character or the end. Eight bytes at a time.
+/// Returns the end of the characters from `position` that stand for themselves in a string, which
+/// is a quote, a backslash, a control character or the end of `bytes`. Reads eight bytes at a time.
 pub fn plain_end(bytes: &[u8], mut position: usize) -> usize {
     while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
@@ -139,7 +140,8 @@ fn unescape(inner: &str, first: usize) -> String {
     text
 }
 
-/// Pushes the character of `uXXXX`, or of the two that make a pair; how many bytes that took.
+/// Pushes the character of `uXXXX`, or of the two that make a pair. Returns the number of bytes
+/// that it read.
 fn unicode(escape: &str, text: &mut String) -> usize {
     let Some(unit) = code_unit(escape) else {
         text.push(char::REPLACEMENT_CHARACTER);

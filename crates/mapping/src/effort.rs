@@ -4,27 +4,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{EvaluationError, json};
 
-/// Steps that an expression, a part of a template and a field of a mapping are charged.
+/// Steps charged for an expression, a part of a template, and a field of a mapping.
 pub(crate) const NODE: u64 = 20;
 
-/// Steps that each item of a list and each member of an object is charged where it is walked past.
+/// Steps charged for each item of a list and each member of an object that is walked past.
 pub(crate) const WALKED: u64 = 20;
 
-/// Steps that a transform is charged, and whatever reads a value into what it computes with.
+/// Steps charged for a transform, and for reading a value to calculate with it.
 pub(crate) const CALL: u64 = 150;
 
-/// Steps a byte of text that is taken apart; of one that is only walked past or copied it is one.
+/// Steps charged for a byte of text that is parsed. A byte that is only skipped or copied costs
+/// one.
 const TEXT: u64 = 6;
 
-/// Steps a byte of an object whose members are told apart by their names.
+/// Steps charged for a byte of an object whose members are distinguished by their names.
 const NAMES: u64 = 20;
 
-/// What the evaluations for one attempt of a message may still do together, in steps of about a
-/// nanosecond (`docs/FLOWS.md` has the prices). What goes beyond ends as an error, and so does all
-/// that comes after.
+/// Budget that the evaluations for one attempt of a message share, in steps of about a nanosecond
+/// (`docs/FLOWS.md` has the prices). The evaluation that exceeds it ends with an error, and so does
+/// every one after it.
 #[derive(Debug)]
 pub struct Effort {
-    /// None are left once more was asked for than there was.
+    /// Steps that are left; 0 once an evaluation asked for more than there were.
     left: AtomicU64,
 }
 
@@ -38,15 +39,15 @@ impl Effort {
         }
     }
 
-    /// Charges steps, and tells whether more are left. Evaluations that share it come one after
-    /// another.
+    /// Charges steps, and returns whether more are left. Evaluations that share the budget run one
+    /// after another.
     pub fn spend(&self, steps: u64) -> bool {
         let left = self.left.load(Ordering::Relaxed).saturating_sub(steps);
         self.left.store(left, Ordering::Relaxed);
         left > 0
     }
 
-    /// Whether evaluations were ended by it.
+    /// Returns whether no steps are left.
     pub fn is_spent(&self) -> bool {
         self.left() == 0
     }
@@ -55,7 +56,7 @@ impl Effort {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Errors when it is spent. What was read since the last check is of no use then.
+    /// Fails when no steps are left. Values that were read since the last check mean nothing then.
     pub(crate) fn check(&self) -> Result<(), EvaluationError> {
         if self.is_spent() {
             Err(Self::error())
@@ -64,7 +65,7 @@ impl Effort {
         }
     }
 
-    /// The end of what takes too much.
+    /// Creates the error of an evaluation that takes too much work.
     pub(crate) fn error() -> EvaluationError {
         EvaluationError::mapping(format!(
             "the attempt takes more work than it may: {} million steps",
@@ -72,24 +73,24 @@ impl Effort {
         ))
     }
 
-    /// Charges bytes that are walked past or copied.
+    /// Charges bytes that are skipped or copied.
     pub(crate) fn pass(&self, bytes: usize) -> bool {
         self.spend(bytes as u64)
     }
 
-    /// Charges a value that is read: text taken apart, a number parsed.
+    /// Charges a value that is parsed.
     pub(crate) fn read(&self, bytes: usize) -> bool {
         self.spend(reading(bytes))
     }
 
-    /// The items of a list, charged as they are walked; they end early when it is spent.
+    /// Iterates over the items of a list and charges them. Ends early when no steps are left.
     pub(crate) fn items<'j>(&self, list: &'j str) -> impl Iterator<Item = &'j str> {
         self.pass(list.len());
         json::items(list).take_while(|_| self.spend(WALKED))
     }
 
-    /// The members of an object as they stand, charged as they are walked; they end early when it
-    /// is spent.
+    /// Iterates over the members of an object as they stand and charges them. Ends early when no
+    /// steps are left.
     pub(crate) fn occurrences<'j>(
         &self,
         object: &'j str,
@@ -98,7 +99,7 @@ impl Effort {
         json::occurrences(object).take_while(|_| self.spend(WALKED))
     }
 
-    /// The members of an object, each key once; none when it is spent.
+    /// Returns the members of an object, each key once; none when no steps are left.
     pub(crate) fn members<'j>(&self, object: &'j str) -> Vec<(&'j str, &'j str)> {
         if self.spend(NAMES * object.len() as u64) {
             json::members(object)
@@ -114,7 +115,7 @@ impl Default for Effort {
     }
 }
 
-/// Steps of a value that is read.
+/// Returns the steps of a value that is parsed.
 pub(crate) fn reading(bytes: usize) -> u64 {
     CALL + TEXT * bytes as u64
 }

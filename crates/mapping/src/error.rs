@@ -1,10 +1,11 @@
-//! What can be wrong: with a text when it is parsed, and with a value when an expression meets it.
+//! Errors of parsing a text, and of evaluating an expression on a value.
 
 use std::fmt;
 
 use kanat_model::message::{ErrorKind, Failure};
 
-/// A text that is no expression, template or JSON: where, what was found and what was expected.
+/// Error of a text that is no expression, template or JSON: its place, the text that was found and
+/// the one that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
@@ -22,8 +23,8 @@ impl ParseError {
     }
 }
 
-/// An expression that could not be evaluated on this message. It is final: the next attempt would
-/// meet the same.
+/// Error of an expression that could not be evaluated on a message. It is final, because the next
+/// attempt would fail likewise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError {
     /// `Mapping`; `Configuration` when a lookup table is gone; `Adapter` when an adapter failed.
@@ -33,15 +34,15 @@ pub struct EvaluationError {
     pub expression: String,
     /// The transform as it is written, without its arguments.
     pub transform: Option<&'static str>,
-    /// The value that it met, as JSON, cut at 200 characters and without secrets; absent when it
-    /// may hold one of a connector.
+    /// The value at fault, as JSON, cut at 200 characters and without secrets; absent when it may
+    /// hold one of a connector.
     pub value: Option<String>,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub message: String,
 }
 
-/// The most characters of a value that an error shows.
-const SHOWN_CHARACTERS: usize = 200;
+/// Greatest number of characters of a value that an error shows.
+const MAX_SHOWN_CHARACTERS: usize = 200;
 
 impl EvaluationError {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
@@ -70,7 +71,7 @@ impl EvaluationError {
     }
 
     pub(crate) fn show(&mut self, json: &str) {
-        let mut shown: String = json.chars().take(SHOWN_CHARACTERS).collect();
+        let mut shown: String = json.chars().take(MAX_SHOWN_CHARACTERS).collect();
         if shown.len() < json.len() {
             shown.push('…');
         }

@@ -1,4 +1,4 @@
-//! The evaluator: a syntax tree on a message.
+//! The evaluator: runs a syntax tree on the documents of a message.
 
 use std::cmp::Ordering;
 
@@ -12,15 +12,15 @@ use crate::scope::{Adapters, Scope, Tables};
 use crate::value::{Value, equal, order};
 use crate::{EvaluationError, json, parse};
 
-/// An expression's text, tree and references.
+/// Expression with its text, its syntax tree and its references.
 #[derive(Debug, Clone)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledExpression {
     pub text: String,
     pub node: Node,
     pub references: References,
 }
 
-/// The documents behind the roots, as text.
+/// Documents of the roots, as text, and the services that an expression may use.
 #[derive(Clone)]
 pub(crate) struct Environment<'s> {
     pub source: &'s str,
@@ -31,7 +31,7 @@ pub(crate) struct Environment<'s> {
     state: &'s str,
     /// The item of the innermost `each`; empty outside.
     item: &'s str,
-    /// What a plan found in `source` and in `item`, by slot.
+    /// Values that a mapping's plans found in `source` and in `item`, by slot.
     pub source_slots: &'s [Option<&'s str>],
     item_slots: &'s [Option<&'s str>],
     pub now: Timestamp,
@@ -41,7 +41,7 @@ pub(crate) struct Environment<'s> {
     pub effort: &'s Effort,
 }
 
-impl Compiled {
+impl CompiledExpression {
     pub fn evaluate<'s>(
         &'s self,
         environment: &Environment<'s>,
@@ -55,7 +55,7 @@ impl Compiled {
         })
     }
 
-    /// The text that it gives whatever the message is, and whenever that comes.
+    /// Returns the text that it gives for every message and at any time.
     pub fn constant_text(&self) -> Option<String> {
         if self.references != References::default() {
             return None;
@@ -72,7 +72,7 @@ impl Compiled {
         (text(1_234_567_890_123)? == first).then_some(first)
     }
 
-    /// An error of this expression that shows the value at fault.
+    /// Adds the expression and the value at fault to an error.
     pub fn shown(
         &self,
         mut error: EvaluationError,
@@ -86,7 +86,7 @@ impl Compiled {
         error
     }
 
-    /// What a connector is configured with may be secret.
+    /// Returns whether the expression reads the configuration of a connector, which may be secret.
     fn is_secret(&self) -> bool {
         self.references.roots.contains(&Root::Instance)
     }
@@ -103,7 +103,7 @@ impl Compiled {
 
 impl<'s> Environment<'s> {
     pub fn new(scope: &Scope<'s>) -> Self {
-        // What is not UTF-8 has not been checked, and is as good as absent.
+        // A document that is not UTF-8 has not been checked, and counts as absent.
         let text = |bytes: &'s [u8]| std::str::from_utf8(bytes).unwrap_or_default();
         Self {
             source: text(scope.source),
@@ -123,7 +123,7 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// The same for an item of a list, and for what a plan found in it.
+    /// Returns the environment for an item of a list, with the values that a plan found in it.
     pub fn of_item<'i>(&self, item: &'i str, item_slots: &'i [Option<&'i str>]) -> Environment<'i>
     where
         's: 'i,
@@ -135,7 +135,7 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// The same without what a connector is configured with.
+    /// Returns the environment without the configuration of a connector.
     pub fn without_instance(&self) -> Self {
         Self {
             instance: "",
@@ -143,8 +143,8 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// Puts a value into an error. A secret is hidden before the value is cut: its beginning would
-    /// not be known any more.
+    /// Puts a value into an error. A secret is hidden before the value is cut, because its
+    /// beginning alone would not be recognised.
     fn show(&self, value: &Value, error: &mut EvaluationError) {
         error.show(&self.mask.apply(&value.to_json()));
     }
@@ -156,7 +156,7 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// Charges steps; errors when none are left.
+    /// Charges steps. Fails when none are left.
     pub fn spend(&self, steps: u64) -> Result<(), EvaluationError> {
         if self.effort.spend(steps) {
             Ok(())
@@ -165,7 +165,7 @@ impl<'s> Environment<'s> {
         }
     }
 
-    /// Whether a condition takes the value for true.
+    /// Returns whether a condition takes the value for true.
     fn holds(&self, value: &Value) -> bool {
         if let Value::Number(digits) = value {
             self.effort.read(digits.len());
@@ -201,11 +201,11 @@ impl<'s> Environment<'s> {
     }
 }
 
-/// Steps of an identifier: it takes random bytes of the system.
+/// Steps of an identifier, which takes random bytes of the system.
 const UUID: u64 = 1000;
 
 impl Call {
-    /// Applies the transform, charged by what goes in and what comes out.
+    /// Applies the transform, and charges it by its input and its output.
     fn apply<'s>(
         &'s self,
         value: &Value<'s>,
@@ -226,7 +226,7 @@ impl Call {
 
 impl Node {
     fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
-        // A pipe is charged by what goes through it.
+        // A pipe is charged by the values that pass through it.
         if !matches!(self, Self::Pipe(..)) {
             environment.spend(NODE)?;
         }
@@ -299,7 +299,7 @@ impl Operator {
     }
 }
 
-/// An item of a list, a key of an object, a part of a string.
+/// Returns whether `part` is an item of a list, a key of an object, or a part of a string.
 fn contains(whole: &Value, part: &Value, effort: &Effort) -> bool {
     match (whole, part) {
         (Value::List(list), _) => effort

@@ -2,40 +2,40 @@
 
 use std::sync::Arc;
 
-use crate::evaluate::{Compiled, Environment};
+use crate::evaluate::{CompiledExpression, Environment};
 use crate::{EvaluationError, ParseError, References, Scope, Value};
 
 /// A parsed expression. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Expression(Arc<Compiled>);
+pub struct Expression(Arc<CompiledExpression>);
 
 impl Expression {
     /// Parses a text of at most 64 KiB. Errors are all that could be found, at most 100.
     pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
-        Compiled::parse(text).map(|compiled| Self(Arc::new(compiled)))
+        CompiledExpression::parse(text).map(|compiled| Self(Arc::new(compiled)))
     }
 
-    /// The text that it was parsed from.
+    /// Returns the text that it was parsed from.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// The text that it gives whatever the message is.
+    /// Returns the text that it gives for every message.
     pub fn constant_text(&self) -> Option<String> {
         self.0.constant_text()
     }
 
-    /// What it names outside itself.
+    /// Returns the names that it uses from outside itself.
     pub fn references(&self) -> &References {
         &self.0.references
     }
 
-    /// Its value for a message.
+    /// Returns its value for a message.
     pub fn evaluate<'s>(&'s self, scope: &'s Scope<'s>) -> Result<Value<'s>, EvaluationError> {
         self.0.evaluate(&Environment::new(scope))
     }
 
-    pub(crate) fn into_compiled(self) -> Compiled {
+    pub(crate) fn into_compiled(self) -> CompiledExpression {
         Arc::unwrap_or_clone(self.0)
     }
 }

@@ -1,11 +1,11 @@
-//! JSON whose strings may be templates, as in a step's parameters.
+//! JSON whose strings may be templates, such as a step's parameters.
 
 use crate::evaluate::Environment;
 use crate::template::Parts;
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{Effort, EvaluationError, ParseError, References, Scope, Template, Value, json};
 
-/// A parsed document. What has no template in it is written as it stands.
+/// ParseResult document. Parts without a template are written as they stand.
 #[derive(Debug, Clone)]
 pub struct JsonTemplate {
     root: Node,
@@ -44,13 +44,13 @@ impl JsonTemplate {
         }
     }
 
-    /// What its templates name outside themselves.
+    /// Returns the names that its templates use from outside themselves.
     pub fn references(&self) -> &References {
         &self.references
     }
 
-    /// The texts that its expressions make of values of the instance that are secret, as
-    /// `is_secret` says by the names that lead to them. An expression that fails gives none.
+    /// Returns the texts that its expressions make of secret values of the instance. `is_secret`
+    /// decides by the names that lead to a value. An expression that fails gives none.
     pub fn secret_texts(
         &self,
         scope: &Scope,
@@ -172,7 +172,7 @@ impl Node {
         }
     }
 
-    /// Whether something was written: an undefined value is not.
+    /// Writes the node and returns true, unless its value is undefined.
     fn write<'s>(
         &'s self,
         environment: &Environment<'s>,
@@ -230,7 +230,7 @@ impl Node {
     }
 }
 
-/// Cuts off what introduces a value that was not written.
+/// Cuts off the comma and key before a value that was not written. Returns `written`.
 fn keep(written: bool, before: usize, out: &mut Vec<u8>) -> bool {
     if !written {
         out.truncate(before);

@@ -6,7 +6,7 @@
 //!   [`json::check`], an instant, tables and adapters, and how much work may be done.
 //! - No tree is built of a payload. A [`Value`] is mostly a slice of the document that it came
 //!   from, so numbers keep their digits and objects the order of their keys. A mapping finds all
-//!   that it reads in one pass and writes its output as it goes.
+//!   that it reads in one pass and writes its output as it goes; the module `plan` describes how.
 //! - Of equal keys in an object the last counts, as in JavaScript, Python, Go and serde: wherever a
 //!   path is followed and wherever members are listed. A document that is copied whole keeps them
 //!   all.
@@ -43,6 +43,6 @@ pub use expression::Expression;
 pub use json_template::JsonTemplate;
 pub use mapping::{Conflict, FieldValue, Mapping};
 pub use references::{InstanceValue, Reference, References, Root, ValueForm};
-pub use scope::{AdapterError, Adapters, Lookup, Named, NoAdapters, NoTables, Scope, Tables};
+pub use scope::{AdapterError, AdapterRef, Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
 pub use value::{Text, Value};

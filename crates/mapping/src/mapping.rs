@@ -3,7 +3,7 @@
 mod build;
 mod write;
 
-use crate::evaluate::Compiled;
+use crate::evaluate::CompiledExpression;
 use crate::plan::Plan;
 use crate::template::Parts;
 use crate::{EvaluationError, Expression, References, Scope, Template};
@@ -14,16 +14,16 @@ use crate::{EvaluationError, Expression, References, Scope, Template};
 pub struct Mapping {
     object: Object,
     references: References,
-    /// What the whole mapping reads of the payload; the one of an inner mapping is that of the
-    /// outermost.
+    /// Paths of the whole mapping, inner mappings included, into the payload. Only the outermost
+    /// mapping runs it.
     source: Plan,
-    /// What an inner mapping reads of its item.
+    /// Paths of an inner mapping into its item.
     item: Plan,
-    /// How deep its output nests, values apart.
+    /// Depth to which its output nests, without the values.
     depth: usize,
 }
 
-/// Where a field's value comes from.
+/// Source of a field's value.
 #[derive(Debug, Clone)]
 pub enum FieldValue {
     Expression(Expression),
@@ -62,9 +62,9 @@ struct Member {
 enum MemberValue {
     /// It is there only if one of its members is.
     Object(Object),
-    Expression(Compiled),
+    Expression(CompiledExpression),
     Template(Parts),
-    Each(Compiled, Box<Mapping>),
+    Each(CompiledExpression, Box<Mapping>),
 }
 
 impl Mapping {
@@ -74,7 +74,8 @@ impl Mapping {
         build::build(fields)
     }
 
-    /// What its expressions name outside themselves; offsets are in the text of each.
+    /// Returns the names that its expressions use from outside themselves. Offsets are in the text
+    /// of each.
     pub fn references(&self) -> &References {
         &self.references
     }

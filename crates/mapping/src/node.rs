@@ -36,8 +36,8 @@ pub(crate) enum Literal {
     String(String),
 }
 
-/// What a transform takes as a value: a literal, or a path that is followed when the transform is
-/// applied.
+/// Value among the arguments of a transform: a literal, or a path that is followed when the
+/// transform is applied.
 #[derive(Debug, Clone)]
 pub(crate) enum Operand {
     Literal(Literal),
@@ -67,11 +67,11 @@ impl Literal {
 }
 
 impl Node {
-    /// What becomes of the values in it.
+    /// Returns the form that the values of its paths have in its result.
     pub fn value_form(&self) -> ValueForm {
         match self {
             Self::Literal(_) | Self::Path(_) | Self::Now | Self::Uuid => ValueForm::Whole,
-            // It is another one each time, so that nobody knows what was sent.
+            // The identifier is another one each time, so that the result cannot be computed again.
             Self::Pipe(input, _) if matches!(**input, Self::Uuid) => ValueForm::Computed,
             Self::Pipe(input, calls)
                 if calls.iter().all(|call| call.transform.keeps_values_whole()) =>

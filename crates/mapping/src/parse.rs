@@ -1,5 +1,5 @@
-//! The parser: text to syntax tree, by recursive descent of bounded depth. What is wrong is said
-//! with its place, what was found, what was expected, and the nearest known name.
+//! The parser: builds a syntax tree by recursive descent of bounded depth. An error has its place,
+//! the text that was found, the one that was expected, and the nearest known name.
 
 mod arguments;
 mod nearest;
@@ -14,11 +14,11 @@ use crate::{ParseError, References};
 pub(crate) use arguments::{Argument, ArgumentKind};
 pub(crate) use nearest::suggestion;
 
-/// The longest expression, in bytes.
+/// Greatest length of an expression, in bytes.
 const MAX_LENGTH: usize = 64 * 1024;
-/// How deep parentheses may nest.
+/// Greatest depth to which parentheses may nest.
 const MAX_NESTING: usize = 64;
-/// The most errors that are reported of one text.
+/// Greatest number of errors that are reported for one text.
 const MAX_ERRORS: usize = 100;
 
 /// Parses a text that is one expression.
@@ -52,8 +52,8 @@ pub(crate) struct Parser<'t> {
     pub references: References,
 }
 
-/// A syntax error: parsing cannot go on.
-type Parsed<T> = Result<T, ParseError>;
+/// Result of parsing; a syntax error ends it.
+type ParseResult<T> = Result<T, ParseError>;
 
 impl<'t> Parser<'t> {
     pub fn new(text: &'t str) -> Self {
@@ -66,13 +66,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The errors that were noted, at most [`MAX_ERRORS`].
+    /// Returns the errors that were noted, at most [`MAX_ERRORS`].
     pub fn into_errors(mut self) -> Vec<ParseError> {
         self.errors.truncate(MAX_ERRORS);
         self.errors
     }
 
-    fn whole(&mut self) -> Parsed<Node> {
+    fn whole(&mut self) -> ParseResult<Node> {
         let node = self.disjunct()?;
         if !self.rest().is_empty() {
             return Err(self.after_expression("the end"));
@@ -80,9 +80,9 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    /// The expression of a `{{ ... }}` whose braces open just before `position`; then its end, past
-    /// the closing braces.
-    pub fn braced(&mut self, position: usize) -> Parsed<(Node, usize)> {
+    /// Parses the expression of a `{{ ... }}` whose braces open just before `position`. Returns it
+    /// with the position after the closing braces.
+    pub fn braced(&mut self, position: usize) -> ParseResult<(Node, usize)> {
         self.position = position;
         self.nesting = 0;
         let node = self.disjunct()?;
@@ -93,7 +93,7 @@ impl<'t> Parser<'t> {
         Ok((node, self.position + 2))
     }
 
-    fn disjunct(&mut self) -> Parsed<Node> {
+    fn disjunct(&mut self) -> ParseResult<Node> {
         let mut nodes = vec![self.conjunction()?];
         while self.keyword("or") {
             nodes.push(self.conjunction()?);
@@ -105,7 +105,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn conjunction(&mut self) -> Parsed<Node> {
+    fn conjunction(&mut self) -> ParseResult<Node> {
         let mut nodes = vec![self.conjunct()?];
         while self.keyword("and") {
             nodes.push(self.conjunct()?);
@@ -117,7 +117,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn conjunct(&mut self) -> Parsed<Node> {
+    fn conjunct(&mut self) -> ParseResult<Node> {
         let negated = self.keyword("not");
         let left = self.pipeline()?;
         self.skip_whitespace();
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
         Some(operator)
     }
 
-    fn pipeline(&mut self) -> Parsed<Node> {
+    fn pipeline(&mut self) -> ParseResult<Node> {
         let term = self.term()?;
         let mut calls = Vec::new();
         while self.rest().starts_with('|') && !self.rest().starts_with("||") {
@@ -174,7 +174,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A transform; `None`, and an error noted, when it can be read but is none that there is.
-    fn call(&mut self) -> Parsed<Option<Call>> {
+    fn call(&mut self) -> ParseResult<Option<Call>> {
         self.skip_whitespace();
         let offset = self.position;
         let name = self.word();
@@ -191,7 +191,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn term(&mut self) -> Parsed<Node> {
+    fn term(&mut self) -> ParseResult<Node> {
         self.skip_whitespace();
         match self.peek() {
             Some('(') => self.parenthesis(),
@@ -202,7 +202,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn parenthesis(&mut self) -> Parsed<Node> {
+    fn parenthesis(&mut self) -> ParseResult<Node> {
         if self.nesting == MAX_NESTING {
             return Err(self.error(format!(
                 "parentheses nested deeper than {MAX_NESTING} levels"
@@ -219,7 +219,7 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    fn named_term(&mut self) -> Parsed<Node> {
+    fn named_term(&mut self) -> ParseResult<Node> {
         let offset = self.position;
         let word = self.word();
         match word {
@@ -232,7 +232,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn call_without_arguments(&mut self, name: &str, node: Node) -> Parsed<Node> {
+    fn call_without_arguments(&mut self, name: &str, node: Node) -> ParseResult<Node> {
         for parenthesis in ['(', ')'] {
             if !self.rest().starts_with(parenthesis) {
                 return Err(self.unexpected(&format!("`{parenthesis}`, as in `{name}()`")));

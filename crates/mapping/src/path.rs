@@ -1,19 +1,19 @@
-//! Paths into a document, and following them.
+//! Paths into a document.
 
 use crate::effort::CALL;
 use crate::{Effort, Root, Value, json};
 
-/// A root and the way from it.
+/// Path of a value: a root and the segments from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub root: Root,
     pub segments: Vec<Segment>,
-    /// Where a [`crate::plan::Plan`] keeps the value that the segments before the first `[*]` lead
-    /// to.
+    /// Slot of the value at the segments before the first `[*]`, when a [`crate::plan::Plan`] finds
+    /// it.
     pub slot: Option<usize>,
 }
 
-/// What a visit to paths does with each.
+/// Function that a visit calls for each path.
 pub(crate) type Visit<'v> = dyn FnMut(&mut Path) + 'v;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Segment {
 }
 
 impl Path {
-    /// The segments before the first `[*]`, and the rest.
+    /// Returns the segments before the first `[*]`, and the rest.
     pub fn split(&self) -> (&[Segment], &[Segment]) {
         let each = self
             .segments
@@ -35,7 +35,7 @@ impl Path {
         self.segments.split_at(each)
     }
 
-    /// The names that it begins with.
+    /// Iterates over the names that it begins with.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().map_while(|segment| match segment {
             Segment::Name(name) => Some(name.as_str()),
@@ -44,8 +44,8 @@ impl Path {
     }
 }
 
-/// Follows segments from a value in its document. Of equal keys, the last counts. What it gives is
-/// of no use when the effort is spent.
+/// Follows segments from a value in its document. Of equal keys, the last counts. The result means
+/// nothing when no effort is left.
 pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment], effort: &Effort) -> Value<'s> {
     for (index, segment) in segments.iter().enumerate() {
         let next = match segment {
@@ -65,7 +65,7 @@ pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment], effort: &Effor
     Value::from_json(json)
 }
 
-/// The list of what `rest` leads to in every item of a list that has it.
+/// Returns the list of the values that `rest` leads to in the items of a list.
 fn follow_each<'s>(list: &'s str, rest: &[Segment], effort: &Effort) -> Value<'s> {
     if !list.starts_with('[') {
         return Value::Undefined;

@@ -1,5 +1,24 @@
-//! Finding many paths in a document in one pass. A plan is a tree of the paths' steps; what each
-//! leads to goes into a slot.
+//! Plans: finding the values of many paths in one pass over a document.
+//!
+//! # From text to values
+//!
+//! 1. `parse` turns the text of an expression into a tree of `node::Node`s. Every path in it is a
+//!    [`Path`](crate::path::Path): a root, such as `source`, and segments, such as `.items[0].sku`.
+//! 2. A mapping has many expressions, which read the same payload. When it is built, it makes a
+//!    [`Plan`] for each document that it reads: one for the payload, which covers inner mappings,
+//!    and one in each inner mapping for its item. The plan visits the paths of all nodes and merges
+//!    their segments into one tree of steps, so that paths with a common beginning share its steps.
+//! 3. A *slot* is an index into the values that a plan finds, one for each distinct path. The plan
+//!    writes it into [`Path::slot`](crate::path::Path). Segments from the first `[*]` on are not
+//!    planned: they lead to many values, and paths that differ only there share a slot.
+//! 4. For a message, [`Plan::find`] walks through the document once and fills the slots with slices
+//!    of it. Values that no path leads to are skipped.
+//! 5. An evaluation takes the slice in the slot of a path, and follows only the segments that are
+//!    left with [`path::follow`](crate::path::follow). A path without a slot, as in an expression
+//!    outside of a mapping, is followed from its root.
+//!
+//! The slots of all steps below a step are contiguous. When a key comes again in an object, the
+//! plan clears that range, and the last value counts.
 
 use std::ops::Range;
 
@@ -8,13 +27,13 @@ use crate::path::{Segment, Visit};
 use crate::references::Root;
 use crate::{Effort, json};
 
-/// Up to this many names are compared one by one, more are searched.
-const FEW_NAMES: usize = 16;
+/// Greatest number of names that are compared one by one; more are searched.
+const MAX_COMPARED_NAMES: usize = 16;
 
-/// Members and their slots are charged whenever they have come to so many steps.
-const OFTEN: u64 = 10_000;
+/// Number of steps of members and slots after which they are charged.
+const CHARGE_INTERVAL: u64 = 10_000;
 
-/// The paths from one root.
+/// Tree of the paths from one root.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
@@ -23,17 +42,18 @@ pub(crate) struct Plan {
 
 #[derive(Debug, Clone, Default)]
 struct Step {
-    /// Where the value that stands here goes, if a path ends here.
+    /// Slot of the value at this step, if a path ends here.
     slot: Option<usize>,
-    /// The slots of all that is below, its own included.
+    /// Slots of this step and of all steps below it.
     slots: Range<usize>,
-    /// The steps below by name and by index, each in order.
+    /// Steps below by name, in order.
     names: Vec<(String, usize)>,
+    /// Steps below by index, in order.
     indexes: Vec<(usize, usize)>,
 }
 
 impl Plan {
-    /// Plans all paths from `root` that `each_path` visits, and tells each its slot.
+    /// Plans all paths from `root` that `each_path` visits, and sets the slot of each.
     pub fn new(root: Root, each_path: &mut dyn FnMut(&mut Visit)) -> Self {
         let mut plan = Self {
             steps: vec![Step::default()],
@@ -58,8 +78,8 @@ impl Plan {
         plan
     }
 
-    /// Fills `slots` with what the paths lead to in `document`. Of equal keys, the last counts.
-    /// What it finds is of no use when the effort is spent.
+    /// Fills `slots` with the values of the paths in `document`. Of equal keys, the last counts.
+    /// The values mean nothing when no effort is left.
     pub fn find<'s>(&self, document: &'s str, slots: &mut Vec<Option<&'s str>>, effort: &Effort) {
         slots.clear();
         slots.resize(self.slots, None);
@@ -104,7 +124,7 @@ impl Plan {
         at
     }
 
-    /// Numbers the slots so that those below a step stand side by side. As deep as the longest
+    /// Numbers the slots so that those below a step are contiguous. Recurses as deep as the longest
     /// path.
     fn number(&mut self, at: usize) {
         let first = self.slots;
@@ -125,7 +145,8 @@ impl Plan {
         self.steps[at].slots = first..self.slots;
     }
 
-    /// Takes what begins at `start`; where it ends. As deep as the longest path.
+    /// Visits the value that begins at `start` and returns its end. Recurses as deep as the longest
+    /// path.
     fn visit<'s>(
         &self,
         at: usize,
@@ -183,7 +204,7 @@ impl Plan {
             if end <= value {
                 return bytes.len();
             }
-            if passed > OFTEN {
+            if passed > CHARGE_INTERVAL {
                 if !effort.spend(passed) {
                     return bytes.len();
                 }
@@ -226,10 +247,10 @@ impl Plan {
 }
 
 impl Step {
-    /// The step below for a key that stands with its quotes.
+    /// Returns the step below for a key that stands with its quotes.
     fn named(&self, key: &str) -> Option<usize> {
         let key = json::decode(key);
-        if self.names.len() <= FEW_NAMES {
+        if self.names.len() <= MAX_COMPARED_NAMES {
             return self
                 .names
                 .iter()
@@ -247,14 +268,14 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::Compiled;
+    use crate::evaluate::CompiledExpression;
 
-    /// What the paths find in one pass, beside what each finds by itself.
+    /// Compares the values that the paths find in one pass with the one that each finds by itself.
     #[track_caller]
     fn check(document: &str, paths: &[&str], expected: &[Option<&str>]) {
         let mut compiled: Vec<_> = paths
             .iter()
-            .map(|path| Compiled::parse(path).unwrap())
+            .map(|path| CompiledExpression::parse(path).unwrap())
             .collect();
         let plan = Plan::new(Root::Source, &mut |visit| {
             compiled.iter_mut().for_each(|one| one.node.paths(visit))
@@ -339,7 +360,7 @@ mod tests {
 
     #[test]
     fn ends_on_text_that_is_not_json() {
-        let mut compiled = Compiled::parse("source.a.b | default(source.a[1])").unwrap();
+        let mut compiled = CompiledExpression::parse("source.a.b | default(source.a[1])").unwrap();
         let plan = Plan::new(Root::Source, &mut |visit| compiled.node.paths(visit));
         for document in [
             "",

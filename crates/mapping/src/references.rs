@@ -1,5 +1,5 @@
-//! What an expression names outside itself, with its place, so that a checker can say what is
-//! missing.
+//! The names that an expression uses from outside itself, with their places, so that a checker can
+//! report the ones that do not exist.
 
 use crate::ParseError;
 
@@ -34,12 +34,12 @@ pub struct InstanceValue {
     pub form: ValueForm,
 }
 
-/// What becomes of a value in its expression.
+/// Form that a value has in the result of its expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
     /// The result has it whole, as it is, encoded or hashed.
     Whole,
-    /// The result depends on it: parts of it, comparisons with it, what is made of it elsewhere.
+    /// The result depends on it: on a part of it, a comparison with it, or a calculation.
     Computed,
 }
 
@@ -50,7 +50,7 @@ pub struct Reference {
     pub offset: usize,
 }
 
-/// Where a path begins.
+/// Document in which a path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Root {
     Source,
@@ -97,7 +97,7 @@ impl References {
         }
     }
 
-    /// Notes what becomes of the values of the one expression that these are the references of.
+    /// Sets the form of all values of the instance. These are the references of one expression.
     pub(crate) fn note_form(&mut self, form: ValueForm) {
         self.instance_values
             .iter_mut()

@@ -1,5 +1,5 @@
-//! What an expression sees: the roots of its paths, the present instant, lookup tables and
-//! adapters; and what it is charged to.
+//! The scope of an expression: the roots of its paths, the present instant, lookup tables,
+//! adapters, and the effort that it is charged to.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use kanat_model::{Mask, Timestamp};
 
 use crate::Effort;
 
-/// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty
+/// Scope of an evaluation. Each document is JSON that has passed [`crate::json::check`]; an empty
 /// slice makes its root undefined.
 #[derive(Clone, Copy)]
 pub struct Scope<'s> {
@@ -32,7 +32,7 @@ pub struct Scope<'s> {
     pub adapters: &'s dyn Adapters,
     /// Hides secrets in the values that errors show.
     pub mask: &'s Mask,
-    /// What may still be done for the message.
+    /// Work that may still be done for the message.
     pub effort: &'s Effort,
 }
 
@@ -60,7 +60,7 @@ pub trait Tables: Sync {
     fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t>;
 }
 
-/// What a table has for a key.
+/// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup<'t> {
     NoTable,
@@ -91,21 +91,21 @@ impl Tables for HashMap<String, HashMap<String, String>> {
 
 /// The adapters of an environment.
 pub trait Adapters: Sync {
-    /// What an adapter is for; `None` when there is none of that name or id.
-    fn kind(&self, adapter: Named<'_>) -> Option<Kind>;
+    /// Returns the kind of an adapter; `None` when there is none of that name or id.
+    fn kind(&self, adapter: AdapterRef<'_>) -> Option<Kind>;
 
     /// Runs an adapter on JSON text. Gives JSON text, nothing for undefined.
-    fn call(&self, adapter: Named<'_>, input: &str) -> Result<Option<String>, AdapterError>;
+    fn call(&self, adapter: AdapterRef<'_>, input: &str) -> Result<Option<String>, AdapterError>;
 }
 
-/// How an adapter is named: by people, or by a plan.
+/// Reference to an adapter: by its name in expressions, by its id in plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named<'a> {
+pub enum AdapterRef<'a> {
     Name(&'a str),
     Id(&'a str),
 }
 
-/// Why an adapter gave nothing: a sentence.
+/// Failure of an adapter, with a sentence on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdapterError {
     /// There is none of that name or id.
@@ -117,9 +117,9 @@ pub enum AdapterError {
 }
 
 impl AdapterError {
-    /// Of an adapter that is not there.
-    pub fn missing(adapter: Named<'_>) -> Self {
-        let (Named::Name(text) | Named::Id(text)) = adapter;
+    /// Creates the error of an adapter that does not exist.
+    pub fn missing(adapter: AdapterRef<'_>) -> Self {
+        let (AdapterRef::Name(text) | AdapterRef::Id(text)) = adapter;
         Self::Missing(format!("there is no adapter named {text:?}"))
     }
 }
@@ -129,7 +129,7 @@ impl From<AdapterError> for Failure {
         let (kind, message) = match error {
             AdapterError::Missing(message) => (ErrorKind::Configuration, message),
             AdapterError::Failed(message) => (ErrorKind::Adapter, message),
-            // What a time-out of a target is, too: to be tried again.
+            // It is tried again, as after a time-out of a target.
             AdapterError::Unavailable(message) => (ErrorKind::Timeout, message),
         };
         Self {
@@ -145,11 +145,11 @@ impl From<AdapterError> for Failure {
 pub struct NoAdapters;
 
 impl Adapters for NoAdapters {
-    fn kind(&self, _adapter: Named<'_>) -> Option<Kind> {
+    fn kind(&self, _adapter: AdapterRef<'_>) -> Option<Kind> {
         None
     }
 
-    fn call(&self, adapter: Named<'_>, _input: &str) -> Result<Option<String>, AdapterError> {
+    fn call(&self, adapter: AdapterRef<'_>, _input: &str) -> Result<Option<String>, AdapterError> {
         Err(AdapterError::missing(adapter))
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use percent_encoding::utf8_percent_encode;
 
-use crate::evaluate::{Compiled, Environment};
+use crate::evaluate::{CompiledExpression, Environment};
 use crate::parse::Parser;
-use crate::transform::{Growing, RESERVED};
+use crate::transform::{BoundedText, RESERVED};
 use crate::{Effort, EvaluationError, ParseError, References, Scope, Value};
 
-/// The longest template, in bytes.
+/// Greatest length of a template, in bytes.
 const MAX_LENGTH: usize = 1024 * 1024;
 
 /// A parsed template. Clones share it.
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     Literal(String),
-    Expression(Box<Compiled>),
+    Expression(Box<CompiledExpression>),
 }
 
 impl Template {
@@ -61,7 +61,7 @@ impl Template {
                     let own = std::mem::take(&mut parser.references);
                     references.extend(&own);
                     let text = text[braces + 2..end - 2].trim().to_owned();
-                    parts.push(Part::Expression(Box::new(Compiled {
+                    parts.push(Part::Expression(Box::new(CompiledExpression {
                         text,
                         node,
                         references: own,
@@ -89,12 +89,12 @@ impl Template {
         }
     }
 
-    /// The text that it was parsed from.
+    /// Returns the text that it was parsed from.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// The text itself, when nothing in it is to be filled in.
+    /// Returns the text itself when no expression is in it.
     pub fn is_literal(&self) -> Option<&str> {
         match self.0.parts.as_slice() {
             [] => Some(""),
@@ -103,7 +103,7 @@ impl Template {
         }
     }
 
-    /// The text that it gives whatever the message is.
+    /// Returns the text that it gives for every message.
     pub fn constant_text(&self) -> Option<String> {
         self.0
             .parts
@@ -115,7 +115,7 @@ impl Template {
             .collect()
     }
 
-    /// What it names outside itself.
+    /// Returns the names that it uses from outside itself.
     pub fn references(&self) -> &References {
         &self.0.references
     }
@@ -125,13 +125,13 @@ impl Template {
         self.0.evaluate(&Environment::new(scope))
     }
 
-    /// Its text. Null and undefined render as nothing, lists and objects as JSON.
+    /// Renders it as text. Null and undefined render as nothing, lists and objects as JSON.
     pub fn render(&self, scope: &Scope, escape: Escape) -> Result<String, EvaluationError> {
         self.0.render(&Environment::new(scope), escape)
     }
 
-    /// Its text as [`Template::render`] gives it without escapes, or `None` when one of its
-    /// expressions renders to nothing: a text that may not lack a part, such as a secret.
+    /// Renders it without escapes; `None` when one of its expressions renders to nothing. For a
+    /// text that may not lack a part, such as a secret.
     pub fn render_complete(&self, scope: &Scope) -> Result<Option<String>, EvaluationError> {
         self.0.render_complete(&Environment::new(scope))
     }
@@ -143,15 +143,15 @@ impl Template {
         endpoint::render(&self.0.parts, &Environment::new(scope))
     }
 
-    /// The texts that its expressions make of values of the instance that are secret, as
-    /// `is_secret` says by the names that lead to them. An expression that fails gives none.
+    /// Returns the texts that its expressions make of secret values of the instance. `is_secret`
+    /// decides by the names that lead to a value. An expression that fails gives none.
     pub fn secret_texts(
         &self,
         scope: &Scope,
         is_secret: &dyn Fn(&[String]) -> bool,
     ) -> Vec<String> {
         let mut texts = Vec::new();
-        // A secret that was used is masked, also when it took the last that there was.
+        // A secret that was used is masked, even when the evaluation used up the effort.
         let effort = Effort::default();
         let scope = Scope {
             effort: &effort,
@@ -205,7 +205,7 @@ impl Parts {
         environment: &Environment<'s>,
         escape: Escape,
     ) -> Result<String, EvaluationError> {
-        let mut rendered = Growing::default();
+        let mut rendered = BoundedText::default();
         for part in &self.parts {
             match part {
                 Part::Literal(text) => rendered.push(text)?,
@@ -223,7 +223,7 @@ impl Parts {
         &'s self,
         environment: &Environment<'s>,
     ) -> Result<Option<String>, EvaluationError> {
-        let mut rendered = Growing::default();
+        let mut rendered = BoundedText::default();
         for part in &self.parts {
             match part {
                 Part::Literal(text) => rendered.push(text)?,
@@ -242,11 +242,14 @@ impl Parts {
     }
 }
 
-/// Returns the text that an expression gives, where a value of the instance is in it. One that
-/// stands for a value that is missing, as in `source.a | default(instance.token)`, says nothing of
-/// what there is in its place: who chooses that would choose what is hidden, and see by it what a
-/// secret begins with.
-fn made_of_instance<'s>(expression: &'s Compiled, environment: &Environment<'s>) -> Option<String> {
+/// Returns the text that an expression gives, when a value of the instance is in it. In
+/// `source.a | default(instance.token)` it is not when the payload has the value: otherwise the
+/// sender of the payload would choose the text that is hidden, and could find out by it how a
+/// secret begins.
+fn made_of_instance<'s>(
+    expression: &'s CompiledExpression,
+    environment: &Environment<'s>,
+) -> Option<String> {
     let text = |environment: &Environment<'s>| {
         let value = expression.evaluate(environment).ok()?;
         Some(value.rendered().into_owned())

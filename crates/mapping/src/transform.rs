@@ -16,7 +16,7 @@ use crate::{EvaluationError, json};
 
 pub(crate) use build::build;
 pub(crate) use encode::RESERVED;
-pub(crate) use grow::{Growing, MAX_BYTES, too_large};
+pub(crate) use grow::{BoundedText, MAX_BYTES, too_large};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Transform {
@@ -64,11 +64,15 @@ pub(crate) enum Transform {
     Adapter(String),
 }
 
-/// A value, or why there is none.
-type Applied<'s> = Result<Value<'s>, EvaluationError>;
+/// Result of a transform.
+type TransformResult<'s> = Result<Value<'s>, EvaluationError>;
 
 impl Transform {
-    pub fn apply<'s>(&'s self, value: &Value<'s>, environment: &Environment<'s>) -> Applied<'s> {
+    pub fn apply<'s>(
+        &'s self,
+        value: &Value<'s>,
+        environment: &Environment<'s>,
+    ) -> TransformResult<'s> {
         match self {
             Self::Now => return Ok(Value::plain(environment.now.to_string())),
             Self::Default(operand) if value.is_missing() => return environment.operand(operand),
@@ -96,7 +100,7 @@ impl Transform {
         &'s self,
         value: &Value<'s>,
         environment: &Environment<'s>,
-    ) -> Applied<'s> {
+    ) -> TransformResult<'s> {
         match self {
             Self::Now | Self::Default(_) | Self::Required | Self::Lookup { .. } => {
                 Ok(value.clone())
@@ -139,7 +143,8 @@ impl Transform {
         }
     }
 
-    /// Whether its result has its input and its arguments whole: as they are, encoded, or hashed.
+    /// Returns whether its result has its input and its arguments whole: as they are, encoded, or
+    /// hashed.
     pub fn keeps_values_whole(&self) -> bool {
         match self {
             Self::Required
@@ -181,7 +186,7 @@ impl Transform {
         }
     }
 
-    /// The values among its arguments.
+    /// Returns the values among its arguments.
     pub fn operands(&mut self) -> &mut [Operand] {
         match self {
             Self::Default(operand)
@@ -195,12 +200,12 @@ impl Transform {
     }
 }
 
-/// A value of a kind that the transform does not take.
+/// Creates the error of a value of a kind that the transform does not take.
 fn refused(value: &Value, expected: &str) -> EvaluationError {
     EvaluationError::mapping(format!("expected {expected}, found {}", value.type_name()))
 }
 
-fn parse_json<'s>(value: &Value<'s>) -> Applied<'s> {
+fn parse_json<'s>(value: &Value<'s>) -> TransformResult<'s> {
     let Value::String(text) = value else {
         return Err(refused(value, "a string"));
     };

@@ -8,10 +8,10 @@ use crate::json;
 
 pub(crate) use compare::{canonical, equal, order};
 
-/// What an expression gives. Lists and objects are JSON text.
+/// Result of an expression. Lists and objects are JSON text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'s> {
-    /// Not there at all: a field with it is left out.
+    /// No value: a field with it is left out.
     Undefined,
     Null,
     Bool(bool),
@@ -31,17 +31,17 @@ pub enum Text<'s> {
 }
 
 impl<'s> Value<'s> {
-    /// The value of JSON that has been checked.
+    /// Returns the value of JSON that has been checked.
     pub fn from_json(json: &'s str) -> Self {
         Self::from_cow(Cow::Borrowed(json.trim_matches([' ', '\n', '\r', '\t'])))
     }
 
-    /// [`Value::from_json`] for JSON that nothing outlives.
+    /// Returns the value of checked JSON that it then owns.
     pub(crate) fn from_owned_json(json: String) -> Self {
         Self::from_cow(Cow::Owned(json))
     }
 
-    /// A piece of `whole`: borrowed when that is.
+    /// Returns a part of `whole` as a value, borrowed when `whole` is.
     pub(crate) fn from_part(
         whole: &Cow<'s, str>,
         part: impl for<'w> FnOnce(&'w str) -> Option<&'w str>,
@@ -75,12 +75,13 @@ impl<'s> Value<'s> {
         Self::Number(digits.into())
     }
 
-    /// Whether it is null or undefined.
+    /// Returns whether it is null or undefined.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Undefined | Self::Null)
     }
 
-    /// False are false, null, undefined, the empty string and 0; all else is true.
+    /// Returns whether a condition takes it for true. False are false, null, undefined, the empty
+    /// string and 0.
     pub fn truthy(&self) -> bool {
         match self {
             Self::Undefined | Self::Null => false,
@@ -94,7 +95,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// The text of a string, number or boolean; `None` for everything else.
+    /// Returns the text of a string, number or boolean; `None` for every other value.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Bool(true) => Some(Cow::Borrowed("true")),
@@ -105,7 +106,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// [`Value::text`]; the JSON text of lists and objects, nothing for null and undefined.
+    /// Returns its text, for lists and objects their JSON, and nothing for null and undefined.
     pub fn rendered(&self) -> Cow<'_, str> {
         match self {
             Self::Undefined | Self::Null => Cow::Borrowed(""),
@@ -130,7 +131,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// It as JSON; undefined as `undefined`, for people to read.
+    /// Returns it as JSON for messages, where an undefined value is `undefined`.
     pub(crate) fn to_json(&self) -> Cow<'_, str> {
         match self {
             Self::Undefined => Cow::Borrowed("undefined"),
@@ -146,7 +147,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// As a sentence names it: `a number`.
+    /// Returns the name of its type with an article, such as `a number`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Undefined => "undefined",
@@ -159,7 +160,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// Bytes that it takes up.
+    /// Returns its length in bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Undefined | Self::Null | Self::Bool(_) => 0,
@@ -170,7 +171,7 @@ impl<'s> Value<'s> {
 }
 
 impl Text<'_> {
-    /// Its characters, without quotes and escapes.
+    /// Returns its characters, without quotes and escapes.
     pub fn decode(&self) -> Cow<'_, str> {
         match self {
             Self::Raw(raw) => json::decode(raw),

@@ -1,4 +1,4 @@
-//! What holds for every input: nothing panics, output is JSON, digits stay.
+//! Properties of every input: nothing panics, output is JSON, digits stay.
 
 use kanat_mapping::{
     Effort, Expression, FieldValue, JsonTemplate, Mapping, NoTables, Scope, Template, json,

@@ -1,6 +1,6 @@
-//! A document under a program. First quickly, for a yes or no; a document that does not fit is gone
-//! through once more, and all that is wrong with it is noted. Both passes have a budget of work, so
-//! that no schema makes a request take long.
+//! Runs a program on a document. The first pass is quick and gives a yes or no; a document that
+//! does not fit is checked once more, and all its violations are noted. Both passes have a budget
+//! of work, so that no schema makes a request take long.
 
 mod combine;
 mod evaluated;
@@ -13,12 +13,12 @@ use crate::document::{Document, Kind, Paths, Value};
 use crate::node::{Id, Node, Program};
 use crate::violation::{self, Violation};
 use crate::{Error, MAX_VIOLATIONS};
-use evaluated::Evaluated;
+use evaluated::EvaluatedSet;
 
-/// As deep may schemas be run within each other, which is bounded by the stack.
-const DEEPEST: u32 = 600;
+/// Greatest depth to which schemas run within each other, which is bounded by the stack.
+const MAX_DEPTH: u32 = 600;
 
-/// Whether a value fits, and nothing more: a failure that is noted is noted elsewhere.
+/// Verdict on a value. Failures are noted elsewhere.
 type Fits = bool;
 
 /// Goes on in a rule: after a failure only while failures are noted.
@@ -34,7 +34,7 @@ macro_rules! need {
 }
 pub(crate) use need;
 
-/// All that is wrong with a document.
+/// Checks a document. Errors are all its violations.
 pub(crate) fn check(program: &Program, document: &Document<'_>) -> Result<(), Vec<Violation>> {
     let failures = match run(program, document) {
         Ok(()) => return Ok(()),
@@ -52,7 +52,7 @@ pub(crate) fn check(program: &Program, document: &Document<'_>) -> Result<(), Ve
     Err(violations)
 }
 
-/// The first that is wrong with a schema, by the schema of schemas.
+/// Checks a schema by the schema of schemas. The error is the first violation.
 pub(crate) fn first_fault(program: &Program, schema: &Document<'_>) -> Result<(), Error> {
     let Err(failures) = run(program, schema) else {
         return Ok(());
@@ -91,7 +91,7 @@ fn run(program: &Program, document: &Document<'_>) -> Result<(), Vec<Failure>> {
     Err(run.failures)
 }
 
-/// Something that does not fit.
+/// Value that does not fit.
 struct Failure {
     /// The value, or the key of the value.
     index: u32,
@@ -103,7 +103,7 @@ struct Failure {
 struct Run<'p> {
     program: &'p Program,
     budget: Budget,
-    /// Why the run could not come to an end.
+    /// Message of a run that could not finish.
     trouble: Option<&'static str>,
     depth: u32,
     /// The resources on the way, the outermost first. Empty when no reference asks for them.
@@ -131,8 +131,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Whether a value fits a schema. Notes in `track` what of it the schema evaluates.
-    fn visit(&mut self, id: Id, value: Value<'_>, track: Option<&mut Evaluated>) -> Fits {
+    /// Returns whether a value fits a schema. Notes in `track` the parts that the schema evaluates.
+    fn visit(&mut self, id: Id, value: Value<'_>, track: Option<&mut EvaluatedSet>) -> Fits {
         let node = &self.program.nodes[id as usize];
         if !self.spend(1) {
             return false;
@@ -140,7 +140,7 @@ impl<'p> Run<'p> {
         if let Some(verdict) = node.verdict {
             return verdict || self.fail(value, || "is not allowed here".to_owned());
         }
-        if self.depth == DEEPEST {
+        if self.depth == MAX_DEPTH {
             self.trouble = Some("is nested too deeply for its schema");
             self.is_noting = false;
             return false;
@@ -164,7 +164,12 @@ impl<'p> Run<'p> {
         fits
     }
 
-    fn rules(&mut self, node: &Node, value: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    fn rules(
+        &mut self,
+        node: &Node,
+        value: Value<'_>,
+        mut track: Option<&mut EvaluatedSet>,
+    ) -> Fits {
         let mut valid = true;
         if let Some(types) = node.types
             && !types.fit(value)
@@ -207,16 +212,16 @@ impl<'p> Run<'p> {
         valid
     }
 
-    /// The rules, and `rest` for what none of them has evaluated.
+    /// Runs the rules, and `rest` for the parts that none of them has evaluated.
     fn rules_and_rest(
         &mut self,
         node: &Node,
         rest: Id,
         value: Value<'_>,
-        track: Option<&mut Evaluated>,
+        track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         let mut valid = true;
-        let mut evaluated = Evaluated::default();
+        let mut evaluated = EvaluatedSet::default();
         need!(self, valid, self.rules(node, value, Some(&mut evaluated)));
         if !evaluated.all {
             for (place, item) in value.items().enumerate() {

@@ -1,4 +1,4 @@
-//! From the text of a schema to its program.
+//! The compiler: turns the text of a schema into its program.
 
 mod bounds;
 mod object;
@@ -9,27 +9,27 @@ use std::sync::{Arc, LazyLock};
 
 use crate::document::{Document, Kind, Value};
 use crate::draft::{self, Draft};
-use crate::node::{Applied, Contains, Id, ListRules, Node, Program};
+use crate::node::{Applicator, Contains, Id, ListRules, Node, Program};
 use crate::resources::{Place, Resources, is_schema};
 use crate::{Error, MAX_SCHEMA_BYTES, check};
 
 pub(crate) const UNKNOWN_DRAFT: &str = "names no draft that is known here: there are 2020-12, \
                                         2019-09, draft-07, draft-06 and draft-04";
 
-/// As many schemas may stand in a schema and in what it refers to.
-const MOST_SCHEMAS: usize = 20_000;
+/// Greatest number of schemas in a schema and the ones that it refers to.
+const MAX_SCHEMAS: usize = 20_000;
 
-/// As much memory may all patterns of a schema take, in bytes.
-const PATTERN_MEMORY: usize = 8 * 1024 * 1024;
+/// Greatest amount of memory for all patterns of a schema, in bytes.
+const MAX_PATTERN_MEMORY: usize = 8 * 1024 * 1024;
 
-/// Whether `format` asks for anything.
+/// Treatment of the keyword `format`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Formats {
     Asserted,
     Ignored,
 }
 
-/// The program of a schema that somebody has written.
+/// Compiles a schema.
 pub(crate) fn compile(text: &str) -> Result<Program, Error> {
     let fault = |message: String| Error {
         pointer: String::new(),
@@ -61,7 +61,7 @@ pub(crate) fn compile(text: &str) -> Result<Program, Error> {
     Ok(program)
 }
 
-/// What each draft says of its schemas.
+/// Returns the program of the schema of schemas of a draft.
 fn schema_of_schemas(draft: Draft) -> &'static Program {
     static PROGRAMS: LazyLock<HashMap<Draft, Program>> = LazyLock::new(|| {
         let program = |draft: Draft| {
@@ -141,8 +141,8 @@ impl Compiler {
         while self.nodes.len() < self.places.len() || dynamic.len() < self.dynamic_anchors().count()
         {
             while self.nodes.len() < self.places.len() {
-                if self.nodes.len() == MOST_SCHEMAS {
-                    let message = format!("is one of more than {MOST_SCHEMAS} schemas");
+                if self.nodes.len() == MAX_SCHEMAS {
+                    let message = format!("is one of more than {MAX_SCHEMAS} schemas");
                     return Err(self.resources.error(self.places[self.nodes.len()], message));
                 }
                 let node = self.node(self.places[self.nodes.len()])?;
@@ -235,7 +235,8 @@ impl Compiler {
     fn references(&mut self, at: &At<'_>, node: &mut Node) -> Result<(), Error> {
         if let Some(reference) = at.get("$ref") {
             let target = self.target(at, reference)?;
-            node.applied.push(Applied::Reference(self.id(target.place)));
+            node.applied
+                .push(Applicator::Reference(self.id(target.place)));
         }
         if let Some(reference) = at.since(Draft::TwentyTwenty, "$dynamicRef") {
             let target = self.target(at, reference)?;
@@ -243,9 +244,9 @@ impl Compiler {
             node.applied.push(match target.dynamic {
                 Some(name) => {
                     self.has_scope = true;
-                    Applied::Dynamic { target: id, name }
+                    Applicator::Dynamic { target: id, name }
                 }
-                None => Applied::Reference(id),
+                None => Applicator::Reference(id),
             });
         }
         if at.draft == Draft::TwentyNineteen
@@ -257,9 +258,9 @@ impl Compiler {
             let is_recursive = self.resources.all[owner as usize].is_recursive;
             self.has_scope |= is_recursive;
             node.applied.push(if is_recursive {
-                Applied::Recursive { target: id }
+                Applicator::Recursive { target: id }
             } else {
-                Applied::Reference(id)
+                Applicator::Reference(id)
             });
         }
         Ok(())
@@ -281,21 +282,21 @@ impl Compiler {
 
     fn combinations(&mut self, at: &At<'_>, node: &mut Node) -> Result<(), Error> {
         for (keyword, applied) in [
-            ("allOf", Applied::All as fn(Vec<Id>) -> Applied),
-            ("anyOf", Applied::Any),
-            ("oneOf", Applied::One),
+            ("allOf", Applicator::All as fn(Vec<Id>) -> Applicator),
+            ("anyOf", Applicator::Any),
+            ("oneOf", Applicator::One),
         ] {
             if let Some(list) = at.get(keyword) {
                 node.applied.push(applied(self.schemas(at, list)?));
             }
         }
         if let Some(id) = self.schema(at, at.get("not"))? {
-            node.applied.push(Applied::Not(id));
+            node.applied.push(Applicator::Not(id));
         }
         if let Some(test) = self.schema(at, at.since(Draft::Seven, "if"))? {
             let then = self.schema(at, at.get("then"))?;
             let otherwise = self.schema(at, at.get("else"))?;
-            node.applied.push(Applied::If {
+            node.applied.push(Applicator::If {
                 test,
                 then,
                 otherwise,

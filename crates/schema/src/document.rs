@@ -1,6 +1,5 @@
 //! A JSON text that has been read once: a flat list of its values, each a slice of the text, so
-//! that numbers keep their digits and nothing is copied. Of equal keys the last one counts, as
-//! everywhere.
+//! that numbers keep their digits and nothing is copied. Of equal keys the last one counts.
 
 mod path;
 mod read;
@@ -14,20 +13,20 @@ pub(crate) use kanat_json::Kind;
 
 use crate::number::Number;
 
-/// A value, or a key, which comes before its value.
+/// Value, or key, which stands before its value.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u32,
     end: u32,
     /// The entry after this value and all in it.
     next: u32,
-    /// Of a list its items, of an object its keys as they stand, of a key its hash.
+    /// Number of items of a list, number of keys of an object as they stand, or hash of a key.
     count: u32,
     kind: Kind,
-    /// Of a string: it has escapes. Of a number: it is written without fraction and exponent. Of a
-    /// boolean: it is true.
+    /// A string has escapes, a number is written without a fraction and an exponent, or a boolean
+    /// is true.
     flag: bool,
-    /// Of a key: the same comes again. Of an object: it has such keys.
+    /// An equal key follows this one, or the object has such keys.
     repeated: bool,
 }
 
@@ -41,7 +40,7 @@ impl<'t> Document<'t> {
     /// Reads a text that is JSON, nested at most [`kanat_json::MAX_DEPTH`] deep.
     ///
     /// # Errors
-    /// Where it stops being JSON, and why.
+    /// The text is no JSON.
     pub(crate) fn read(text: impl Into<Cow<'t, str>>) -> Result<Self, JsonError> {
         let text = text.into();
         match read::entries(&text) {
@@ -92,7 +91,7 @@ impl<'d> Key<'d> {
         self.0.string()
     }
 
-    /// The key as a value, for what is asked of names.
+    /// Returns the key as a value, for the rules of names.
     pub(crate) fn as_value(self) -> Value<'d> {
         self.0
     }
@@ -128,7 +127,7 @@ impl<'d> Value<'d> {
         (self.kind() == Kind::String).then(|| self.string())
     }
 
-    /// Items of a list, members of an object.
+    /// Returns the number of items of a list or members of an object.
     pub(crate) fn count(self) -> usize {
         match self.kind() {
             Kind::Object if self.entry().repeated => self.members().count(),
@@ -137,7 +136,8 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// Items of a list, members of an object as they stand: at once, and no fewer than there are.
+    /// Returns the number of items of a list or of members of an object, equal keys included, in
+    /// constant time.
     pub(crate) fn size(self) -> u64 {
         match self.kind() {
             Kind::Object | Kind::List => u64::from(self.entry().count),
@@ -162,7 +162,7 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// The members of an object, each key once, with its last value.
+    /// Iterates over the members of an object, each key once, with its last value.
     pub(crate) fn members(self) -> impl Iterator<Item = (Key<'d>, Value<'d>)> {
         let mut next = self.index + 1;
         let end = if self.kind() == Kind::Object {
@@ -214,7 +214,8 @@ impl<'d> Value<'d> {
     }
 }
 
-/// The hash of a key, FNV-1a: for tables of the schema's own names only, which nobody can flood.
+/// Returns the hash of a key, FNV-1a. It is for tables of a schema's own names only, which requests
+/// cannot flood.
 pub(crate) fn hash(key: &[u8]) -> u32 {
     key.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

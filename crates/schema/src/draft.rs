@@ -54,7 +54,7 @@ impl Draft {
         if self == Self::Four { "id" } else { "$id" }
     }
 
-    /// What stands beside a `$ref` counts.
+    /// Returns whether keywords beside a `$ref` count.
     pub(crate) fn has_siblings_of_ref(self) -> bool {
         self >= Self::TwentyNineteen
     }
@@ -70,7 +70,7 @@ impl Draft {
     }
 }
 
-/// The text of a published schema of schemas, or of one of its vocabularies.
+/// Returns the text of a published schema of schemas, or of one of its vocabularies.
 pub(crate) fn published(uri: &str) -> Option<Cow<'static, str>> {
     let known: [(&str, &LazyLock<std::sync::Arc<Value>>); 19] = [
         ("http://json-schema.org/draft-04/schema", &meta::DRAFT4),

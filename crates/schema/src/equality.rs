@@ -1,4 +1,4 @@
-//! Which values are equal: numbers by value, objects whatever the order of their members.
+//! Equality of values: numbers are equal by value, objects in any order of their members.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use kanat_json::write_string;
 
 use crate::document::{Kind, Value};
 
-/// Appends what is the same for equal values and for no others. Takes time for the length of the
+/// Appends a text that equal values have in common, and no others. Takes time for the length of the
 /// value alone.
 pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
     match value.kind() {
@@ -45,7 +45,7 @@ pub(crate) fn write(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether no two items of a list are equal.
+/// Returns whether no two items of a list are equal.
 pub(crate) fn is_unique(list: Value<'_>) -> bool {
     let mut seen: HashSet<Vec<u8>> = HashSet::with_capacity(list.count());
     list.items().all(|item| {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_values_apart() {
+    fn distinguishes_values() {
         unique("[1,2,true,\"1\",null,false,0,\"\",[],{}]", true);
         unique("[1,1.0]", false);
         unique("[9007199254740993,9007199254740992]", true);

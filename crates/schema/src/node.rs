@@ -1,4 +1,4 @@
-//! A schema in the form in which it is run: keywords by the kind of value that they speak of.
+//! The program of a schema: its keywords by the kind of value that they apply to.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct Program {
 
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// Of `true` and `false`.
+    /// Verdict of the schemas `true` and `false`.
     pub(crate) verdict: Option<bool>,
     pub(crate) types: Option<Types>,
     /// `const` and `enum`.
@@ -34,16 +34,16 @@ pub(crate) struct Node {
     pub(crate) string: Option<Box<StringRules>>,
     pub(crate) list: Option<Box<ListRules>>,
     pub(crate) object: Option<Box<ObjectRules>>,
-    pub(crate) applied: Vec<Applied>,
+    pub(crate) applied: Vec<Applicator>,
     pub(crate) unevaluated_items: Option<Id>,
     pub(crate) unevaluated_members: Option<Id>,
     /// The resource that it is part of.
     pub(crate) resource: u32,
 }
 
-/// Schemas that speak of the same value as the one that they stand in.
+/// Schemas that apply to the same value as the one that they stand in.
 #[derive(Debug)]
-pub(crate) enum Applied {
+pub(crate) enum Applicator {
     All(Vec<Id>),
     Any(Vec<Id>),
     One(Vec<Id>),
@@ -54,8 +54,8 @@ pub(crate) enum Applied {
         otherwise: Option<Id>,
     },
     Reference(Id),
-    /// `$dynamicRef` to a dynamic anchor: of the outermost resource on the way that has it, else of
-    /// the target.
+    /// `$dynamicRef` to a dynamic anchor. It leads to the anchor of the outermost resource in scope
+    /// that has it, else to the target.
     Dynamic {
         target: Id,
         name: String,
@@ -116,7 +116,7 @@ pub(crate) struct ObjectRules {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// What holds when a member is there.
+/// Rules that apply when a member is present.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: Box<str>,
@@ -197,11 +197,11 @@ impl Names {
     }
 }
 
-/// Sets of the seven types, `integer` being one.
+/// Set of the seven types; `integer` is one of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Types {
     bits: u8,
-    /// An integer is what is written as one, so that 1.0 is none.
+    /// Only a number that is written as an integer is one, so that 1.0 is none.
     pub(crate) as_written: bool,
 }
 
@@ -210,7 +210,7 @@ impl Types {
         "null", "boolean", "integer", "number", "string", "array", "object",
     ];
 
-    /// Adds the type of that name; `false` when there is none.
+    /// Adds the type of that name. Returns `false` when there is none.
     pub(crate) fn add(&mut self, name: &str) -> bool {
         let place = Self::NAMES.iter().position(|known| *known == name);
         self.bits |= place.map_or(0, |place| 1 << place);
@@ -251,13 +251,13 @@ impl Types {
     }
 }
 
-/// The values that a `const` or an `enum` allows, each once and in order.
+/// Values that a `const` or an `enum` allows, each once and in order.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) strings: Vec<Box<str>>,
     /// As [`equality::write`] writes them.
     pub(crate) others: Vec<Box<[u8]>>,
-    /// For people.
+    /// Summary of the values for messages.
     pub(crate) shown: String,
 }
 
@@ -268,7 +268,7 @@ impl Options {
             others: Vec::new(),
             shown: String::new(),
         };
-        let mut shown = Shown::default();
+        let mut shown = OptionSummary::default();
         for value in values {
             shown.add(value);
             match value.as_str() {
@@ -304,25 +304,25 @@ fn written(value: Value<'_>) -> Box<[u8]> {
     out.into()
 }
 
-/// The first values of a list of options, each cut where it is long.
+/// Summary of a list of options: the first values, each cut where it is long.
 #[derive(Default)]
-struct Shown {
+struct OptionSummary {
     text: String,
     count: usize,
 }
 
-impl Shown {
+impl OptionSummary {
     fn add(&mut self, value: Value<'_>) {
-        const MOST: usize = 20;
-        const LONGEST: usize = 60;
+        const MAX_VALUES: usize = 20;
+        const MAX_CHARACTERS: usize = 60;
         self.count += 1;
-        if self.count > MOST + 1 {
+        if self.count > MAX_VALUES + 1 {
             return;
         }
         if self.count > 1 {
             self.text.push_str(", ");
         }
-        if self.count > MOST {
+        if self.count > MAX_VALUES {
             self.text.push('…');
             return;
         }
@@ -330,7 +330,7 @@ impl Shown {
             Some(text) => text.into_owned(),
             None => value.raw().to_owned(),
         };
-        match text.char_indices().nth(LONGEST) {
+        match text.char_indices().nth(MAX_CHARACTERS) {
             Some((end, _)) => self.text.push_str(&format!("{}…", &text[..end])),
             None => self.text.push_str(&text),
         }

@@ -1,17 +1,17 @@
-//! Parameters of a path and a query as JSON: each text becomes what the schema asks for under its
-//! name. What does not fit stays text, so that the check names it; so does what comes when the work
-//! that a request may take is used up.
+//! Reads parameters of a path and a query as JSON: each text becomes a value of the type that the
+//! schema expects under its name. A text that does not fit stays text, so that the check reports
+//! it. All texts stay text once the budget of the request is used up.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::budget::Budget;
-use crate::node::{Applied, Id, Program};
+use crate::node::{Applicator, Id, Program};
 
-/// What it takes to look what one schema asks for.
-const STEPS_OF_A_NODE: u64 = 8;
+/// Steps of reading the types of one schema.
+const STEPS_PER_NODE: u64 = 8;
 
-/// The nodes that speak of the value that `root` speaks of, `root` first.
-pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
+/// Returns the nodes that apply to the same value as `root`, `root` first.
+pub(crate) fn applicable_nodes(program: &Program, root: Id) -> Vec<Id> {
     let mut ids = vec![root];
     let mut seen = HashSet::from([root]);
     let mut next = 0;
@@ -19,16 +19,16 @@ pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
         next += 1;
         for applied in &program.nodes[id as usize].applied {
             let more: Vec<Id> = match applied {
-                Applied::All(all) | Applied::Any(all) | Applied::One(all) => all.clone(),
-                Applied::Reference(id)
-                | Applied::Dynamic { target: id, .. }
-                | Applied::Recursive { target: id } => {
+                Applicator::All(all) | Applicator::Any(all) | Applicator::One(all) => all.clone(),
+                Applicator::Reference(id)
+                | Applicator::Dynamic { target: id, .. }
+                | Applicator::Recursive { target: id } => {
                     vec![*id]
                 }
-                Applied::If {
+                Applicator::If {
                     then, otherwise, ..
                 } => [*then, *otherwise].into_iter().flatten().collect(),
-                Applied::Not(_) => Vec::new(),
+                Applicator::Not(_) => Vec::new(),
             };
             ids.extend(more.into_iter().filter(|id| seen.insert(*id)));
         }
@@ -38,7 +38,7 @@ pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
 
 pub(crate) fn read<'p>(
     program: &Program,
-    of_the_whole: &[Id],
+    document_nodes: &[Id],
     pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
 ) -> String {
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -61,35 +61,36 @@ pub(crate) fn read<'p>(
         }
         kanat_json::write_string(name, &mut out);
         out.push(b':');
-        let wanted = Wanted::under(program, of_the_whole, name, &mut budget).unwrap_or_default();
+        let wanted =
+            ExpectedTypes::under(program, document_nodes, name, &mut budget).unwrap_or_default();
         wanted.write(program, texts, &mut budget, &mut out);
     }
     out.push(b'}');
     String::from_utf8(out).expect("JSON written from text is UTF-8")
 }
 
-/// What the schema asks for under a name.
+/// Types that the schema expects under a name.
 #[derive(Debug, Default)]
-struct Wanted {
+struct ExpectedTypes {
     string: bool,
     number: bool,
     boolean: bool,
     null: bool,
     list: bool,
-    /// The nodes that speak of the value.
+    /// Nodes that apply to the value.
     nodes: Vec<Id>,
 }
 
-impl Wanted {
-    /// `None` when there is no work left for it.
+impl ExpectedTypes {
+    /// Returns `None` when the budget is used up.
     fn under(
         program: &Program,
-        of_the_whole: &[Id],
+        document_nodes: &[Id],
         name: &str,
         budget: &mut Budget,
     ) -> Option<Self> {
         let mut schemas = Vec::new();
-        for id in of_the_whole {
+        for id in document_nodes {
             if !budget.spend(1) {
                 return None;
             }
@@ -114,8 +115,8 @@ impl Wanted {
     fn of(program: &Program, schemas: &[Id], budget: &mut Budget) -> Option<Self> {
         let mut wanted = Self::default();
         for schema in schemas {
-            let nodes = speaking(program, *schema);
-            if !budget.spend(STEPS_OF_A_NODE * nodes.len() as u64) {
+            let nodes = applicable_nodes(program, *schema);
+            if !budget.spend(STEPS_PER_NODE * nodes.len() as u64) {
                 return None;
             }
             nodes.into_iter().for_each(|id| wanted.add(program, id));
@@ -186,7 +187,7 @@ impl Wanted {
         }
     }
 
-    /// Whether a text is what is asked for as it stands.
+    /// Returns whether a text is an expected value as it stands.
     fn reads(&self, program: &Program, text: &str, budget: &mut Budget) -> bool {
         let is_option = || {
             let options = self
@@ -197,7 +198,7 @@ impl Wanted {
         };
         let fits = match text {
             "true" | "false" => self.boolean,
-            // A string may well say so.
+            // The text of a string may be `null`.
             "null" => self.null && !self.string,
             text => self.number && kanat_json::is_number(text),
         };

@@ -1,5 +1,5 @@
-//! Regular expressions of a schema: in the words of ECMA-262, run in linear time, and small enough
-//! to be run on anything.
+//! Regular expressions of a schema: written as in ECMA-262, run in linear time, and bounded in
+//! size.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,37 +12,37 @@ use regex_automata::nfa::thompson::{self, NFA};
 use regex_syntax::ast::ErrorKind;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// The longest pattern, in bytes.
-const LONGEST: usize = 4096;
-/// As much memory may one pattern take, in bytes.
-const LARGEST: usize = 1024 * 1024;
-/// The cache of the lazy automaton of one pattern in one thread, in bytes.
-const CACHE: usize = 256 * 1024;
+/// Greatest length of a pattern, in bytes.
+const MAX_LENGTH: usize = 4096;
+/// Greatest amount of memory for one pattern, in bytes.
+const MAX_MEMORY: usize = 1024 * 1024;
+/// Capacity of the cache of the lazy automaton of one pattern in one thread, in bytes.
+const CACHE_CAPACITY: usize = 256 * 1024;
 /// Above so many positions it is worth a try whether the pattern is always in one of them alone.
 const MANY_POSITIONS: u64 = 64;
 
 pub(crate) struct Pattern {
     text: Box<str>,
     regex: Regex,
-    /// In how many places of the pattern a match may be at once, at most: the work of one
-    /// character.
+    /// Greatest number of places of the pattern in which a match may be at once, which is the work
+    /// of one character.
     width: u64,
 }
 
 impl Pattern {
     /// Compiles a pattern. Errors say what is wrong with it.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("is longer than {LONGEST} bytes"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("is longer than {MAX_LENGTH} bytes"));
         }
         let translated = to_rust_regex(&expand(text))
             .map(Cow::into_owned)
             .map_err(|()| "is not a regular expression".to_owned())?;
         let hir = regex_syntax::parse(&translated).map_err(|error| reason(&error).to_owned())?;
-        let too_large = || format!("is too large: it needs more than {} KiB", LARGEST / 1024);
+        let too_large = || format!("is too large: it needs more than {} KiB", MAX_MEMORY / 1024);
         let config = Regex::config()
-            .nfa_size_limit(Some(LARGEST))
-            .hybrid_cache_capacity(CACHE);
+            .nfa_size_limit(Some(MAX_MEMORY))
+            .hybrid_cache_capacity(CACHE_CAPACITY);
         let regex: Regex = meta::Builder::new()
             .configure(config)
             .build_from_hir(&hir)
@@ -64,19 +64,19 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether some of the text matches.
+    /// Returns whether a part of the text matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         // The engine is known to panic on some patterns (regex#1344): such a pattern matches
         // nothing.
         std::panic::catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_default()
     }
 
-    /// The most work that a match on a text may take.
+    /// Returns the greatest amount of work for a match on a text.
     pub(crate) fn work(&self, text: &str) -> u64 {
         1 + self.width.saturating_mul(text.len() as u64) / 32
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory that it takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.regex.memory_usage()
     }
@@ -170,7 +170,7 @@ fn class(escaped: char) -> Option<&'static str> {
     }
 }
 
-/// How many places a pattern has once its repetitions are written out.
+/// Returns the number of places of a pattern once its repetitions are written out.
 fn positions(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
@@ -191,18 +191,18 @@ fn positions(hir: &Hir) -> u64 {
     }
 }
 
-/// Whether a match is never in two places at once: it begins at the start of the text, and each
-/// character leaves one way.
+/// Returns whether a match is never in two places at once: it begins at the start of the text, and
+/// each character leads to one place.
 fn is_one_pass(hir: &Hir) -> bool {
     if !hir.properties().look_set_prefix().contains(Look::Start) {
         return false;
     }
-    let config = NFA::config().nfa_size_limit(Some(LARGEST));
+    let config = NFA::config().nfa_size_limit(Some(MAX_MEMORY));
     let nfa = thompson::Compiler::new()
         .configure(config)
         .build_from_hir(hir);
     nfa.is_ok_and(|nfa| {
-        let config = onepass::DFA::config().size_limit(Some(8 * LARGEST));
+        let config = onepass::DFA::config().size_limit(Some(8 * MAX_MEMORY));
         onepass::Builder::new()
             .configure(config)
             .build_from_nfa(nfa)
@@ -247,9 +247,9 @@ mod tests {
         refuses(r"(a)\1", "back-reference");
         refuses("(a", "not a regular expression");
         refuses("((a{1000}){1000}){1000}", "too large");
-        refuses(&"a".repeat(LONGEST + 1), "longer than");
+        refuses(&"a".repeat(MAX_LENGTH + 1), "longer than");
         // Small or not, it is soon known.
-        let _ = Pattern::new(&r"\s".repeat(LONGEST / 2));
+        let _ = Pattern::new(&r"\s".repeat(MAX_LENGTH / 2));
         refuses(&format!("{}a{}", "(".repeat(1500), ")".repeat(1500)), "");
     }
 

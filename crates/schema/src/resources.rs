@@ -1,5 +1,5 @@
-//! Where the references of a schema lead: its embedded resources and anchors, and the published
-//! schemas of schemas. Nothing is ever fetched.
+//! Resolution of the references of a schema: to its embedded resources and anchors, and to the
+//! published schemas of schemas. Nothing is ever fetched.
 
 mod walk;
 
@@ -17,10 +17,10 @@ use crate::violation;
 pub(crate) const TOO_MUCH_WORK: &str =
     "takes too much work to compile: there are too many references and patterns";
 
-/// What it takes to see that a member is not the one that is looked for.
-const STEPS_OF_A_NEIGHBOUR: u64 = 4;
+/// Steps of comparing the name of one member.
+const STEPS_PER_NEIGHBOUR: u64 = 4;
 
-/// The base of a schema that names none; no reference can mean it by name.
+/// URI of a schema without an identifier. No reference can name it.
 const NAMELESS: &str = "schema:///";
 
 /// A value of one of the documents.
@@ -56,7 +56,7 @@ pub(crate) struct Anchor {
 
 #[derive(Debug)]
 pub(crate) struct Resources {
-    /// What compiling the schema may still take.
+    /// Budget for compiling the schema.
     pub(crate) budget: Budget,
     documents: Vec<Arc<Document<'static>>>,
     pub(crate) all: Vec<Resource>,
@@ -66,7 +66,7 @@ pub(crate) struct Resources {
     owners: HashMap<Place, u32>,
 }
 
-/// Where a reference leads.
+/// Target of a reference.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) place: Place,
@@ -108,7 +108,7 @@ impl Resources {
         }
     }
 
-    /// Where `reference`, standing in a resource, leads; what is wrong with it otherwise.
+    /// Resolves `reference`, which stands in the resource `from`. The error is a message.
     pub(crate) fn resolve(&mut self, reference: &str, from: u32) -> Result<Target, String> {
         let (address, fragment) = match reference.split_once('#') {
             Some((address, fragment)) => (address, Some(fragment)),
@@ -164,7 +164,7 @@ impl Resources {
             .map_err(|error| error.to_string())
     }
 
-    /// What a JSON pointer leads to, from the root of a resource.
+    /// Resolves a JSON pointer from the root of a resource.
     fn point(&mut self, resource: u32, pointer: &str) -> Result<Place, String> {
         let absent = || "leads to a place that is not in the schema".to_owned();
         let root = self.all[resource as usize].root;
@@ -172,8 +172,8 @@ impl Resources {
         let mut owner = resource;
         let mut at = document.value(root.index);
         for step in pointer.split('/').skip(1) {
-            // What is looked for is looked for among all.
-            if !self.budget.spend(STEPS_OF_A_NEIGHBOUR * at.size()) {
+            // The search compares all members.
+            if !self.budget.spend(STEPS_PER_NEIGHBOUR * at.size()) {
                 return Err(TOO_MUCH_WORK.to_owned());
             }
             let step = step.replace("~1", "/").replace("~0", "~");
@@ -234,7 +234,7 @@ impl Resources {
     }
 }
 
-/// Whether a value may be a schema.
+/// Returns whether a value may be a schema.
 pub(crate) fn is_schema(value: Value<'_>) -> bool {
     matches!(value.kind(), Kind::Object | Kind::Boolean)
 }

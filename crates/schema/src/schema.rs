@@ -1,4 +1,4 @@
-//! A compiled schema: what may be asked of it.
+//! The compiled schema and its operations.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::node::{Id, Program};
 use crate::violation::{self, Violation};
 use crate::{check, compile, parameters};
 
-/// Why a text is no schema that this crate takes.
+/// Error of a text that is no schema, or none that this crate takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", if pointer.is_empty() { "the schema" } else { pointer })]
 pub struct Error {
     /// The JSON pointer of the fault in the schema; empty for the whole.
     pub pointer: String,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub message: String,
 }
 
@@ -23,8 +23,8 @@ pub struct Error {
 #[derive(Debug)]
 pub struct Schema {
     program: Program,
-    /// The nodes that speak of a whole document.
-    of_the_whole: Vec<Id>,
+    /// Nodes that apply to a whole document.
+    document_nodes: Vec<Id>,
 }
 
 impl Schema {
@@ -32,25 +32,23 @@ impl Schema {
     /// none.
     ///
     /// # Errors
-    /// For text that is no JSON or longer than [`crate::MAX_SCHEMA_BYTES`], a schema that its draft
-    /// does not allow, a reference that leaves the schema, and whatever could make a check take
-    /// long.
+    /// The text is no JSON or longer than [`crate::MAX_SCHEMA_BYTES`], its draft does not allow the
+    /// schema, a reference leaves the schema, or a check could take long.
     pub fn compile(text: &str) -> Result<Self, Error> {
         let program = compile::compile(text)?;
-        let of_the_whole = parameters::speaking(&program, program.root);
+        let document_nodes = parameters::applicable_nodes(&program, program.root);
         Ok(Self {
             program,
-            of_the_whole,
+            document_nodes,
         })
     }
 
-    /// All that is wrong with a JSON text, at most [`crate::MAX_VIOLATIONS`], in the order of the
-    /// document; nothing when it fits. A document that would take too long is wrong as a whole. Of
-    /// equal keys the last counts.
+    /// Returns the violations of a JSON text, at most [`crate::MAX_VIOLATIONS`], in the order of
+    /// the document; none when it fits. A document that would take too long violates the schema as
+    /// a whole. Of equal keys the last counts.
     ///
     /// # Errors
-    /// For text that is no JSON: what `kanat_json::check` says of it, which needs not be asked
-    /// before.
+    /// The text is no JSON. It needs no check before.
     pub fn violations(&self, json_text: &[u8]) -> Result<Vec<Violation>, JsonError> {
         let document = Document::read(Cow::Borrowed(kanat_json::text(json_text)?))?;
         Ok(check::check(&self.program, &document)
@@ -58,10 +56,10 @@ impl Schema {
             .unwrap_or_default())
     }
 
-    /// [`Self::violations`], where text that is no JSON is one of the whole.
+    /// Checks a JSON text. A text that is no JSON violates the schema as a whole.
     ///
     /// # Errors
-    /// What is wrong, at least one violation.
+    /// At least one violation.
     pub fn validate(&self, json_text: &[u8]) -> Result<(), Vec<Violation>> {
         let violations = self.violations(json_text).unwrap_or_else(|error| {
             vec![Violation {
@@ -76,13 +74,13 @@ impl Schema {
         }
     }
 
-    /// The JSON object that the parameters of a path and a query make: numbers, booleans, nulls and
-    /// lists where the schema asks for them, text where it does not, or where the text is no such
-    /// thing. A name that comes again makes a list.
+    /// Returns the parameters of a path and a query as a JSON object, with numbers, booleans, nulls
+    /// and lists where the schema expects them, and text everywhere else. A name that comes again
+    /// makes a list.
     pub fn read_parameters<'p>(
         &self,
         pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> String {
-        parameters::read(&self.program, &self.of_the_whole, pairs)
+        parameters::read(&self.program, &self.document_nodes, pairs)
     }
 }

@@ -1,15 +1,15 @@
-//! What a document has wrong by its schema, and where.
+//! Violations of a schema by a document, with their paths.
 
 use std::fmt::Write as _;
 
 use crate::document::Step;
 
-/// A key in a path is cut after so many characters.
-const MAX_KEY: usize = 100;
+/// Greatest number of characters of a key in a path.
+const MAX_KEY_CHARACTERS: usize = 100;
 /// The path of the whole.
 const ROOT: &str = "(root)";
 
-/// One thing that is wrong with a document.
+/// Violation of a schema by a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The path of what is wrong, as in `items[0].qty`; `(root)` for the whole. A missing member is
@@ -20,7 +20,7 @@ pub struct Violation {
     pub message: String,
 }
 
-/// A path, and the member that is meant at its end.
+/// Writes a path, and the member at its end.
 pub(crate) fn field(path: &[Step<'_>], member: Option<&str>) -> String {
     let mut field = String::new();
     for step in path {
@@ -48,7 +48,7 @@ fn write_member(key: &str, field: &mut String) {
             .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
     let cut = key
         .char_indices()
-        .nth(MAX_KEY)
+        .nth(MAX_KEY_CHARACTERS)
         .map(|(end, _)| format!("{}…", &key[..end]));
     let key = cut.as_deref().unwrap_or(key);
     if is_plain {
@@ -61,7 +61,7 @@ fn write_member(key: &str, field: &mut String) {
     }
 }
 
-/// The JSON pointer of a path.
+/// Writes a path as a JSON pointer.
 pub(crate) fn pointer(path: &[Step<'_>]) -> String {
     let mut pointer = String::new();
     for step in path {
@@ -101,7 +101,7 @@ mod tests {
     fn cuts_long_keys() {
         assert_eq!(
             field(&[], Some(&"k".repeat(1000))).chars().count(),
-            MAX_KEY + 1
+            MAX_KEY_CHARACTERS + 1
         );
     }
 }

@@ -20,7 +20,7 @@ fn compiled(schema: &str) -> Schema {
     Schema::compile(schema).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is wrong with a document, as `field: message`.
+/// Returns the violations of a document, as `field: message`.
 fn wrong(schema: &Schema, document: &str) -> Vec<String> {
     let violations = schema
         .validate(document.as_bytes())
@@ -304,7 +304,7 @@ fn a_deep_document_does_not_exhaust_the_stack() {
 }
 
 #[test]
-fn documents_are_bounded_and_told_apart_from_json() {
+fn documents_are_bounded_and_other_texts_are_refused() {
     let schema = compiled(r#"{"items":{"type":"string"}}"#);
     let document = format!("[{}1]", "1,".repeat(500));
     let found = wrong(&schema, &document);

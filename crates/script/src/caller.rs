@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kanat_mapping::{AdapterError, Adapters, Named};
+use kanat_mapping::{AdapterError, AdapterRef, Adapters};
 use kanat_model::adapter;
 
 use crate::failure::Kind;
@@ -25,15 +25,15 @@ pub struct Adapter {
 
 /// The adapters of an environment.
 pub trait Scripts: Sync {
-    fn adapter(&self, named: Named<'_>) -> Option<&Adapter>;
+    fn adapter(&self, named: AdapterRef<'_>) -> Option<&Adapter>;
 }
 
 /// By name; found by id too.
 impl Scripts for HashMap<String, Adapter> {
-    fn adapter(&self, named: Named<'_>) -> Option<&Adapter> {
+    fn adapter(&self, named: AdapterRef<'_>) -> Option<&Adapter> {
         match named {
-            Named::Name(name) => self.get(name),
-            Named::Id(id) => self.values().find(|adapter| adapter.id == id),
+            AdapterRef::Name(name) => self.get(name),
+            AdapterRef::Id(id) => self.values().find(|adapter| adapter.id == id),
         }
     }
 }
@@ -116,11 +116,11 @@ struct Calls<'c> {
 }
 
 impl Adapters for Calls<'_> {
-    fn kind(&self, adapter: Named<'_>) -> Option<adapter::Kind> {
+    fn kind(&self, adapter: AdapterRef<'_>) -> Option<adapter::Kind> {
         self.scripts.adapter(adapter).map(|adapter| adapter.kind)
     }
 
-    fn call(&self, adapter: Named<'_>, input: &str) -> Result<Option<String>, AdapterError> {
+    fn call(&self, adapter: AdapterRef<'_>, input: &str) -> Result<Option<String>, AdapterError> {
         let adapter = self
             .scripts
             .adapter(adapter)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kanat_auth::Sealer;
 use kanat_catalog::Instance;
 use kanat_engine::Resources;
-use kanat_mapping::{Lookup, Named, Tables};
+use kanat_mapping::{AdapterRef, Lookup, Tables};
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
 use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
@@ -186,19 +186,21 @@ impl Resources for Environment {
 }
 
 impl Scripts for Environment {
-    fn adapter(&self, named: Named<'_>) -> Option<&Adapter> {
+    fn adapter(&self, named: AdapterRef<'_>) -> Option<&Adapter> {
         match named {
-            Named::Name(name) => self.adapters.get(name).map(Arc::as_ref),
-            Named::Id(id) => match &self.resources.get(&Kind::Adapter.resource_id(id))?.compiled {
-                Compiled::Adapter(adapter) => Some(adapter),
-                Compiled::Flow(_)
-                | Compiled::Table(_)
-                | Compiled::Part(_)
-                | Compiled::Instance(_)
-                | Compiled::Api(_)
-                | Compiled::Key(_)
-                | Compiled::Host(_) => None,
-            },
+            AdapterRef::Name(name) => self.adapters.get(name).map(Arc::as_ref),
+            AdapterRef::Id(id) => {
+                match &self.resources.get(&Kind::Adapter.resource_id(id))?.compiled {
+                    Compiled::Adapter(adapter) => Some(adapter),
+                    Compiled::Flow(_)
+                    | Compiled::Table(_)
+                    | Compiled::Part(_)
+                    | Compiled::Instance(_)
+                    | Compiled::Api(_)
+                    | Compiled::Key(_)
+                    | Compiled::Host(_) => None,
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Finds the records of a poll's answer, and the value that leads to the next page, while the answer
-//! arrives. Holds no more than one record, or one of the values beside them, however long the
-//! answer is.
+//! Finds the records of a poll's answer, and the value that leads to the next page, while the
+//! answer arrives. Holds no more than one record, or one of the values beside them, however long
+//! the answer is.
 
 use bytes::Bytes;
 use kanat_mapping::json::{self, JsonError, Part, Position, SplitError, Splitter, Step};
@@ -158,8 +158,8 @@ fn no_json(at: Position, message: &str) -> String {
     format!("the answer is no JSON: line {line}, column {column}: {message}")
 }
 
-/// Returns the records of an answer that arrives in pieces of `size` bytes, and the value that leads
-/// to the next page.
+/// Returns the records of an answer that arrives in pieces of `size` bytes, and the value that
+/// leads to the next page.
 ///
 /// # Errors
 /// The answer is no JSON, or has no list of records.

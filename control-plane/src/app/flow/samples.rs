@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use kanat_catalog::Instance;
 use kanat_engine::{Mask, Resources};
-use kanat_mapping::{Lookup, Named, Tables};
+use kanat_mapping::{AdapterRef, Lookup, Tables};
 use kanat_model::Error;
 use kanat_model::id::{AdapterId, EnvironmentId};
 use kanat_plan_stream::Kind;
@@ -89,7 +89,7 @@ impl Tables for Samples {
 }
 
 impl Scripts for Samples {
-    fn adapter(&self, named: Named<'_>) -> Option<&Adapter> {
+    fn adapter(&self, named: AdapterRef<'_>) -> Option<&Adapter> {
         self.adapters.adapter(named)
     }
 }

@@ -26,13 +26,14 @@ const BARE_FILE: [&str; 4] = [
 /// Bytes of an empty object, with blanks.
 const EMPTY_LIMIT: usize = 64;
 
-pub(super) struct Read {
+/// Message of a request, from its body.
+pub(super) struct RequestMessage {
     pub message: DynamicMessage,
     /// The body was a file, so other fields come with the query.
     pub is_file: bool,
 }
 
-/// How the body is to be read.
+/// Form in which the body is read.
 enum Form {
     Json,
     Bare,
@@ -49,7 +50,7 @@ pub(super) async fn read<B>(
     headers: &HeaderMap,
     body: B,
     options: &Options,
-) -> Result<Read, Problem>
+) -> Result<RequestMessage, Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
@@ -67,7 +68,7 @@ where
     }
     let bytes = read_limited(body, limit).await.map_err(broken)?;
     if bytes.is_empty() && !matches!(form, Ok(Form::Bare | Form::Multipart { .. })) {
-        return Ok(Read {
+        return Ok(RequestMessage {
             message: DynamicMessage::new(rpc.input.clone()),
             is_file: false,
         });
@@ -90,14 +91,13 @@ where
     };
     let mut message = DynamicMessage::new(rpc.input.clone());
     message.set_field(field, content);
-    Ok(Read {
+    Ok(RequestMessage {
         message,
         is_file: true,
     })
 }
 
-/// For a route without a body: a client that sends an empty object is forgiven, one that sends more
-/// is told.
+/// Reads the body of a route without one. A client may send an empty object; more is an error.
 pub(super) async fn refuse<B>(body: B) -> Result<(), Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
@@ -111,10 +111,10 @@ where
     }
 }
 
-fn parse(route: &Route, bytes: &[u8]) -> Result<Read, Problem> {
+fn parse(route: &Route, bytes: &[u8]) -> Result<RequestMessage, Problem> {
     let json = json::Value::parse(bytes).map_err(|e| Problem::malformed(&e))?;
     let message = decode::message(&route.rpc.input, route.read(), json).map_err(Problem::fields)?;
-    Ok(Read {
+    Ok(RequestMessage {
         message,
         is_file: false,
     })
@@ -168,7 +168,7 @@ fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
     )))
 }
 
-/// The part named `file`; there is exactly one, and no other.
+/// Returns the part named `file`. There is exactly one, and no other.
 async fn part(bytes: Bytes, boundary: String) -> Result<Bytes, Problem> {
     let broken = |e: multer::Error| Problem::invalid(format!("the multipart body is broken: {e}"));
     let stream = futures::stream::iter([Ok::<_, Infallible>(bytes)]);
@@ -190,7 +190,7 @@ async fn part(bytes: Bytes, boundary: String) -> Result<Bytes, Problem> {
     file.ok_or_else(|| Problem::field("file", "the part \"file\" is missing"))
 }
 
-/// What the field is set to; `None` when it is a text and the file is not UTF-8.
+/// Returns the value of the field; `None` when it is a text and the file is not UTF-8.
 fn content(field: &FieldDescriptor, bytes: Bytes) -> Option<Value> {
     match field.kind() {
         Kind::Bytes => Some(Value::Bytes(bytes)),

@@ -6,7 +6,7 @@ use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use crate::error::Problem;
 use crate::field;
-use crate::json::{self, Malformed};
+use crate::json::{self, MalformedJson};
 
 pub(super) struct Cutter {
     message: MessageDescriptor,
@@ -125,7 +125,7 @@ impl Cutter {
         match error {
             SplitError::Refused => Problem::field("body", "expected an object"),
             SplitError::TooLarge => too_large(&path, self.limit),
-            SplitError::Key(error) => Problem::malformed(&Malformed::new(error, &path)),
+            SplitError::Key(error) => Problem::malformed(&MalformedJson::new(error, &path)),
             SplitError::Unexpected { found, expected } => {
                 let found = if found.is_ascii_graphic() {
                     format!("`{}`", char::from(found))

@@ -4,7 +4,7 @@
 use kanat_model::FieldError;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 
-use super::Given;
+use super::FieldValues;
 use crate::annotation::UnknownQuery;
 use crate::decode::scalar;
 use crate::error::Problem;
@@ -18,7 +18,7 @@ pub(super) fn read(
     may_be_given: impl Fn(&FieldDescriptor) -> bool,
 ) -> Result<(), Problem> {
     let input = message.descriptor();
-    let mut given = Given::new();
+    let mut given = FieldValues::new();
     let mut faults = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
@@ -62,13 +62,13 @@ pub(super) fn read(
     Ok(())
 }
 
-/// What a list's `limit` is read from: a page never has more than so many, so one of any size is no
-/// fault.
+/// Returns the text from which the `limit` of a list is read. A larger number than the field holds
+/// is no fault, because a page never has that many entries.
 fn within_page<'t>(field: &FieldDescriptor, text: &'t str) -> &'t str {
-    const MOST: &str = "4294967295";
+    const MAX_LIMIT: &str = "4294967295";
     let number = field.name() == "limit"
         && field.kind() == Kind::Uint32
         && text.bytes().all(|b| b.is_ascii_digit());
     let too_large = number && !text.is_empty() && text.parse::<u32>().is_err();
-    if too_large { MOST } else { text }
+    if too_large { MAX_LIMIT } else { text }
 }

@@ -1,5 +1,5 @@
-//! What goes on while the service reads a request: the memory that its body holds, and what was
-//! wrong with it.
+//! The state of a request while the service reads it: the memory that its body holds, and the
+//! problem with it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::error::Problem;
 /// The reading of one request. Its memory is held until the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Reading {
-    /// What the body holds.
+    /// Memory that the body holds.
     held: Held,
     refusal: Arc<Mutex<Option<Problem>>>,
 }
@@ -29,12 +29,13 @@ impl Reading {
         }
     }
 
-    /// What the body holds: the service may bound it further, once it knows the caller.
+    /// Returns the memory that the body holds. The service may bound it further once it knows the
+    /// caller.
     pub(crate) fn held(&self) -> Held {
         self.held.clone()
     }
 
-    /// Notes what is wrong with the request. Returns what the service gets to know of it.
+    /// Notes the problem with the request. Returns the status that the service receives.
     pub(super) fn refuse(&self, problem: Problem) -> Status {
         let status = match problem.status() {
             // A stream that is cancelled would look like one that has ended.
@@ -45,7 +46,7 @@ impl Reading {
         status
     }
 
-    /// Returns what was wrong with the request, if anything was.
+    /// Takes the problem with the request, if there is one.
     pub(crate) fn refusal(&self) -> Option<Problem> {
         self.lock().take()
     }
@@ -56,8 +57,8 @@ impl Reading {
     }
 
     /// Returns the body, whose bytes are held as they come.
-    pub(super) fn counted<B>(&self, body: B) -> Counted<B> {
-        Counted {
+    pub(super) fn counted<B>(&self, body: B) -> CountedBody<B> {
+        CountedBody {
             body,
             reading: self.clone(),
             bytes: 0,
@@ -70,13 +71,13 @@ impl Reading {
 }
 
 /// A body that breaks off with [`NoRoom`] when there is no room for what has come of it.
-pub(super) struct Counted<B> {
+pub(super) struct CountedBody<B> {
     body: B,
     reading: Reading,
     bytes: usize,
 }
 
-impl<B> http_body::Body for Counted<B>
+impl<B> http_body::Body for CountedBody<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,

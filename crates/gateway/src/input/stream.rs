@@ -1,6 +1,6 @@
-//! The messages of a client stream, cut from a body while it comes: what is in memory is one piece
-//! of the list, however long that is. The pieces end at the same items whatever pieces the network
-//! made of the body.
+//! The messages of a client stream, made of a body while it arrives: one piece of the list is in
+//! memory, however long the list is. The pieces end at the same items however the network divided
+//! the body.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -16,9 +16,10 @@ use super::{Incoming, Reading, beside_the_body, body};
 use crate::error::Problem;
 use crate::{call, decode, json};
 
-/// A message is sent when its items have come to so many bytes or to so many.
-const PIECE_BYTES: usize = 256 << 10;
-const PIECE_ITEMS: usize = 1000;
+/// Size of items at which a message is sent, in bytes.
+const MESSAGE_BYTES: usize = 256 << 10;
+/// Number of items at which a message is sent.
+const MESSAGE_ITEMS: usize = 1000;
 
 /// Returns the frames of a call that carries the items of `list`.
 pub(super) fn frames<B>(
@@ -53,9 +54,9 @@ where
 }
 
 struct Pieces<B> {
-    /// What path and headers say.
+    /// Fields that path and headers carry.
     beside: DynamicMessage,
-    /// The same with the members of the body as far as they have come.
+    /// All fields, with the members of the body that have arrived.
     fields: DynamicMessage,
     list: FieldDescriptor,
     body: B,
@@ -103,7 +104,7 @@ where
         })
     }
 
-    /// The next message; `None` behind the last one, of which there is at least one.
+    /// Returns the next message; `None` after the last one. There is at least one.
     async fn next(&mut self) -> Result<Option<DynamicMessage>, Problem> {
         let mut items = Vec::new();
         let mut bytes = 0;
@@ -114,7 +115,7 @@ where
                     let value = parsed(&text, &path)?;
                     items.push(decode::item(&self.list, value, &path).map_err(Problem::fields)?);
                     bytes += text.len();
-                    if bytes >= PIECE_BYTES || items.len() >= PIECE_ITEMS {
+                    if bytes >= MESSAGE_BYTES || items.len() >= MESSAGE_ITEMS {
                         return Ok(Some(self.message(items)));
                     }
                 }
@@ -129,7 +130,7 @@ where
         Ok(None)
     }
 
-    /// Reads on; the items that are not sent yet have come to `pending` bytes.
+    /// Reads on. `pending` is the size of the items that are not sent yet, in bytes.
     async fn read(&mut self, pending: usize) -> Result<(), Problem> {
         match self.body.frame().await {
             None => self.ended = true,

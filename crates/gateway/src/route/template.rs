@@ -64,7 +64,7 @@ impl Template {
         self.segments.len() == segments.len() && self.segments.iter().zip(segments).all(matches)
     }
 
-    /// Matches the same paths, whatever the variables are called.
+    /// Returns whether both match the same paths, whatever the variables are called.
     pub(super) fn same_shape(&self, other: &Self) -> bool {
         let same = |pair: (&Segment, &Segment)| match pair {
             (Segment::Literal(a), Segment::Literal(b)) => a == b,
@@ -76,7 +76,7 @@ impl Template {
             && self.segments.iter().zip(&other.segments).all(same)
     }
 
-    /// What the variables stand for in a path that matches.
+    /// Returns the values of the variables in a path that matches.
     pub(super) fn variables(&self, segments: &[String]) -> Vec<(Variable, String)> {
         let variable = |(ours, theirs): (&Segment, &String)| match ours {
             Segment::Literal(_) => None,

@@ -25,7 +25,7 @@ use tower::ServiceExt;
 #[derive(Clone)]
 pub struct Echo;
 
-pub type Guarded = tower::util::BoxCloneSyncService<
+pub type GuardedService = tower::util::BoxCloneSyncService<
     HttpRequest<tonic::body::Body>,
     http::Response<tonic::body::Body>,
     std::convert::Infallible,
@@ -48,8 +48,8 @@ pub fn gateway_with(memory: &Arc<Budget>) -> Gateway<Routes> {
         .with_options(options)
 }
 
-/// The same services behind `admit`, which judges the credential.
-pub fn gateway_behind(admit: fn(&str) -> Result<(), Status>) -> Gateway<Guarded> {
+/// Returns a gateway of the services that `admit` guards by the credential.
+pub fn guarded_gateway(admit: fn(&str) -> Result<(), Status>) -> Gateway<GuardedService> {
     let guard = move |request: HttpRequest<tonic::body::Body>| async move {
         let key = request.headers()["authorization"].to_str().unwrap();
         match admit(key) {

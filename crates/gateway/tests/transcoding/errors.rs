@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::echo::{call, gateway_behind, get, send, send_to};
+use crate::echo::{call, get, guarded_gateway, send, send_to};
 
 const TABLES: &str = "/api/v1/lookup-tables";
 
@@ -44,7 +44,7 @@ async fn every_code_has_its_status() {
 }
 
 #[tokio::test]
-async fn tells_nothing_of_the_inside() {
+async fn reveals_nothing_of_the_inside() {
     let answer = call("POST", TABLES, &[], r#"{"name":"inside"}"#).await;
     assert_eq!(answer.status, 500);
     assert!(!answer.text.contains("hunter2"), "{}", answer.text);
@@ -92,8 +92,8 @@ async fn makes_an_id_for_each_request() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_told_to_those_who_may_make_it() {
-    let guarded = gateway_behind(|key| match key {
+async fn faults_of_a_request_are_reported_to_callers_with_access() {
+    let guarded = guarded_gateway(|key| match key {
         "Bearer stranger" => Err(tonic::Status::unauthenticated("who are you?")),
         "Bearer reader" => Err(tonic::Status::permission_denied("you may only read")),
         _ => Ok(()),

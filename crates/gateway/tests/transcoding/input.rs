@@ -72,7 +72,7 @@ async fn names_what_is_unknown_or_of_a_wrong_type_by_its_path() {
 }
 
 #[tokio::test]
-async fn tells_where_json_is_malformed() {
+async fn reports_the_place_of_malformed_json() {
     let answer = call("POST", TABLES, &[], "{\n  \"name\": }").await;
     let told = "malformed JSON at line 2, column 11: found `}`, expected a value";
     assert_eq!(answer.faults(400), fault("name", told));

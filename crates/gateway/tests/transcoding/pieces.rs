@@ -1,6 +1,6 @@
 //! Client streams: a body that becomes many messages.
 
-use crate::echo::{call, gateway_behind, send_to};
+use crate::echo::{call, guarded_gateway, send_to};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -45,7 +45,7 @@ async fn a_body_becomes_messages_of_its_items_and_other_fields() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_item_is_told_by_its_index() {
+async fn faults_of_an_item_are_reported_by_its_index() {
     for (body, field, told) in [
         (
             r#"{"records":[{},{"a":}]}"#,
@@ -111,8 +111,8 @@ async fn a_service_may_refuse_before_the_body_has_come() {
 }
 
 #[tokio::test]
-async fn who_may_not_call_is_told_so_and_nothing_of_the_body() {
-    let gateway = gateway_behind(|_| Err(Status::unauthenticated("the key is unknown")));
+async fn a_caller_without_access_learns_nothing_of_the_body() {
+    let gateway = guarded_gateway(|_| Err(Status::unauthenticated("the key is unknown")));
     for body in ["{\"records\":[}", "{\"records\":[{}]}"] {
         let request = Request::post(JOBS)
             .header("authorization", "Bearer key")

@@ -12,7 +12,7 @@ use kanat_net::body::BoxError;
 use kanat_net::budget::Budget;
 use tonic::Status;
 
-use crate::echo::{gateway_behind, gateway_with, send_to};
+use crate::echo::{gateway_with, guarded_gateway, send_to};
 
 const ROUTES: [(&str, &str); 4] = [
     ("POST", "/api/v1/lookup-tables"),
@@ -36,7 +36,7 @@ fn body(
 
 #[tokio::test]
 async fn who_may_not_call_sends_a_body_that_nobody_reads() {
-    let guarded = gateway_behind(|key| match key {
+    let guarded = guarded_gateway(|key| match key {
         "Bearer stranger" => Err(Status::unauthenticated("who are you?")),
         _ => Err(Status::permission_denied("you may only read")),
     });

@@ -58,7 +58,7 @@ async fn an_error_before_the_first_event_is_an_error_answer() {
 }
 
 #[tokio::test]
-async fn an_error_on_the_way_is_the_last_event() {
+async fn an_error_in_the_stream_is_the_last_event() {
     let answer = get("/api/v1/messages/stream?flowId=breaks").await;
     let last = answer.text.split_terminator("\n\n").last().unwrap();
     let data = last.strip_prefix("event: error\ndata: ").unwrap();

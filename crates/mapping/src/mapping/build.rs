@@ -1,4 +1,4 @@
-//! From a list of fields to a mapping: names are taken apart, conflicts found, paths planned.
+//! Builds a mapping from a list of fields: splits names, finds conflicts, plans paths.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::template::Part;
 use crate::{References, Root, json};
 
-/// How deep names and lists may nest.
+/// Greatest depth to which names and lists may nest.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn build(fields: Vec<(String, FieldValue)>) -> Result<Mapping, Vec<Conflict>> {
@@ -36,10 +36,10 @@ pub(super) fn build(fields: Vec<(String, FieldValue)>) -> Result<Mapping, Vec<Co
 
 #[derive(Default)]
 struct Builder {
-    /// Every name and every beginning of a name so far: whether it is a whole one.
+    /// Kind of every name and every beginning of a name so far.
     names: HashMap<String, Kind>,
-    /// Where the object of a beginning stands among the members around it.
-    places: HashMap<String, usize>,
+    /// Index of the object of each beginning of a name among the members around it.
+    indexes: HashMap<String, usize>,
     conflicts: Vec<Conflict>,
     references: References,
     depth: usize,
@@ -86,7 +86,7 @@ impl Builder {
         }
     }
 
-    /// Takes a name and all that it begins with; what stands in the way.
+    /// Claims a name and all that it begins with. Returns the message of a conflict.
     fn claim(&mut self, name: &str) -> Option<String> {
         for (dot, _) in name.match_indices('.') {
             let outer = &name[..dot];
@@ -110,7 +110,7 @@ impl Builder {
         let mut start = 0;
         for (dot, _) in name.match_indices('.') {
             let index = *self
-                .places
+                .indexes
                 .entry(name[..dot].to_owned())
                 .or_insert_with(|| {
                     let inner = MemberValue::Object(Object::default());
@@ -170,7 +170,7 @@ impl Object {
 #[derive(Clone, Copy)]
 enum Reach {
     Whole,
-    /// Those for which `item` is the same: not those of inner mappings.
+    /// Expressions for which `item` is the same, which excludes those of inner mappings.
     SameItem,
 }
 

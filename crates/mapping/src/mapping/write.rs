@@ -1,12 +1,12 @@
-//! Running a mapping: one pass over the payload, output written as it goes.
+//! Runs a mapping: one pass over the payload finds its values, and the output is written in order.
 
 use super::{Mapping, MemberValue, Object};
-use crate::evaluate::{Compiled, Environment};
+use crate::evaluate::{CompiledExpression, Environment};
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{EvaluationError, Scope, Value};
 
-/// Whether something was written: an undefined value is not.
-type Written = Result<bool, EvaluationError>;
+/// Result of writing a value: false when it is undefined, so that nothing was written.
+type WriteResult = Result<bool, EvaluationError>;
 
 pub(super) fn write(
     mapping: &Mapping,
@@ -29,13 +29,13 @@ pub(super) fn write(
 
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
-    /// How long `out` may become.
+    /// Greatest length of `out`.
     end: usize,
 }
 
 impl Writer<'_> {
-    /// Whether any member was written.
-    fn object<'s>(&mut self, object: &'s Object, environment: &Environment<'s>) -> Written {
+    /// Writes an object. Returns whether any member was written.
+    fn object<'s>(&mut self, object: &'s Object, environment: &Environment<'s>) -> WriteResult {
         environment.effort.spend(object.effort);
         self.out.push(b'{');
         let mut any = false;
@@ -65,7 +65,7 @@ impl Writer<'_> {
         Ok(any)
     }
 
-    fn value(&mut self, value: &Value) -> Written {
+    fn value(&mut self, value: &Value) -> WriteResult {
         if *value == Value::Undefined {
             return Ok(false);
         }
@@ -76,10 +76,10 @@ impl Writer<'_> {
 
     fn each<'s>(
         &mut self,
-        list: &'s Compiled,
+        list: &'s CompiledExpression,
         map: &'s Mapping,
         environment: &Environment<'s>,
-    ) -> Written {
+    ) -> WriteResult {
         let value = list.evaluate(environment)?;
         let items = match &value {
             Value::List(items) => items,

@@ -1,7 +1,7 @@
 //! Arguments of transforms: strings, numbers, true, false, null, and bare words such as table names
 //! and date formats.
 
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::node::{Literal, Operand};
 use crate::references::Root;
 
@@ -30,7 +30,7 @@ impl Argument {
 
 impl Parser<'_> {
     /// The arguments that stand in parentheses here, if any do.
-    pub(super) fn arguments(&mut self) -> Parsed<Vec<Argument>> {
+    pub(super) fn arguments(&mut self) -> ParseResult<Vec<Argument>> {
         let mut arguments = Vec::new();
         if !self.rest().starts_with('(') {
             return Ok(arguments);
@@ -54,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// An argument as a value: a bare word that begins like a path is one, every other is a string.
-    pub(crate) fn operand(&mut self, argument: &Argument) -> Parsed<Operand> {
+    pub(crate) fn operand(&mut self, argument: &Argument) -> ParseResult<Operand> {
         let word = match &argument.kind {
             ArgumentKind::Literal(literal) => return Ok(Operand::Literal(literal.clone())),
             ArgumentKind::Word(word) => word,
@@ -76,7 +76,7 @@ impl Parser<'_> {
         path.map(Operand::Path)
     }
 
-    fn argument(&mut self) -> Parsed<Argument> {
+    fn argument(&mut self) -> ParseResult<Argument> {
         self.skip_whitespace();
         let offset = self.position;
         let kind = match self.peek() {
@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     /// All up to the next `,` or `)`; what stands in brackets does not end it.
-    fn bare_word(&mut self) -> Parsed<ArgumentKind> {
+    fn bare_word(&mut self) -> ParseResult<ArgumentKind> {
         let here = self.here();
         let mut in_brackets = false;
         let mut end = here.len();

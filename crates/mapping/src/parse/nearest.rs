@@ -1,13 +1,13 @@
-//! The known name that is nearest to one that was not found.
+//! Suggestions: the known name that is nearest to one that was not found.
 
-/// `; did you mean ...?`, when one of `names` is near enough; else nothing.
+/// Returns `; did you mean ...?` when one of `names` is near; else nothing.
 pub(crate) fn suggestion(found: &str, names: &[&str]) -> String {
     let found = found.to_lowercase();
-    let furthest = |name: &str| (found.len().max(name.len()) / 3).max(1);
+    let max_distance = |name: &str| (found.len().max(name.len()) / 3).max(1);
     let distances = names
         .iter()
         .map(|name| (distance(&found, &name.to_lowercase()), name));
-    let near = distances.filter(|(distance, name)| *distance <= furthest(name));
+    let near = distances.filter(|(distance, name)| *distance <= max_distance(name));
     let nearest = near
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| *name);
@@ -22,13 +22,13 @@ pub(crate) fn suggestion(found: &str, names: &[&str]) -> String {
         .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other;
-/// long words are far.
+/// Counts the insertions, deletions, replacements and swaps of neighbours that turn one word into
+/// the other. Words of more than 40 characters are infinitely far apart.
 fn distance(left: &str, right: &str) -> usize {
-    const LONGEST: usize = 40;
+    const MAX_CHARACTERS: usize = 40;
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    if left.len() > LONGEST || right.len() > LONGEST {
+    if left.len() > MAX_CHARACTERS || right.len() > MAX_CHARACTERS {
         return usize::MAX;
     }
     let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];

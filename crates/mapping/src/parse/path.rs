@@ -1,7 +1,7 @@
 //! Paths: a root, then names, indexes and `[*]`.
 
 use super::nearest::suggestion;
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::ParseError;
 use crate::path::{Path, Segment};
 use crate::references::{InstanceValue, Reference, Root, ValueForm};
@@ -27,7 +27,7 @@ const STATE: &[&str] = &["cursor", "last_success_at"];
 
 impl Parser<'_> {
     /// The path whose first word, at `offset`, has been read.
-    pub(super) fn path(&mut self, word: &str, offset: usize) -> Parsed<Path> {
+    pub(super) fn path(&mut self, word: &str, offset: usize) -> ParseResult<Path> {
         let Some(root) = Root::parse(word) else {
             self.position = offset;
             let names = Root::ALL.map(Root::as_str);
@@ -78,7 +78,7 @@ impl Parser<'_> {
         Ok(path)
     }
 
-    fn segment(&mut self) -> Parsed<Option<Segment>> {
+    fn segment(&mut self) -> ParseResult<Option<Segment>> {
         match self.peek() {
             Some('.') => {
                 self.position += 1;
@@ -102,7 +102,7 @@ impl Parser<'_> {
         }
     }
 
-    fn bracketed(&mut self) -> Parsed<Segment> {
+    fn bracketed(&mut self) -> ParseResult<Segment> {
         match self.peek() {
             Some('*') => {
                 self.position += 1;

@@ -1,18 +1,18 @@
-//! Words, strings and numbers, and what is said of what stands in their place.
+//! Words, strings and numbers, and the errors of other text in their place.
 
-use super::{Parsed, Parser};
+use super::{ParseResult, Parser};
 use crate::{ParseError, json};
 
 const ESCAPES: &str =
     "an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`";
 
-/// What names are made of.
+/// Returns whether names may have the character.
 pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '-'
 }
 
 impl<'t> Parser<'t> {
-    /// What is left, without the blanks before it.
+    /// Returns the rest of the text, without the blanks before it.
     pub(super) fn rest(&mut self) -> &'t str {
         self.skip_whitespace();
         &self.text[self.position..]
@@ -31,7 +31,7 @@ impl<'t> Parser<'t> {
         self.position += here.len() - here.trim_start().len();
     }
 
-    /// The word that stands here; empty when there is none.
+    /// Reads the word that stands here; empty when there is none.
     pub(super) fn word(&mut self) -> &'t str {
         let here = self.here();
         let word = &here[..here.find(|letter| !is_word(letter)).unwrap_or(here.len())];
@@ -51,7 +51,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    pub(super) fn number(&mut self) -> Parsed<String> {
+    pub(super) fn number(&mut self) -> ParseResult<String> {
         let here = self.here();
         let sign_of_exponent = |index: usize| here[..index].ends_with(['e', 'E']);
         let end = here.char_indices().find(|(index, letter)| match letter {
@@ -71,7 +71,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A string in single or double quotes.
-    pub(super) fn string(&mut self) -> Parsed<String> {
+    pub(super) fn string(&mut self) -> ParseResult<String> {
         let start = self.position;
         let quote = self.peek();
         let mut characters = self.here().char_indices().skip(1);
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The character of the escape that stands here, and how many characters spell it.
-    fn escape(&self) -> Parsed<(char, usize)> {
+    fn escape(&self) -> ParseResult<(char, usize)> {
         let found = self.here().chars().nth(1);
         let simple = match found {
             Some(same @ ('\\' | '\'' | '"' | '/')) => same,
@@ -115,7 +115,7 @@ impl<'t> Parser<'t> {
         Ok((simple, 2))
     }
 
-    fn unicode_escape(&self) -> Parsed<(char, usize)> {
+    fn unicode_escape(&self) -> ParseResult<(char, usize)> {
         let here = self.here();
         for length in [12, 6] {
             let Some(escape) = here.get(..length) else {

@@ -2,7 +2,7 @@
 
 use super::{Escape, Part, escaped};
 use crate::EvaluationError;
-use crate::evaluate::{Compiled, Environment};
+use crate::evaluate::{CompiledExpression, Environment};
 
 pub(super) fn render<'s>(
     parts: &'s [Part],
@@ -26,10 +26,10 @@ pub(super) fn render<'s>(
 
 struct Endpoint<'s> {
     text: String,
-    /// Where the last segment of the path begins.
+    /// Position of the last segment of the path.
     segment: usize,
-    /// The last expression in that segment.
-    value: Option<&'s Compiled>,
+    /// The last expression in the last segment.
+    value: Option<&'s CompiledExpression>,
     in_path: bool,
 }
 
@@ -51,7 +51,7 @@ impl<'s> Endpoint<'s> {
 
     fn value(
         &mut self,
-        expression: &'s Compiled,
+        expression: &'s CompiledExpression,
         environment: &Environment<'s>,
     ) -> Result<(), EvaluationError> {
         let escape = if self.in_path {

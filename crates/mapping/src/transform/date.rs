@@ -5,13 +5,13 @@ mod instant;
 
 use jiff::tz::TimeZone;
 
-use super::Applied;
+use super::TransformResult;
 use crate::parse::suggestion;
 use crate::value::Value;
 
 pub(crate) use format::{Format, unknown_letters};
 
-pub(super) fn date<'s>(value: &Value<'s>, format: &Format) -> Applied<'s> {
+pub(super) fn date<'s>(value: &Value<'s>, format: &Format) -> TransformResult<'s> {
     let instant = instant::read(value)?;
     Ok(Value::plain(format.write(instant)))
 }

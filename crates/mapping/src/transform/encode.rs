@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-use super::{Applied, text};
+use super::{TransformResult, text};
 use crate::EvaluationError;
 use crate::value::Value;
 
@@ -19,18 +19,18 @@ pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// In hexadecimal, lower case.
-pub(super) fn sha256<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn sha256<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(hex::encode(Sha256::digest(
         text::of(value)?.as_bytes(),
     ))))
 }
 
-pub(super) fn base64<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn base64<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(STANDARD.encode(text::of(value)?.as_bytes())))
 }
 
 /// Takes both alphabets, with padding or without; what it encodes has to be text.
-pub(super) fn base64_decode<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn base64_decode<'s>(value: &Value<'s>) -> TransformResult<'s> {
     const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -44,7 +44,7 @@ pub(super) fn base64_decode<'s>(value: &Value<'s>) -> Applied<'s> {
     Ok(Value::plain(text))
 }
 
-pub(super) fn url_encode<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn url_encode<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(
         utf8_percent_encode(&text::of(value)?, RESERVED).to_string(),
     ))

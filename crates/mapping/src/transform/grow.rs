@@ -1,15 +1,15 @@
-//! A bound on what values may grow to.
+//! The bound on the size of values.
 
 use crate::EvaluationError;
 
-/// The largest value that a transform may give, in bytes.
+/// Greatest size of the result of a transform, in bytes.
 pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A text that stops growing at [`MAX_BYTES`].
+/// Text of at most [`MAX_BYTES`].
 #[derive(Default)]
-pub(crate) struct Growing(String);
+pub(crate) struct BoundedText(String);
 
-impl Growing {
+impl BoundedText {
     pub fn push(&mut self, text: &str) -> Result<(), EvaluationError> {
         if text.len() > MAX_BYTES - self.0.len().min(MAX_BYTES) {
             return Err(too_large());

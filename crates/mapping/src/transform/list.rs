@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{Applied, Growing, refused, text};
+use super::{BoundedText, TransformResult, refused, text};
 use crate::value::{Value, canonical};
 use crate::{Effort, EvaluationError, json};
 use kanat_json::Decimal;
 
-/// The most items that `split` gives.
+/// Greatest number of items that `split` gives.
 const MAX_ITEMS: usize = 1_000_000;
 
-/// Steps that the place of an item among many others is charged.
-const ORDERED: u64 = 300;
+/// Steps charged for finding the place of an item among many others.
+const SORT_STEPS: u64 = 300;
 
-/// With an empty separator: into characters.
-pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
+/// Splits a text; an empty separator splits it into characters.
+pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> TransformResult<'s> {
     let text = text::of(value)?;
     let mut parts = Vec::with_capacity(text.len() + 16);
     let mut count = 0;
@@ -44,9 +44,9 @@ pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
     Ok(String::from_utf8(parts).map_or(Value::Undefined, Value::from_owned_json))
 }
 
-/// Null items add nothing between their separators.
-pub(super) fn join<'s>(value: &Value<'s>, separator: &str, effort: &Effort) -> Applied<'s> {
-    let mut joined = Growing::default();
+/// Joins items. Null items add nothing between their separators.
+pub(super) fn join<'s>(value: &Value<'s>, separator: &str, effort: &Effort) -> TransformResult<'s> {
+    let mut joined = BoundedText::default();
     let items = effort.items(list(value)?).map(Value::from_json);
     for (index, item) in items.enumerate() {
         if index > 0 {
@@ -60,8 +60,8 @@ pub(super) fn join<'s>(value: &Value<'s>, separator: &str, effort: &Effort) -> A
     Ok(Value::plain(joined.into_text()))
 }
 
-/// Characters of a string, items of a list, keys of an object.
-pub(super) fn length<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Counts the characters of a string, the items of a list, or the keys of an object.
+pub(super) fn length<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     let length = match value {
         Value::String(text) => text.decode().chars().count(),
         Value::List(list) => effort.items(list).count(),
@@ -73,18 +73,18 @@ pub(super) fn length<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     Ok(Value::number(length.to_string()))
 }
 
-/// Of an empty list: undefined.
-pub(super) fn first<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Returns an item of a list; undefined for an empty one.
+pub(super) fn first<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     list(value).map(|list| Value::from_part(list, |list| effort.items(list).next()))
 }
 
-/// Of an empty list: undefined.
-pub(super) fn last<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Returns an item of a list; undefined for an empty one.
+pub(super) fn last<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     list(value).map(|list| Value::from_part(list, |list| effort.items(list).last()))
 }
 
-/// Each value once, where it first stands.
-pub(super) fn unique<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Keeps the first of equal items.
+pub(super) fn unique<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     let mut seen = HashSet::new();
     let items = effort
         .items(list(value)?)
@@ -92,8 +92,8 @@ pub(super) fn unique<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     Ok(rebuild(items))
 }
 
-/// Numbers by value, then strings by their characters, then booleans, then nulls.
-pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Sorts numbers by value, then strings by their characters, then booleans, then nulls.
+pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Rank {
         Number(Decimal),
@@ -112,7 +112,7 @@ pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     };
     let items = effort.items(list(value)?).map(|item| {
         effort.read(item.len());
-        effort.spend(ORDERED);
+        effort.spend(SORT_STEPS);
         Ok((rank(item)?, item))
     });
     let mut items = items.collect::<Result<Vec<_>, EvaluationError>>()?;
@@ -120,7 +120,7 @@ pub(super) fn sort<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     Ok(rebuild(items.into_iter().map(|(_, item)| item)))
 }
 
-pub(super) fn keys<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+pub(super) fn keys<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     Ok(rebuild(
         effort
             .members(object(value)?)
@@ -129,7 +129,7 @@ pub(super) fn keys<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
     ))
 }
 
-pub(super) fn values<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+pub(super) fn values<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     Ok(rebuild(
         effort
             .members(object(value)?)

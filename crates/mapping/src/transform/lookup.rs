@@ -2,21 +2,21 @@
 
 use kanat_model::message::{ErrorKind, Failure};
 
-use super::{Applied, text};
+use super::{TransformResult, text};
 use crate::evaluate::Environment;
 use crate::node::Operand;
-use crate::scope::{Lookup, Named};
+use crate::scope::{AdapterRef, Lookup};
 use crate::value::Value;
 use crate::{EvaluationError, json};
 
-/// The table's value for a key; for a missing key, or a key that the table does not have, the
-/// default or undefined.
+/// Looks up a key. When it is missing, or the table does not have it, the result is the default or
+/// undefined.
 pub(super) fn lookup<'s>(
     value: &Value<'s>,
     table: &str,
     default: Option<&'s Operand>,
     environment: &Environment<'s>,
-) -> Applied<'s> {
+) -> TransformResult<'s> {
     let found = if value.is_missing() {
         Lookup::NoKey
     } else {
@@ -33,17 +33,17 @@ pub(super) fn lookup<'s>(
     }
 }
 
-/// What the adapter of that name makes of a value. Each call takes time in a process of its own:
-/// see [`crate::Adapters`].
+/// Runs the adapter of that name on a value. Each call takes time in a process of its own: see
+/// [`crate::Adapters`].
 pub(super) fn adapter<'s>(
     value: &Value<'s>,
     name: &str,
     environment: &Environment<'s>,
-) -> Applied<'s> {
+) -> TransformResult<'s> {
     let of = |failure: Failure| EvaluationError::new(failure.kind, failure.message);
     match environment
         .adapters
-        .call(Named::Name(name), &value.to_json())
+        .call(AdapterRef::Name(name), &value.to_json())
         .map_err(|error| of(error.into()))?
     {
         None => Ok(Value::Undefined),

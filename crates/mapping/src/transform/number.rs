@@ -1,17 +1,17 @@
 //! Transforms of numbers: exact decimal arithmetic on numbers and numeric strings.
 
-use super::{Applied, refused};
+use super::{TransformResult, refused};
 use crate::value::Value;
 use crate::{Effort, EvaluationError, json};
 use kanat_json::Decimal;
 
-pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> Applied<'s> {
+pub(super) fn decimal<'s>(value: &Value<'s>, places: u32) -> TransformResult<'s> {
     Ok(Value::plain(parse(value)?.fixed(places)))
 }
 
-/// A number stays as it is; a numeric string becomes one, with its digits where JSON can write
-/// them.
-pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
+/// Converts a numeric string to a number, with its digits where JSON can write them. A number stays
+/// as it is.
+pub(super) fn number<'s>(value: &Value<'s>) -> TransformResult<'s> {
     let number = parse(value)?;
     match value {
         Value::Number(_) => Ok(value.clone()),
@@ -28,7 +28,7 @@ pub(super) fn number<'s>(value: &Value<'s>) -> Applied<'s> {
     }
 }
 
-pub(super) fn integer<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn integer<'s>(value: &Value<'s>) -> TransformResult<'s> {
     let number = parse(value)?;
     if !number.is_whole() {
         return Err(EvaluationError::mapping(
@@ -38,8 +38,8 @@ pub(super) fn integer<'s>(value: &Value<'s>) -> Applied<'s> {
     Ok(Value::number(number.plain()))
 }
 
-/// Numbers are true unless they are 0; of strings, the usual words.
-pub(super) fn boolean<'s>(value: &Value<'s>) -> Applied<'s> {
+/// Converts numbers, which are true unless they are 0, and strings with the usual words.
+pub(super) fn boolean<'s>(value: &Value<'s>) -> TransformResult<'s> {
     const EXPECTED: &str =
         "a boolean, a number, or a string such as true, false, yes, no, on, off, 1 or 0";
     match value {
@@ -56,19 +56,19 @@ pub(super) fn boolean<'s>(value: &Value<'s>) -> Applied<'s> {
     }
 }
 
-pub(super) fn round<'s>(value: &Value<'s>, places: u32) -> Applied<'s> {
+pub(super) fn round<'s>(value: &Value<'s>, places: u32) -> TransformResult<'s> {
     Ok(Value::number(parse(value)?.round(places).plain()))
 }
 
-pub(super) fn abs<'s>(value: &Value<'s>) -> Applied<'s> {
+pub(super) fn abs<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::number(parse(value)?.abs().plain()))
 }
 
-/// Steps that each column of a sum is charged: numbers may stand far apart.
+/// Steps charged for each column of a sum. Numbers may stand far apart.
 const COLUMN: u64 = 10;
 
-/// Nulls in the list count nothing.
-pub(super) fn sum<'s>(value: &Value<'s>, effort: &Effort) -> Applied<'s> {
+/// Sums the numbers of a list. Nulls count nothing.
+pub(super) fn sum<'s>(value: &Value<'s>, effort: &Effort) -> TransformResult<'s> {
     let Value::List(list) = value else {
         return Err(refused(value, "a list of numbers"));
     };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Applied, Growing, refused};
+use super::{BoundedText, TransformResult, refused};
 use crate::EvaluationError;
 use crate::evaluate::Environment;
 use crate::node::Operand;
@@ -15,9 +15,9 @@ pub(super) fn of<'v>(value: &'v Value) -> Result<Cow<'v, str>, EvaluationError> 
         .ok_or_else(|| refused(value, "a string, a number or a boolean"))
 }
 
-pub(super) fn replace<'s>(value: &Value<'s>, from: &str, to: &str) -> Applied<'s> {
+pub(super) fn replace<'s>(value: &Value<'s>, from: &str, to: &str) -> TransformResult<'s> {
     let text = of(value)?;
-    let mut replaced = Growing::default();
+    let mut replaced = BoundedText::default();
     let mut end = 0;
     for (index, found) in text.match_indices(from) {
         replaced.push(&text[end..index])?;
@@ -29,7 +29,11 @@ pub(super) fn replace<'s>(value: &Value<'s>, from: &str, to: &str) -> Applied<'s
 }
 
 /// Counts characters; a negative start counts from the end.
-pub(super) fn substring<'s>(value: &Value<'s>, start: i64, length: Option<usize>) -> Applied<'s> {
+pub(super) fn substring<'s>(
+    value: &Value<'s>,
+    start: i64,
+    length: Option<usize>,
+) -> TransformResult<'s> {
     let text = of(value)?;
     let skipped = match usize::try_from(start) {
         Ok(start) => start,
@@ -51,8 +55,8 @@ pub(super) fn concat<'s>(
     value: &Value<'s>,
     operands: &'s [Operand],
     environment: &Environment<'s>,
-) -> Applied<'s> {
-    let mut text = Growing::default();
+) -> TransformResult<'s> {
+    let mut text = BoundedText::default();
     text.push(&of(value)?)?;
     for operand in operands {
         let operand = environment.operand(operand)?;
@@ -66,7 +70,7 @@ pub(super) fn concat<'s>(
 }
 
 /// Leaves the last `keep` characters; all are masked of a text that has no more than those.
-pub(super) fn mask<'s>(value: &Value<'s>, keep: usize) -> Applied<'s> {
+pub(super) fn mask<'s>(value: &Value<'s>, keep: usize) -> TransformResult<'s> {
     let text = of(value)?;
     let count = text.chars().count();
     let masked = if count > keep { count - keep } else { count };

@@ -7,8 +7,8 @@ use super::Value;
 use crate::{Effort, json};
 use kanat_json::Decimal;
 
-/// Whether two values are equal. Null equals undefined; objects are equal whatever the order of
-/// their keys. This answer, like the others here, means nothing when the effort is spent.
+/// Returns whether two values are equal. Null equals undefined; objects are equal in any order of
+/// their keys. The result, like the others of this module, means nothing when no effort is left.
 pub(crate) fn equal(left: &Value, right: &Value, effort: &Effort) -> bool {
     match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left == right,
@@ -29,7 +29,7 @@ pub(crate) fn equal(left: &Value, right: &Value, effort: &Effort) -> bool {
     }
 }
 
-/// The order of two numbers or two strings; there is none between other values.
+/// Returns the order of two numbers or two strings; there is none between other values.
 pub(crate) fn order(left: &Value, right: &Value, effort: &Effort) -> Option<Ordering> {
     effort.read(left.size() + right.size());
     match (left, right) {
@@ -41,14 +41,15 @@ pub(crate) fn order(left: &Value, right: &Value, effort: &Effort) -> Option<Orde
     }
 }
 
-/// A text that is the same for equal values.
+/// Returns a text that equal values have in common, and no others.
 pub(crate) fn canonical(value: &Value, effort: &Effort) -> Vec<u8> {
     let mut out = Vec::new();
     write_canonical(value, json::MAX_DEPTH, &mut out, effort);
     out
 }
 
-/// Below `depth` levels, which no checked document has, the text stands as it is.
+/// Appends the canonical text. Values deeper than `depth` levels, which no checked document has,
+/// stay as they are.
 fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>, effort: &Effort) {
     match value {
         Value::Number(digits) => {

@@ -48,7 +48,7 @@ fn what_is_decided_is_not_evaluated_further() {
 }
 
 #[test]
-fn in_looks_into_lists_objects_and_strings() {
+fn in_searches_lists_objects_and_strings() {
     check("1.00 in source.list", "true");
     check("'1' in source.list", "false");
     check("source.country in 'at,de,ch' | split(',')", "true");

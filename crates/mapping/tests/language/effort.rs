@@ -1,4 +1,4 @@
-//! What evaluations are charged, and what becomes of those that take too much.
+//! Charges of evaluations, and the end of those that take too much.
 
 use kanat_mapping::{Effort, Expression, Mapping, Scope};
 use kanat_model::message::ErrorKind;
@@ -178,7 +178,7 @@ fn a_key_that_is_there_again_and_again_is_charged_for_all_that_it_holds() {
 }
 
 #[test]
-fn a_secret_is_told_also_when_it_took_the_last_steps() {
+fn a_secret_is_returned_even_when_it_took_the_last_steps() {
     let template = kanat_mapping::Template::parse("{{ instance.secret }}").unwrap();
     let effort = Effort::new(1);
     let scope = Scope {

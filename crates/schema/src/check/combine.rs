@@ -1,19 +1,19 @@
-//! Schemas that speak of the same value as the one that they stand in.
+//! Applicators: schemas that apply to the same value as the one that they stand in.
 
-use super::evaluated::Evaluated;
+use super::evaluated::EvaluatedSet;
 use super::{Fits, Run, need};
 use crate::document::Value;
-use crate::node::{Applied, Id};
+use crate::node::{Applicator, Id};
 
 impl Run<'_> {
     pub(super) fn applied(
         &mut self,
-        applied: &Applied,
+        applied: &Applicator,
         value: Value<'_>,
-        mut track: Option<&mut Evaluated>,
+        mut track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         match applied {
-            Applied::All(schemas) => {
+            Applicator::All(schemas) => {
                 let mut valid = true;
                 for schema in schemas {
                     need!(
@@ -24,13 +24,13 @@ impl Run<'_> {
                 }
                 valid
             }
-            Applied::Any(schemas) => self.any(schemas, value, track),
-            Applied::One(schemas) => self.one(schemas, value, track),
-            Applied::Not(schema) => {
+            Applicator::Any(schemas) => self.any(schemas, value, track),
+            Applicator::One(schemas) => self.one(schemas, value, track),
+            Applicator::Not(schema) => {
                 let fits = self.quietly(|run| run.visit(*schema, value, None));
                 !fits || self.fail(value, || "has a form that is ruled out here".to_owned())
             }
-            Applied::If {
+            Applicator::If {
                 test,
                 then,
                 otherwise,
@@ -41,8 +41,8 @@ impl Run<'_> {
                     None => true,
                 }
             }
-            Applied::Reference(schema) => self.visit(*schema, value, track),
-            Applied::Dynamic { target, name } => {
+            Applicator::Reference(schema) => self.visit(*schema, value, track),
+            Applicator::Dynamic { target, name } => {
                 let dynamic = &self.program.dynamic;
                 let found = self
                     .scope
@@ -50,7 +50,7 @@ impl Run<'_> {
                     .find_map(|resource| dynamic.get(&(*resource, name.clone())));
                 self.visit(found.copied().unwrap_or(*target), value, track)
             }
-            Applied::Recursive { target } => {
+            Applicator::Recursive { target } => {
                 let recursive = &self.program.recursive;
                 let found = self
                     .scope
@@ -61,7 +61,12 @@ impl Run<'_> {
         }
     }
 
-    fn any(&mut self, schemas: &[Id], value: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    fn any(
+        &mut self,
+        schemas: &[Id],
+        value: Value<'_>,
+        mut track: Option<&mut EvaluatedSet>,
+    ) -> Fits {
         let mut fits = false;
         for schema in schemas {
             fits |= self.attempt(*schema, value, track.as_deref_mut());
@@ -74,7 +79,12 @@ impl Run<'_> {
         })
     }
 
-    fn one(&mut self, schemas: &[Id], value: Value<'_>, mut track: Option<&mut Evaluated>) -> Fits {
+    fn one(
+        &mut self,
+        schemas: &[Id],
+        value: Value<'_>,
+        mut track: Option<&mut EvaluatedSet>,
+    ) -> Fits {
         let mut fitting = 0_usize;
         for schema in schemas {
             fitting += usize::from(self.attempt(*schema, value, track.as_deref_mut()));
@@ -90,10 +100,10 @@ impl Run<'_> {
             })
     }
 
-    /// Whether a value fits a schema, without noting why it does not. What a schema that does not
-    /// fit has evaluated does not count.
-    fn attempt(&mut self, schema: Id, value: Value<'_>, track: Option<&mut Evaluated>) -> Fits {
-        let mut evaluated = track.is_some().then(Evaluated::default);
+    /// Returns whether a value fits a schema, without noting failures. The parts that a schema
+    /// evaluated do not count when the value does not fit it.
+    fn attempt(&mut self, schema: Id, value: Value<'_>, track: Option<&mut EvaluatedSet>) -> Fits {
+        let mut evaluated = track.is_some().then(EvaluatedSet::default);
         let fits = self.quietly(|run| run.visit(schema, value, evaluated.as_mut()));
         if let (true, Some(track), Some(evaluated)) = (fits, track, &evaluated) {
             self.spend(evaluated.work());

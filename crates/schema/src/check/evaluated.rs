@@ -1,16 +1,16 @@
-//! What of a value the schemas that fit it have spoken of, for `unevaluatedItems` and
+//! The parts of a value that schemas have evaluated, for `unevaluatedItems` and
 //! `unevaluatedProperties`.
 
-/// Items of a list, or members of an object, by their places.
+/// Set of items of a list, or members of an object, by their places.
 #[derive(Debug, Default)]
-pub(super) struct Evaluated {
+pub(super) struct EvaluatedSet {
     pub(super) all: bool,
-    /// So many from the front.
+    /// Number of places from the front that belong to the set.
     first: usize,
     bits: Vec<u64>,
 }
 
-impl Evaluated {
+impl EvaluatedSet {
     pub(super) fn has(&self, place: usize) -> bool {
         self.all
             || place < self.first
@@ -43,7 +43,7 @@ impl Evaluated {
             .for_each(|(bits, other)| *bits |= other);
     }
 
-    /// What it takes to make one, or to merge it.
+    /// Returns the steps of creating or merging it.
     pub(super) fn work(&self) -> u64 {
         self.bits.len() as u64
     }

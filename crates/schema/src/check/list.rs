@@ -1,6 +1,6 @@
-//! What a schema asks of a list and its items.
+//! Rules of lists and their items.
 
-use super::evaluated::Evaluated;
+use super::evaluated::EvaluatedSet;
 use super::scalar::counted;
 use super::{Fits, Run, need};
 use crate::document::Value;
@@ -12,7 +12,7 @@ impl Run<'_> {
         &mut self,
         rules: &ListRules,
         list: Value<'_>,
-        mut track: Option<&mut Evaluated>,
+        mut track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         let mut valid = true;
         let count = list.count() as u64;
@@ -70,7 +70,7 @@ impl Run<'_> {
         &mut self,
         rules: &Contains,
         list: Value<'_>,
-        mut track: Option<&mut Evaluated>,
+        mut track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         let mut found = 0_u64;
         for (place, item) in list.items().enumerate() {

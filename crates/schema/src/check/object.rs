@@ -1,6 +1,6 @@
-//! What a schema asks of an object, its members and their names.
+//! Rules of objects, their members and names.
 
-use super::evaluated::Evaluated;
+use super::evaluated::EvaluatedSet;
 use super::scalar::counted;
 use super::{Fits, Run, need};
 use crate::document::{Key, Value};
@@ -11,7 +11,7 @@ impl Run<'_> {
         &mut self,
         rules: &ObjectRules,
         object: Value<'_>,
-        mut track: Option<&mut Evaluated>,
+        mut track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         let mut valid = true;
         let mut present = Present::new(rules.required.len());
@@ -83,7 +83,7 @@ impl Run<'_> {
         valid
     }
 
-    /// A member that no rule speaks of by its name.
+    /// Checks a member that no rule knows by its name.
     pub(super) fn unexpected(&mut self, schema: Id, member: Value<'_>) -> Fits {
         if self.program.nodes[schema as usize].verdict == Some(false) {
             return self.fail(member, || "is not known here".to_owned());
@@ -103,7 +103,7 @@ impl Run<'_> {
         rules: &ObjectRules,
         object: Value<'_>,
         count: u64,
-        mut track: Option<&mut Evaluated>,
+        mut track: Option<&mut EvaluatedSet>,
     ) -> Fits {
         let mut valid = true;
         for dependency in &rules.dependencies {

@@ -1,4 +1,4 @@
-//! Types, options, numbers and strings.
+//! Rules of types, options, numbers and strings.
 
 use std::cmp::Ordering;
 
@@ -189,10 +189,10 @@ pub(super) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A text of the schema, cut where it is long.
+/// Returns a text of the schema, cut where it is long.
 pub(super) fn cut(text: &str) -> String {
-    const LONGEST: usize = 200;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 200;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -1,14 +1,14 @@
-//! What makes a schema endless or explosive: schemas that speak of the same value, within each
-//! other.
+//! Bounds on the schemas that apply to one value, within each other: they may not be endless, nor
+//! too many, nor too deep.
 
-use crate::node::{Applied, Id, Node};
+use crate::node::{Applicator, Id, Node};
 
-/// As many schemas may speak of one value at one place, each counted as often as it is reached.
-const MOST_APPLIED: u64 = 10_000;
-/// As deep may they stand within each other.
-const DEEPEST: u32 = 100;
+/// Greatest number of schemas that apply to one value, each counted as often as it is reached.
+const MAX_APPLIED: u64 = 10_000;
+/// Greatest depth of these schemas within each other.
+const MAX_DEPTH: u32 = 100;
 
-/// What is known of a node once all that it leads to is known.
+/// Number and depth of the schemas that a node applies to its value, itself included.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     applied: u64,
@@ -22,7 +22,7 @@ enum State {
     Known(Extent),
 }
 
-/// Checks every node; otherwise the node at fault, and what is wrong with it.
+/// Checks every node. The error is the node at fault, with a message.
 pub(super) fn check(nodes: &[Node]) -> Result<(), (Id, String)> {
     let mut states = vec![State::Unknown; nodes.len()];
     for root in 0..nodes.len() as Id {
@@ -55,16 +55,16 @@ pub(super) fn check(nodes: &[Node]) -> Result<(), (Id, String)> {
                             extent.depth = extent.depth.max(inner.depth + 1);
                         }
                     }
-                    if extent.applied > MOST_APPLIED {
+                    if extent.applied > MAX_APPLIED {
                         return Err((
                             id,
-                            format!("makes more than {MOST_APPLIED} schemas speak of one value"),
+                            format!("makes more than {MAX_APPLIED} schemas speak of one value"),
                         ));
                     }
-                    if extent.depth > DEEPEST {
+                    if extent.depth > MAX_DEPTH {
                         return Err((
                             id,
-                            format!("leads through more than {DEEPEST} schemas for one value"),
+                            format!("leads through more than {MAX_DEPTH} schemas for one value"),
                         ));
                     }
                     states[id as usize] = State::Known(extent);
@@ -76,17 +76,17 @@ pub(super) fn check(nodes: &[Node]) -> Result<(), (Id, String)> {
     Ok(())
 }
 
-/// The nodes that speak of the same value as this one.
+/// Returns the nodes that apply to the same value as this one.
 fn applied(node: &Node) -> Vec<Id> {
     let mut ids = Vec::new();
     for applied in &node.applied {
         match applied {
-            Applied::All(all) | Applied::Any(all) | Applied::One(all) => ids.extend(all),
-            Applied::Not(id)
-            | Applied::Reference(id)
-            | Applied::Dynamic { target: id, .. }
-            | Applied::Recursive { target: id } => ids.push(*id),
-            Applied::If {
+            Applicator::All(all) | Applicator::Any(all) | Applicator::One(all) => ids.extend(all),
+            Applicator::Not(id)
+            | Applicator::Reference(id)
+            | Applicator::Dynamic { target: id, .. }
+            | Applicator::Recursive { target: id } => ids.push(*id),
+            Applicator::If {
                 test,
                 then,
                 otherwise,

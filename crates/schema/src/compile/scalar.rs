@@ -2,7 +2,7 @@
 
 use kanat_json::Decimal;
 
-use super::{At, Compiler, Formats, PATTERN_MEMORY};
+use super::{At, Compiler, Formats, MAX_PATTERN_MEMORY};
 use crate::Error;
 use crate::document::{Kind, Value};
 use crate::draft::Draft;
@@ -12,8 +12,8 @@ use crate::number::Limit;
 use crate::pattern::Pattern;
 use crate::resources::TOO_MUCH_WORK;
 
-/// What it takes to compile any pattern, beside what grows with its size.
-const STEPS_OF_A_PATTERN: u64 = 10_000;
+/// Steps of compiling any pattern, besides those for its size.
+const STEPS_PER_PATTERN: u64 = 10_000;
 
 impl Compiler {
     pub(super) fn types(&self, at: &At<'_>) -> Result<Option<Types>, Error> {
@@ -113,7 +113,7 @@ impl Compiler {
         Ok(asks.then(|| Box::new(rules)))
     }
 
-    /// Compiles a pattern; `value` is where it stands.
+    /// Compiles a pattern that stands in `value`.
     pub(super) fn pattern(
         &mut self,
         at: &At<'_>,
@@ -125,15 +125,15 @@ impl Compiler {
         if !self
             .resources
             .budget
-            .spend(STEPS_OF_A_PATTERN + pattern.memory() as u64)
+            .spend(STEPS_PER_PATTERN + pattern.memory() as u64)
         {
             return Err(self.resources.error(at.of(value), TOO_MUCH_WORK));
         }
         self.pattern_memory += pattern.memory();
-        if self.pattern_memory > PATTERN_MEMORY {
+        if self.pattern_memory > MAX_PATTERN_MEMORY {
             let message = format!(
                 "all patterns together need more than {} MiB",
-                PATTERN_MEMORY / 1024 / 1024
+                MAX_PATTERN_MEMORY / 1024 / 1024
             );
             return Err(self.resources.error(at.of(value), message));
         }
@@ -150,7 +150,7 @@ impl Compiler {
         }
     }
 
-    /// A keyword that counts.
+    /// Reads a keyword whose value is a count.
     pub(super) fn count(&self, at: &At<'_>, keyword: &str) -> Result<Option<u64>, Error> {
         let Some(value) = at.get(keyword) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! The way from the root of a document to one of its values.
+//! Paths from the root of a document to its values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,11 +12,11 @@ pub(crate) enum Step<'d> {
     Item(usize),
 }
 
-/// Finds paths, fastest in the order of the document: what was passed in a container is not passed
-/// again.
+/// Search for paths. It is fastest in the order of the document, because it goes on in a container
+/// where it stopped before.
 pub(crate) struct Paths<'d> {
     root: Value<'d>,
-    /// Of a container: the entry where the search goes on, and how many items came before it.
+    /// Entry at which the search in a container goes on, and the number of items before it.
     reached: HashMap<u32, (u32, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl<'d> Paths<'d> {
         }
     }
 
-    /// The path of the value or key of that index. That of a key is the path of its value.
+    /// Returns the path of the value or key of that index. The path of a key is that of its value.
     pub(crate) fn of(&mut self, index: u32) -> Vec<Step<'d>> {
         let mut steps = Vec::new();
         let mut at = self.root;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_way_to_values_and_keys() {
+    fn finds_the_paths_of_values_and_keys() {
         let document = Document::read(r#"{"a":0,"b":[{},{"c.d":[7]}]}"#).unwrap();
         let inner = document.root().member("b").unwrap().items().nth(1).unwrap();
         let list = inner.member("c.d").unwrap();

@@ -7,8 +7,8 @@ use crate::Error;
 use crate::document::{Document, Kind, Value};
 use crate::draft::Draft;
 
-/// What it takes to look at one schema without its members.
-const STEPS_OF_A_SCHEMA: u64 = 20;
+/// Steps of visiting one schema, without its members.
+const STEPS_PER_SCHEMA: u64 = 20;
 
 impl Resources {
     /// Notes the schema at `place`, part of the resource `owner`, and all schemas in it.
@@ -22,7 +22,7 @@ impl Resources {
         while let Some((index, owner)) = open.pop() {
             let place = Place { index, ..place };
             let schema = document.value(index);
-            if !self.budget.spend(STEPS_OF_A_SCHEMA + schema.size()) {
+            if !self.budget.spend(STEPS_PER_SCHEMA + schema.size()) {
                 return Err(self.error(place, TOO_MUCH_WORK));
             }
             let owner = self.identify(schema, place, owner)?;
@@ -64,7 +64,8 @@ impl Resources {
         Ok(())
     }
 
-    /// The resource of a schema in `owner`: a new one when it has an identifier. Notes its anchors.
+    /// Returns the resource of a schema in `owner`, a new one when it has an identifier. Notes its
+    /// anchors.
     fn identify(&mut self, schema: Value<'_>, place: Place, owner: u32) -> Result<u32, Error> {
         let text = |name: &str| schema.member(name).and_then(Value::as_str);
         let draft = self.all[owner as usize].draft;
@@ -113,15 +114,15 @@ impl Resources {
                 });
             }
             if !fragment.is_empty() && draft <= Draft::Seven {
-                self.anchor(owner, fragment, place, Kindred::Plain)?;
+                self.anchor(owner, fragment, place, AnchorKind::Plain)?;
             }
         }
         if draft >= Draft::TwentyNineteen {
             if let Some(name) = text("$anchor") {
-                self.anchor(owner, &name, place, Kindred::Plain)?;
+                self.anchor(owner, &name, place, AnchorKind::Plain)?;
             }
             if let Some(name) = text("$dynamicAnchor").filter(|_| draft >= Draft::TwentyTwenty) {
-                self.anchor(owner, &name, place, Kindred::Dynamic)?;
+                self.anchor(owner, &name, place, AnchorKind::Dynamic)?;
             }
         }
         if draft == Draft::TwentyNineteen && self.all[owner as usize].root == place {
@@ -136,9 +137,9 @@ impl Resources {
         owner: u32,
         name: &str,
         place: Place,
-        kindred: Kindred,
+        kind: AnchorKind,
     ) -> Result<(), Error> {
-        let is_dynamic = matches!(kindred, Kindred::Dynamic);
+        let is_dynamic = matches!(kind, AnchorKind::Dynamic);
         let former = self
             .anchors
             .insert((owner, name.to_owned()), Anchor { place, is_dynamic });
@@ -151,7 +152,8 @@ impl Resources {
     }
 }
 
-enum Kindred {
+/// Kind of an anchor.
+enum AnchorKind {
     Plain,
     Dynamic,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kanat_catalog::Instance;
 use kanat_catalog::instance::AccessToken;
-use kanat_mapping::Named;
+use kanat_mapping::AdapterRef;
 use kanat_model::{Timestamp, adapter};
 use kanat_plan_stream::{Kind, schema};
 use kanat_proto::plan::v1::{
@@ -167,7 +167,7 @@ impl Applied {
     /// The adapter that a flow's payloads go through must be here.
     fn check_adapter(&self, plan: &FlowPlan) -> Result<(), String> {
         let named = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
-        match named.filter(|id| self.environment.adapter(Named::Id(id)).is_none()) {
+        match named.filter(|id| self.environment.adapter(AdapterRef::Id(id)).is_none()) {
             Some(missing) => Err(format!("adapter {missing:?} is not in the set")),
             None => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Adapters as resources: found by name and id, refused alone, waited for by the flows that name
 //! them.
 
-use kanat_mapping::Named;
+use kanat_mapping::AdapterRef;
 use kanat_model::adapter;
 use kanat_model::id::EnvironmentId;
 use kanat_proto::plan::v1::{Adapter as AdapterPlan, FlowPlan};
@@ -61,7 +61,7 @@ fn empty() -> Environment {
     Environment::empty(EnvironmentId::new("env_1"), EpochId::new("e"))
 }
 
-fn id_of(environment: &Environment, named: Named<'_>) -> Option<String> {
+fn id_of(environment: &Environment, named: AdapterRef<'_>) -> Option<String> {
     environment.adapter(named).map(|adapter| adapter.id.clone())
 }
 
@@ -76,10 +76,13 @@ fn adapters_are_found_by_name_and_by_id_and_may_swap_their_names() {
         &[],
     )
     .environment;
-    assert_eq!(id_of(&first, Named::Name("a")).as_deref(), Some("adp_1"));
+    assert_eq!(
+        id_of(&first, AdapterRef::Name("a")).as_deref(),
+        Some("adp_1")
+    );
     assert_eq!(
         first
-            .adapter(Named::Id("adp_2"))
+            .adapter(AdapterRef::Id("adp_2"))
             .map(|adapter| adapter.kind),
         Some(adapter::Kind::Source)
     );
@@ -88,16 +91,22 @@ fn adapters_are_found_by_name_and_by_id_and_may_swap_their_names() {
         adapter("adp_2", "a", "source"),
     ];
     let swapped = applied(&first, swapped, &[]).environment;
-    assert_eq!(id_of(&swapped, Named::Name("a")).as_deref(), Some("adp_2"));
-    assert_eq!(id_of(&swapped, Named::Name("b")).as_deref(), Some("adp_1"));
     assert_eq!(
-        id_of(&first, Named::Name("a")).as_deref(),
+        id_of(&swapped, AdapterRef::Name("a")).as_deref(),
+        Some("adp_2")
+    );
+    assert_eq!(
+        id_of(&swapped, AdapterRef::Name("b")).as_deref(),
+        Some("adp_1")
+    );
+    assert_eq!(
+        id_of(&first, AdapterRef::Name("a")).as_deref(),
         Some("adp_1"),
         "the former set is as it was"
     );
     let removed = applied(&swapped, Vec::new(), &["adapter/adp_1"]).environment;
-    assert_eq!(id_of(&removed, Named::Name("b")), None);
-    assert_eq!(id_of(&removed, Named::Id("adp_1")), None);
+    assert_eq!(id_of(&removed, AdapterRef::Name("b")), None);
+    assert_eq!(id_of(&removed, AdapterRef::Id("adp_1")), None);
 }
 
 #[test]
@@ -109,7 +118,7 @@ fn an_adapter_of_an_unknown_type_is_refused_and_the_former_one_stays() {
         "\"filter\" is no type of an adapter"
     );
     assert_eq!(
-        id_of(&refused.environment, Named::Name("a")).as_deref(),
+        id_of(&refused.environment, AdapterRef::Name("a")).as_deref(),
         Some("adp_1")
     );
 }

@@ -25,7 +25,7 @@ enum Piece {
     Token(Token),
 }
 
-/// Named by how they are written.
+/// AdapterRef by how they are written.
 #[expect(clippy::upper_case_acronyms, reason = "the tokens' own spelling")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token {

@@ -17,7 +17,7 @@ const EXPECTED: &str = "a date in ISO 8601, or seconds or milliseconds since 197
 /// The calendar repeats after so many years, days of the week included.
 const CYCLE_YEARS: i16 = 400;
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
-/// 9600-01-01T00:00:00Z, by which an instant of the year 9999 ends that is told one cycle early.
+/// 9600-01-01T00:00:00Z, the end of the instants that are kept one cycle early.
 const CYCLE_END: i64 = 253_402_300_800 - CYCLE_SECONDS;
 
 /// An instant from the year -9999 to the end of 9999.
@@ -27,7 +27,7 @@ const CYCLE_END: i64 = 253_402_300_800 - CYCLE_SECONDS;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instant {
     timestamp: Timestamp,
-    /// Whether the instant is one cycle later.
+    /// The instant is one cycle of the calendar after `timestamp`.
     late: bool,
 }
 
