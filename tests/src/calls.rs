@@ -81,8 +81,8 @@ impl Calls {
         self.last = self.last.max(other.last);
     }
 
-    /// The most calls that were surely let in within one second.
-    pub fn most_in_a_second(&self) -> usize {
+    /// Returns the largest number of calls that were certainly let in within one second.
+    pub fn peak_per_second(&self) -> usize {
         let inside = |from: Instant| {
             let end = from + Duration::from_secs(1);
             self.admitted
@@ -97,8 +97,9 @@ impl Calls {
             .unwrap_or_default()
     }
 
-    /// No t seconds, of any length and from any instant, let in more than `limit` x (t + 1) calls.
-    pub fn are_within(&self, limit: u32) {
+    /// Asserts that no t seconds, of any length and from any instant, let in more than `limit` x (t + 1)
+    /// calls.
+    pub fn assert_within(&self, limit: u32) {
         let mut admitted = self.admitted.clone();
         admitted.sort_unstable();
         let mut ends: Vec<Instant> = Vec::new();
@@ -118,7 +119,7 @@ impl Calls {
 
     /// Number of calls that a limit of `limit` a second could have let in: for each second the
     /// limit, or the calls that were made.
-    pub fn had_at_most(&self, limit: u32) -> usize {
+    pub fn max_allowed(&self, limit: u32) -> usize {
         let begun = self
             .admitted
             .iter()

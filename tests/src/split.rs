@@ -106,7 +106,7 @@ impl Split {
 
     /// A control plane over TLS, under a certificate of these host names too, that lets nodes in by
     /// their token.
-    pub async fn control_plane_with_tls(
+    pub async fn control_plane_over_tls_for_hosts(
         &self,
         name: &str,
         authority: &Authority,
@@ -373,7 +373,7 @@ impl TestProcess {
     /// point to die at, it may be dead before it prints its address.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
         self.spawn_again_with(environment);
-        let listens = self.said_where().await;
+        let listens = self.read_address().await;
         let ended = || {
             format!(
                 "kanat {} ended before it listened:\n{}",
@@ -406,7 +406,7 @@ impl TestProcess {
     /// Waits until it says that it listens.
     pub async fn listens(&mut self) {
         assert!(
-            self.said_where().await,
+            self.read_address().await,
             "kanat {} ended before it listened:\n{}",
             self.start.command,
             self.log()
@@ -414,7 +414,7 @@ impl TestProcess {
     }
 
     /// Reads the address of the process, and returns whether it printed one.
-    async fn said_where(&mut self) -> bool {
+    async fn read_address(&mut self) -> bool {
         let mut lines = self
             .lines
             .take()

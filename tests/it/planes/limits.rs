@@ -115,12 +115,12 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
     );
     rated.was_used(begun, end);
     let had = calls.admitted.len();
-    let of = calls.had_at_most(LIMIT);
+    let of = calls.max_allowed(LIMIT);
     println!(
         "limit {LIMIT}/s, 3 nodes, {SECONDS} s: {had} calls let in of {of}, {} refused, {} at \
          most in a second; a rotated key was refused {graces:?} ms after its deadline",
         calls.refused.len(),
-        calls.most_in_a_second()
+        calls.peak_per_second()
     );
     assert!(had * 100 >= of * 95, "{had} of {of}");
 
@@ -134,8 +134,8 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
     cluster.resume().unwrap();
     assert!(!away.admitted.is_empty() && !away.refused.is_empty());
     calls.add(away);
-    calls.are_within(LIMIT);
-    rated.arrived().are_within(RATE);
+    calls.assert_within(LIMIT);
+    rated.arrived().assert_within(RATE);
 
     // What was let in is what was counted, no more and no less.
     control.restart().await;
@@ -198,10 +198,10 @@ target: {connector: rated, endpoint: /in, method: POST}
 
     fn was_used(&self, begun: Instant, end: Instant) {
         let calls = self.arrived();
-        calls.are_within(RATE);
+        calls.assert_within(RATE);
         let of = (end - begun).as_secs_f64() * f64::from(RATE);
         let had = calls.admitted.len();
-        let most = calls.most_in_a_second();
+        let most = calls.peak_per_second();
         println!(
             "rate {RATE}/s, 3 nodes: {had} calls arrived of {of}, {most} at most in half a second"
         );

@@ -46,7 +46,7 @@ async fn a_node_alone_lets_in_exactly_what_a_key_allows() {
         begun + Duration::from_secs(3),
     )
     .await;
-    calls.are_within(LIMIT);
+    calls.assert_within(LIMIT);
     let mut all: Vec<Instant> = calls
         .admitted
         .iter()

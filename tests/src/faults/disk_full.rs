@@ -60,7 +60,7 @@ impl Service for Full {
         &self.app.api
     }
 
-    fn doors(&self) -> Vec<String> {
+    fn addresses(&self) -> Vec<String> {
         vec![self.app.base.clone()]
     }
 

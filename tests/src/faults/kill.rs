@@ -24,7 +24,7 @@ impl Service for KillTarget {
         &self.0.api
     }
 
-    fn doors(&self) -> Vec<String> {
+    fn addresses(&self) -> Vec<String> {
         vec![self.0.base.clone()]
     }
 

@@ -21,7 +21,7 @@ pub(super) trait Service {
     fn api(&self) -> &Rest;
 
     /// Addresses that take messages.
-    fn doors(&self) -> Vec<String>;
+    fn addresses(&self) -> Vec<String>;
 
     /// Causes the fault and ends it. Returns when it ended, which is when recovery begins.
     async fn disturb(&mut self, random: &mut Random) -> Result<Instant>;
@@ -34,13 +34,13 @@ pub(super) async fn run(
     workload: &Workload,
 ) -> Result<Outcome> {
     let mut tally = Tally::default();
-    let doors = service.doors();
-    let senders = workload.send(service.api(), &doors, Mix::Every, || 0);
+    let addresses = service.addresses();
+    let senders = workload.send(service.api(), &addresses, Mix::Every, || 0);
     let begun = Instant::now();
     while begun.elapsed() < run.extent.time {
         tokio::time::sleep(run.random.pause(MIN_PAUSE, MAX_PAUSE)).await;
         let ended = service.disturb(&mut run.random).await?;
-        senders.acked_after(ended, &doors).await?;
+        senders.acked_after(ended, &addresses).await?;
         tally.recovery.push(ended.elapsed());
         tally.rounds += 1;
     }

@@ -141,11 +141,11 @@ impl Machine {
         self.app.restart_with(&environment).await;
         let trace = fs::File::open(recorder.trace())?;
         let clock = move || trace.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let doors = [self.app.base.clone()];
+        let addresses = [self.app.base.clone()];
         let is_plain = self.kind == Kind::Control || self.random.below(2) == 0;
         let mix = if is_plain { Mix::Plain } else { Mix::Every };
-        let senders = self.workload.send(&self.app.api, &doors, mix, clock);
-        senders.acked_after(Instant::now(), &doors).await?;
+        let senders = self.workload.send(&self.app.api, &addresses, mix, clock);
+        senders.acked_after(Instant::now(), &addresses).await?;
         tokio::time::sleep(self.random.pause(MIN_RECORDING, MAX_RECORDING)).await;
         if self.kind == Kind::Eio {
             let (operation, file) = *self.random.choose(&FAILURES);
@@ -164,7 +164,7 @@ impl Machine {
                 recorder.failed()?
             );
             let ended = Instant::now();
-            senders.acked_after(ended, &doors).await?;
+            senders.acked_after(ended, &addresses).await?;
             tally.recovery.push(ended.elapsed());
             tokio::time::sleep(self.random.pause(MIN_RECORDING, MAX_RECORDING)).await;
         }

@@ -86,7 +86,7 @@ impl Service for Deployment {
         &self.controls[0].api
     }
 
-    fn doors(&self) -> Vec<String> {
+    fn addresses(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.base.clone()).collect()
     }
 

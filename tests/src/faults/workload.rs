@@ -154,7 +154,7 @@ impl Workload {
     pub fn send(
         &self,
         api: &Rest,
-        doors: &[String],
+        addresses: &[String],
         mix: Mix,
         clock: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Senders {
@@ -171,7 +171,7 @@ impl Workload {
                 Mix::Every => &self.flows[sender % self.flows.len()],
                 Mix::Plain => &self.flows[0],
             };
-            let urls: Vec<_> = doors
+            let urls: Vec<_> = addresses
                 .iter()
                 .map(|door| (door.clone(), format!("{door}{webhook}")))
                 .collect();
@@ -226,10 +226,10 @@ impl Senders {
     /// # Errors
     ///
     /// A sender got an answer that is neither 202 nor a 503 with `Retry-After`.
-    pub async fn acked_after(&self, since: Instant, doors: &[String]) -> Result<()> {
+    pub async fn acked_after(&self, since: Instant, addresses: &[String]) -> Result<()> {
         until("requests are acked again", || async {
             let last = lock(&self.shared.last);
-            let is_acked = doors
+            let is_acked = addresses
                 .iter()
                 .all(|door| last.get(door).is_some_and(|last| *last > since));
             let is_wrong = !lock(&self.shared.wrong).is_empty();

@@ -45,7 +45,7 @@ impl Deployment {
         for name in ["one", "other"] {
             controls.push(
                 split
-                    .control_plane_with_tls(name, &authority, &["control.example.com"])
+                    .control_plane_over_tls_for_hosts(name, &authority, &["control.example.com"])
                     .await,
             );
         }
