@@ -97,8 +97,8 @@ impl Calls {
             .unwrap_or_default()
     }
 
-    /// Asserts that no t seconds, of any length and from any instant, let in more than `limit` x (t + 1)
-    /// calls.
+    /// Asserts that no t seconds, of any length and from any instant, let in more than
+    /// `limit` x (t + 1) calls.
     pub fn assert_within(&self, limit: u32) {
         let mut admitted = self.admitted.clone();
         admitted.sort_unstable();
