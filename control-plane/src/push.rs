@@ -4,9 +4,8 @@
 //!
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
 //! per connected node brings it, environment by environment, from what it holds to that set, as
-//! [`peer`] decides; to a node of an older build, to what [`older`] makes of it. Several control
-//! planes may work on one database: [`follow`] hears of what the others publish, and [`others`] of
-//! the nodes that they serve.
+//! [`peer`] decides. Several control planes may work on one database: [`follow`] hears of what the
+//! others publish, and [`others`] of the nodes that they serve.
 
 pub mod asking;
 pub mod export;
@@ -14,7 +13,6 @@ pub mod feed;
 pub mod follow;
 pub mod hub;
 pub mod nodes;
-pub mod older;
 pub mod others;
 pub mod peer;
 pub mod refusals;

@@ -11,7 +11,9 @@ use bytes::{Bytes, BytesMut};
 use futures::SinkExt;
 use futures::channel::mpsc;
 use kanat_plan_stream::snapshot::Assembly;
-use kanat_plan_stream::{HEARTBEAT, Hash, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, SetHash};
+use kanat_plan_stream::{
+    HEARTBEAT, Hash, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SetHash,
+};
 use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
@@ -30,7 +32,7 @@ use crate::wait::DEADLINE;
 const ENVIRONMENT: &str = "development";
 
 /// The build that they say to be.
-pub const SIMULATED: &str = "simulated";
+const SIMULATED: &str = "simulated";
 
 /// Time between two attempts to connect. Real nodes come back less densely.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
@@ -260,13 +262,10 @@ impl Node {
             boot_id: format!("{}_boot", self.id),
             build: SIMULATED.to_owned(),
             min_plan_schema: MIN_PLAN_SCHEMA,
-            // As a build that knows no lookup tables in parts.
-            max_plan_schema: MIN_PLAN_SCHEMA,
+            max_plan_schema: PLAN_SCHEMA,
             address: String::new(),
             environments: vec![ENVIRONMENT.to_owned()],
             states: state.collect(),
-            // As a build that knows nothing of them.
-            takes_table_changes: false,
         }
     }
 

@@ -63,31 +63,15 @@ impl<'a> Change<'a> {
         published(&mut self.tx, &self.app.sealer, &self.environment, kind, id).await
     }
 
-    /// The same, encoded.
-    pub async fn published_body(&mut self, kind: Kind, id: &str) -> Result<Option<Vec<u8>>, Error> {
-        published_body(
-            &mut self.tx,
-            &self.app.sealer,
-            &self.environment,
-            &kind.resource_id(id),
-        )
-        .await
-    }
-
     /// Publishes a resource: nodes run `body` from now on.
     pub async fn put(&mut self, kind: Kind, id: &str, body: &impl Message) -> Result<(), Error> {
-        self.put_body(kind, id, &body.encode_to_vec()).await
-    }
-
-    /// The same, of a body that is encoded already.
-    pub async fn put_body(&mut self, kind: Kind, id: &str, body: &[u8]) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
         let generation = put(
             &mut self.tx,
             &self.app.sealer,
             &self.environment,
             &resource_id,
-            body,
+            &body.encode_to_vec(),
         )
         .await?;
         self.generation = Some(generation);
@@ -231,26 +215,15 @@ pub async fn published<M: Message + Default>(
     id: &str,
 ) -> Result<Option<M>, Error> {
     let resource_id = kind.resource_id(id);
-    let Some(body) = published_body(db, sealer, environment, &resource_id).await? else {
+    let Some(row) = published::get(db, environment, &resource_id).await? else {
         return Ok(None);
     };
+    let body = sealer
+        .open(&row.sealed, &seal_context(environment, &resource_id))
+        .map_err(|error| unreadable(&resource_id, &error))?;
     M::decode(body.as_slice())
         .map(Some)
         .map_err(|error| unreadable(&resource_id, &error))
-}
-
-async fn published_body(
-    db: &mut Db,
-    sealer: &Sealer,
-    environment: &EnvironmentId,
-    resource_id: &str,
-) -> Result<Option<Vec<u8>>, Error> {
-    let Some(row) = published::get(db, environment, resource_id).await? else {
-        return Ok(None);
-    };
-    let body = sealer.open(&row.sealed, &seal_context(environment, resource_id));
-    body.map(Some)
-        .map_err(|error| unreadable(resource_id, &error))
 }
 
 fn unreadable(resource_id: &str, error: &dyn std::fmt::Display) -> Error {

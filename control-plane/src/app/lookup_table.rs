@@ -9,7 +9,7 @@ use kanat_model::id::LookupTableId;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
-use kanat_proto::node::v1::{TableChange, TableEntry};
+use kanat_plan_stream::parts::Edit;
 use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
 use kanat_store::published_api::uses;
@@ -124,19 +124,11 @@ pub async fn upsert(
     }
     if_match.check(u64::from(table.version))?;
     entry::upsert(change.db(), id, &entries).await?;
-    let upserts = entries
-        .into_iter()
-        .map(|Entry { key, value }| TableEntry { key, value })
-        .collect();
-    let table = publish::modified(
-        &mut change,
-        &table,
-        TableChange {
-            upserts,
-            ..TableChange::default()
-        },
-    )
-    .await?;
+    let edits = entries.into_iter().map(|Entry { key, value }| Edit {
+        key,
+        value: Some(value),
+    });
+    let table = publish::modified(&mut change, &table, edits.collect()).await?;
     change.commit(table).await
 }
 
@@ -172,16 +164,11 @@ pub async fn delete_entry(
             format!("lookup table {:?} has no key {key:?}", table.name),
         ));
     }
-    let removals = vec![key.to_owned()];
-    let table = publish::modified(
-        &mut change,
-        &table,
-        TableChange {
-            removals,
-            ..TableChange::default()
-        },
-    )
-    .await?;
+    let removal = Edit {
+        key: key.to_owned(),
+        value: None,
+    };
+    let table = publish::modified(&mut change, &table, vec![removal]).await?;
     change.commit(table).await
 }
 

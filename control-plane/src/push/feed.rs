@@ -2,7 +2,7 @@
 //! for the sessions. The first change after a quiet time is read at once; those that follow closely
 //! are read together.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_model::id::EnvironmentId;
@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::hub::Hub;
-use super::older::Older;
 use super::set::Set;
 
 /// A burst has passed when nothing changed for this long.
@@ -28,8 +27,6 @@ pub struct Feed {
     environment: EnvironmentId,
     state: watch::Sender<State>,
     wanted: watch::Sender<Wanted>,
-    /// Held by those who need it.
-    older: Mutex<Weak<Older>>,
 }
 
 /// What the feed knows.
@@ -54,23 +51,12 @@ impl Feed {
             environment,
             state: watch::Sender::default(),
             wanted: watch::Sender::default(),
-            older: Mutex::default(),
         }
     }
 
     /// The current set, and how fresh it is.
     pub fn state(&self) -> State {
         self.state.borrow().clone()
-    }
-
-    /// The sets as older builds take them, one for all who hold it.
-    pub(super) fn older(&self) -> Arc<Older> {
-        let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
-        older.upgrade().unwrap_or_else(|| {
-            let begun = Arc::new(Older::default());
-            *older = Arc::downgrade(&begun);
-            begun
-        })
     }
 
     /// There is a newer generation.

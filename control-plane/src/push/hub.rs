@@ -31,7 +31,7 @@ const LOOK_ELSEWHERE: (Duration, Duration) =
 /// What nodes have seen of connectors and nobody has taken up yet.
 const OBSERVATIONS: usize = 1000;
 
-/// Snapshots, and sets for older builds, in preparation at one time; the others queue.
+/// Maximum number of snapshots in preparation at one time; the others queue.
 const SNAPSHOTS: usize = 16;
 
 /// Whether a change is live.
@@ -291,24 +291,16 @@ impl Hub {
         self.sets.send_replace(());
     }
 
-    /// Encodes a set; one that is encoded already costs nothing.
+    /// Encodes a set off the runtime's threads, at most 16 at a time; one that is encoded already
+    /// costs nothing.
     pub(super) async fn encode(&self, set: Arc<Set>) {
-        // A panic in the encoder would be repeated by whoever needs the bytes.
-        self.prepare(move || {
+        // The semaphore is never closed, and a panic in the encoder repeats in the task that needs
+        // the bytes.
+        let _permit = self.snapshots.acquire().await;
+        let encoding = tokio::task::spawn_blocking(move || {
             set.encoded();
-        })
-        .await;
-    }
-
-    /// Makes what takes long off the runtime's threads, at most 16 at a time; `None` when that
-    /// panics.
-    pub(super) async fn prepare<T: Send + 'static>(
-        &self,
-        make: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        // The semaphore is never closed.
-        let _permit = self.snapshots.acquire().await.ok()?;
-        tokio::task::spawn_blocking(make).await.ok()
+        });
+        let _ = encoding.await;
     }
 
     pub(super) fn existing(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {

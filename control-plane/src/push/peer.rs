@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, SetHash};
-use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource, TableChange};
+use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource};
 use prost::Message;
 
 use super::refusals::Withheld;
@@ -26,16 +26,6 @@ pub struct Peer {
     snapshot_failed: bool,
     /// What the node refused as a whole, so that it is not sent again.
     refused: Option<Refused>,
-    tables: Tables,
-}
-
-/// How a lookup table that changed is brought up to date.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tables {
-    /// The build knows no other way.
-    #[default]
-    Whole,
-    ByEntries,
 }
 
 /// What the node holds, told as a set of ours and the exceptions from it.
@@ -77,7 +67,6 @@ pub enum PushKind {
         from_generation: u64,
         upserts: Vec<Resource>,
         removals: Vec<String>,
-        tables: Vec<TableChange>,
     },
 }
 
@@ -106,12 +95,6 @@ impl Peer {
             held: state.and_then(|state| Held::of(state, current)),
             ..Self::default()
         }
-    }
-
-    /// The same for a node that takes lookup tables in another way than whole.
-    #[must_use]
-    pub fn with_tables(self, tables: Tables) -> Self {
-        Self { tables, ..self }
     }
 
     /// The epoch and generation that the node runs, when that is known.
@@ -175,9 +158,7 @@ impl Peer {
             return None;
         }
         let push = match &self.held {
-            Some(held) if held.leads_to(current) => {
-                held.delta(current, withheld, self.tables, nonce)?
-            }
+            Some(held) if held.leads_to(current) => held.delta(current, withheld, nonce)?,
             Some(_) | None => Push::snapshot(current, withheld, nonce),
         };
         self.in_flight = Some(push.clone());
@@ -352,13 +333,7 @@ impl Held {
     }
 
     /// The way to `current`; `None` when the node is there.
-    fn delta(
-        &self,
-        current: &Arc<Set>,
-        withheld: &Withheld<'_>,
-        by: Tables,
-        nonce: u64,
-    ) -> Option<Push> {
+    fn delta(&self, current: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
         if Arc::ptr_eq(&self.base, current)
             && self.exceptions.is_empty()
             && self.generation == current.generation
@@ -370,7 +345,6 @@ impl Held {
         let mut upserts = Vec::new();
         let mut removals = Vec::new();
         let mut exceptions = HashMap::new();
-        let mut tables = Vec::new();
         let mut bytes = 0;
         for id in ids {
             let running = self.running(id);
@@ -380,29 +354,14 @@ impl Held {
                     exceptions.insert(id.to_owned(), running);
                 }
                 Some(entry) => {
-                    match running
-                        .filter(|_| by == Tables::ByEntries)
-                        .and_then(|from| entry.change_from(from))
-                    {
-                        Some(change) => {
-                            bytes += change.encoded_len();
-                            tables.push(change);
-                        }
-                        None => {
-                            bytes += entry.body.len();
-                            upserts.push(entry.to_resource(id));
-                        }
-                    }
+                    bytes += entry.body.len();
+                    upserts.push(entry.to_resource(id));
                 }
                 None if running.is_some() => removals.push(id.to_owned()),
                 None => {}
             }
         }
-        if upserts.is_empty()
-            && removals.is_empty()
-            && tables.is_empty()
-            && self.generation == current.generation
-        {
+        if upserts.is_empty() && removals.is_empty() && self.generation == current.generation {
             return None;
         }
         if bytes > MAX_DELTA_BYTES || (current.is_empty() && !removals.is_empty()) {
@@ -410,12 +369,10 @@ impl Held {
         }
         upserts.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         removals.sort_unstable();
-        tables.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
         let kind = PushKind::Delta {
             from_generation: self.generation,
             upserts,
             removals,
-            tables,
         };
         let set_hash = hash_of(current, &exceptions);
         Some(Push {

@@ -26,7 +26,7 @@ use tonic::{Status, Streaming};
 use super::asking::Observation;
 use super::hub::Hub;
 use super::nodes::{self, Node, Running, Scope, Seat};
-use super::peer::{Answered, Peer, Push, PushKind, Tables};
+use super::peer::{Answered, Peer, Push, PushKind};
 use super::refusals::Refusal;
 use super::remote::Grant;
 use super::set::Set;
@@ -50,7 +50,6 @@ pub struct Session {
     nonce: u64,
     /// The plan schemas that the node's build can run.
     schemas: Schemas,
-    tables: Tables,
     /// Woken when the node answered.
     answered: Arc<Notify>,
     /// Cancelled when the node opens another stream.
@@ -95,7 +94,7 @@ impl Session {
             let state = states.remove(environment.id.as_str());
             (
                 environment.id.clone(),
-                Line::open(hub.feed(&environment.id), schemas, state),
+                Line::open(hub.feed(&environment.id), state),
             )
         });
         let lines: BTreeMap<_, _> = lines.collect();
@@ -117,11 +116,6 @@ impl Session {
                 Scope::Named
             },
         };
-        let tables = if hello.takes_table_changes {
-            Tables::ByEntries
-        } else {
-            Tables::Whole
-        };
         let named = hello.environments;
         let welcome = Some(welcome(epoch, served));
         let answered = Arc::new(Notify::new());
@@ -138,7 +132,6 @@ impl Session {
             welcome,
             nonce,
             schemas,
-            tables,
             answered,
             replaced,
         })
@@ -290,10 +283,9 @@ impl Session {
         self.lines.retain(|id, _| ids.contains(id));
         for id in &ids {
             let hub = &self.hub;
-            let schemas = self.schemas;
             self.lines
                 .entry(id.clone())
-                .or_insert_with(|| Line::open(hub.feed(id), schemas, None));
+                .or_insert_with(|| Line::open(hub.feed(id), None));
         }
         seat.update(|node| {
             node.environments.retain(|id, _| ids.contains(id));
@@ -313,20 +305,18 @@ impl Session {
             if line.peer.as_ref().is_some_and(Peer::waits) {
                 continue;
             }
-            let Some(target) = line.target(&self.hub) else {
-                continue;
-            };
             let withheld = self
                 .hub
                 .refusals
                 .withheld(environment, &self.node.build, self.schemas);
-            if line.begin(&target, self.tables) {
+            if line.begin() {
                 seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
             }
-            let Some(peer) = line.peer.as_mut().filter(|peer| !target.is_held_by(peer)) else {
+            let Some(set) = line.set() else { continue };
+            let Some(peer) = line.peer.as_mut() else {
                 continue;
             };
-            if let Some(push) = peer.next(&target.set, &withheld, self.nonce + 1) {
+            if let Some(push) = peer.next(&set, &withheld, self.nonce + 1) {
                 self.nonce += 1;
                 pushes.push((environment.clone(), push));
             }
@@ -349,22 +339,17 @@ impl Session {
                 from_generation,
                 upserts,
                 removals,
-                tables,
             } => {
-                let changes = Delta {
-                    from_generation,
-                    upserts,
-                    removals,
-                    tables,
-                    ..Delta::default()
-                };
                 self.send(Out::Delta(Delta {
                     nonce,
                     environment_id,
                     epoch,
+                    from_generation,
                     generation,
+                    upserts,
+                    removals,
                     set_hash,
-                    ..changes
+                    tables: Vec::new(),
                 }))
                 .await
             }

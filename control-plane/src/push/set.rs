@@ -1,20 +1,14 @@
 //! The set of resources that an environment's nodes run: what the store had published at one
 //! generation.
 
-mod unparted;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::Encoded;
-use kanat_plan_stream::{Hash, Kind, Schemas, SetHash, Sharded, parts, schema, table};
-use kanat_proto::node::v1::{Resource, TableChange};
-use kanat_proto::plan::v1::LookupTable;
-use prost::Message;
-
-pub use unparted::Unparted;
+use kanat_plan_stream::{Hash, Schemas, SetHash, Sharded, schema};
+use kanat_proto::node::v1::Resource;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Debug)]
@@ -34,12 +28,7 @@ pub struct Entry {
     /// The plan schema that it takes to run it.
     pub schema: u32,
     pub body: Bytes,
-    /// Of a lookup table, the latest changes by entries that led here, oldest first.
-    steps: Vec<Arc<TableChange>>,
 }
-
-/// Changes of one lookup table that are kept, for nodes that are behind by a few.
-const STEPS: usize = 16;
 
 /// Kinds of older builds that share what is cut for them; more than a rolling upgrade has.
 const KINDS_OF_BUILDS: usize = 4;
@@ -96,27 +85,15 @@ impl Set {
         generation: u64,
         changes: impl IntoIterator<Item = (String, Change)>,
     ) -> Self {
-        let changes = changes.into_iter().map(|(id, change)| match change {
-            Change::Upsert(entry) => (id, Some(Arc::new(entry))),
-            Change::Removal => (id, None),
-        });
-        self.with(generation, changes)
-    }
-
-    fn with(
-        &self,
-        generation: u64,
-        changes: impl IntoIterator<Item = (String, Option<Arc<Entry>>)>,
-    ) -> Self {
         let mut entries = self.entries.clone();
         let mut hash = self.hash;
         for (id, change) in changes {
             let former = match change {
-                Some(entry) => {
+                Change::Upsert(entry) => {
                     hash = hash.toggled(&id, entry.hash);
-                    entries.insert(id.clone(), entry)
+                    entries.insert(id.clone(), Arc::new(entry))
                 }
-                None => entries.remove(&id),
+                Change::Removal => entries.remove(&id),
             };
             if let Some(former) = former {
                 hash = hash.toggled(&id, former.hash);
@@ -213,78 +190,11 @@ impl Set {
 
 impl Entry {
     pub fn new(body: Bytes) -> Self {
-        let hash = Hash::of(&body);
-        let schema = schema::of(&body);
         Self {
-            hash,
-            schema,
+            hash: Hash::of(&body),
+            schema: schema::of(&body),
             body,
-            steps: Vec::new(),
         }
-    }
-
-    /// The body that follows `former` under the id of a lookup table, with the way that leads to
-    /// it.
-    #[must_use]
-    pub fn of_table_after(former: &Self, resource_id: &str, body: Bytes) -> Self {
-        let next = Self::new(body);
-        let Some(step) = table::between(&former.body, &next.body) else {
-            return next;
-        };
-        Self {
-            steps: former.steps_to(resource_id, next.hash, step),
-            ..next
-        }
-    }
-
-    /// The lookup table of this id after that change by entries; `None` when it is not written as
-    /// this build does it.
-    fn after(&self, resource_id: &str, change: TableChange) -> Option<Self> {
-        let body = Bytes::from(table::changed(&self.body, &change).ok()?);
-        let hash = Hash::of(&body);
-        Some(Self {
-            hash,
-            schema: self.schema,
-            body,
-            steps: self.steps_to(resource_id, hash, change),
-        })
-    }
-
-    /// The ways that lead to the content with the hash `to`, the last of them by `change` from
-    /// here.
-    fn steps_to(&self, resource_id: &str, to: Hash, change: TableChange) -> Vec<Arc<TableChange>> {
-        let resource_id = resource_id.to_owned();
-        let from_hash = self.hash.to_vec();
-        let hash = to.to_vec();
-        let latest = &self.steps[self.steps.len().saturating_sub(STEPS - 1)..];
-        latest
-            .iter()
-            .cloned()
-            .chain([Arc::new(TableChange {
-                resource_id,
-                from_hash,
-                hash,
-                ..change
-            })])
-            .collect()
-    }
-
-    /// The way from the content with the hash `running` to this one by entries of a lookup table,
-    /// where it is known and shorter than the body.
-    pub fn change_from(&self, running: Hash) -> Option<TableChange> {
-        let first = self
-            .steps
-            .iter()
-            .position(|step| step.from_hash == running.as_bytes())?;
-        let change = table::merged(self.steps[first..].iter().map(Arc::as_ref))?;
-        (change.encoded_len() < self.body.len()).then_some(change)
-    }
-
-    /// What the table of this id says of itself, when it is in parts.
-    fn parted(&self, id: &str) -> Option<LookupTable> {
-        let in_parts =
-            self.schema == parts::SCHEMA && matches!(Kind::parse(id), Some((Kind::LookupTable, _)));
-        in_parts.then(|| parts::read_head(&self.body))?
     }
 
     pub fn to_resource(&self, id: &str) -> Resource {
@@ -298,8 +208,6 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::lookup_table::Entry as Row;
-
     use super::*;
 
     fn set(generation: u64, resources: &[(&str, &'static str)]) -> Set {
@@ -331,61 +239,6 @@ mod tests {
                 .iter()
                 .all(|id| before.differing(&after).contains(id))
         );
-    }
-
-    #[test]
-    fn a_table_knows_the_way_from_its_latest_contents() {
-        let body = |version: u32| {
-            let value = |n| {
-                if n == 0 {
-                    format!("of {version}")
-                } else {
-                    String::new()
-                }
-            };
-            let rows = (0..100).map(|n| Row {
-                key: format!("key {n:04}"),
-                value: value(n),
-            });
-            let table = LookupTable {
-                id: "lkp_1".to_owned(),
-                version,
-                entries: rows.collect(),
-                ..LookupTable::default()
-            };
-            Bytes::from(table.encode_to_vec())
-        };
-        let first = Entry::new(body(1));
-        let after = |former: &Entry, version| {
-            Entry::of_table_after(former, "lookup_table/lkp_1", body(version))
-        };
-        let entries: Vec<_> = std::iter::successors(Some((1, first)), |(n, entry)| {
-            Some((n + 1, after(entry, n + 1)))
-        })
-        .take(20)
-        .map(|(_, entry)| entry)
-        .collect();
-        let last = &entries[19];
-        for (n, former) in entries.iter().enumerate() {
-            let Some(change) = last.change_from(former.hash) else {
-                assert!(
-                    n < 3 || n == 19,
-                    "the way from version {} is not known",
-                    n + 1
-                );
-                continue;
-            };
-            assert_eq!(change.version, 20);
-            assert_eq!(change.upserts.len(), 1);
-            assert_eq!(change.hash.as_slice(), last.hash.as_bytes().as_slice());
-            assert_eq!(
-                table::changed(&former.body, &change).as_deref(),
-                Ok(last.body.as_ref())
-            );
-        }
-        let another =
-            Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
-        assert_eq!(another.change_from(last.hash), None);
     }
 
     #[test]

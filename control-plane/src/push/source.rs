@@ -127,9 +127,7 @@ impl Source {
                 let refused_may_run = rows
                     .iter()
                     .any(|row| is_other(row) || is_again(row, current));
-                let changes = self
-                    .open(environment, rows, Some(Arc::clone(current)))
-                    .await?;
+                let changes = self.open(environment, rows).await?;
                 let set = current.changed(revision.generation, changes);
                 if revision.fits(set.hash) {
                     return Ok(Read {
@@ -149,11 +147,8 @@ impl Source {
         let snapshot = published::snapshot(&mut tx, environment).await?;
         drop(tx);
         let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
-        let opened = self
-            .open(environment, snapshot.resources, None)
-            .await?
-            .into_iter();
-        let entries = opened.filter_map(|(id, change)| match change {
+        let opened = self.open(environment, snapshot.resources).await?;
+        let entries = opened.into_iter().filter_map(|(id, change)| match change {
             Change::Upsert(entry) => Some((id, entry)),
             Change::Removal => None,
         });
@@ -228,14 +223,12 @@ impl Source {
         &self,
         environment: &EnvironmentId,
         rows: Vec<Published>,
-        former: Option<Arc<Set>>,
     ) -> Result<Vec<(String, Change)>, Error> {
         let sealer = Arc::clone(&self.sealer);
         let environment = environment.clone();
         let open = move || {
-            let former = |id: &str| former.as_ref().and_then(|set| set.get(id));
             rows.into_iter()
-                .map(|row| open(&sealer, &environment, former(&row.resource_id), row))
+                .map(|row| open(&sealer, &environment, row))
                 .collect()
         };
         tokio::task::spawn_blocking(open)
@@ -247,7 +240,6 @@ impl Source {
 fn open(
     sealer: &Sealer,
     environment: &EnvironmentId,
-    former: Option<&Arc<Entry>>,
     row: Published,
 ) -> Result<(String, Change), Error> {
     if row.removed {
@@ -259,12 +251,7 @@ fn open(
         resource_id: row.resource_id.clone(),
         source,
     })?;
-    let entry = match (Kind::parse(&row.resource_id), former) {
-        (Some((Kind::LookupTable | Kind::LookupPart, _)), Some(former)) => {
-            Entry::of_table_after(former, &row.resource_id, body.into())
-        }
-        (Some(_) | None, _) => Entry::new(body.into()),
-    };
+    let entry = Entry::new(body.into());
     if *entry.hash.as_bytes() != row.hash {
         return Err(Error::Hash(row.resource_id));
     }

@@ -12,9 +12,9 @@ use kanat_gateway::Gateway;
 use kanat_mapping::{Effort, Escape, Expression, JsonTemplate, Scope, Template, json};
 use kanat_model::Timestamp;
 use kanat_plan_stream::snapshot::{Assembly, Error as SnapshotError};
-use kanat_plan_stream::{Hash, parts, table};
+use kanat_plan_stream::{Hash, parts};
 use kanat_proto::node::v1::{ResourceSet, SnapshotBegin};
-use kanat_proto::plan::v1::{FlowPlan, PublishedApi};
+use kanat_proto::plan::v1::{FlowPlan, LookupTable, PublishedApi};
 use prost::Message;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -189,11 +189,8 @@ fn body(bytes: &[u8]) {
         let _ = Program::compile(plan);
     }
     let _ = PublishedApi::decode(bytes);
-    let _ = table::size(bytes);
-    let _ = parts::read_head(bytes);
-    let (from, to) = bytes.split_at(bytes.len() / 2);
-    if let Some(change) = table::between(from, to) {
-        let _ = table::changed(from, &change);
+    if let Ok(table) = LookupTable::decode(bytes) {
+        let _ = parts::edited(table.entries, []);
     }
 }
 

@@ -1,7 +1,6 @@
-//! What both ends of the plan stream agree on: how resources are named and hashed, how a set of
-//! them is compared, and how a snapshot is cut and put together again, how a lookup table changes
-//! by its entries and how a large one is in parts, what of a plan is kept with messages, and which
-//! builds can run it. No I/O.
+//! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of them,
+//! the chunks of a snapshot, the parts of a lookup table, the form in which a plan is kept with
+//! messages, and the plan schemas that a build can run. No I/O.
 
 #![warn(missing_docs)]
 
@@ -12,7 +11,6 @@ pub mod schema;
 pub mod set_hash;
 pub mod sharded;
 pub mod snapshot;
-pub mod table;
 
 use std::time::Duration;
 
@@ -21,13 +19,14 @@ pub use schema::Schemas;
 pub use set_hash::SetHash;
 pub use sharded::Sharded;
 
-/// The highest plan schema that this build writes and runs. 2 has lookup tables in parts.
+/// The plan schema that this build writes, and the newest that it runs. 2 has lookup tables in
+/// parts.
 pub const PLAN_SCHEMA: u32 = 2;
 
 /// The oldest plan schema that this build runs.
 pub const MIN_PLAN_SCHEMA: u32 = 1;
 
-/// How often each end says that it is there.
+/// Time between two heartbeats of each end.
 pub const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Silence after which the other end is taken for gone: three heartbeats.

@@ -1,48 +1,93 @@
-//! Large lookup tables in parts: which part has a key, how many parts a table has, a table taken
-//! apart and put together again. The parts are resources beside the table's own, which says how
-//! many there are and grows by one version with every change: what a change of one entry costs, at
-//! either end, is the one part and the table's few words.
+//! Lookup tables in parts, which is how nodes get them: the part of a key, the number of parts of a
+//! table, the split of a table, and changes of its entries. The parts are resources beside the
+//! table's own, which is its head: it has the number of parts and none of the entries. A change of
+//! one entry costs one part and the head at either end.
 
+use std::collections::BTreeMap;
+
+use kanat_proto::plan::v1::lookup_table::Entry;
 use kanat_proto::plan::v1::{Head, LookupTable};
 use prost::Message;
 
-use crate::Kind;
-use crate::table::Unreadable;
+use crate::{Kind, PLAN_SCHEMA};
 
-/// The plan schema that it takes to run a table in parts.
-pub const SCHEMA: u32 = 2;
-
-/// Bytes of keys and values that a table may have before it is taken apart.
-const WHOLE_BYTES: usize = 64 << 10;
-
-/// The same of a part when a table is taken apart.
+/// Encoded bytes of the entries of a part when a table is split.
 const PART_BYTES: usize = 16 << 10;
 
-/// How far the parts may become larger or smaller than that, on average, before the table is taken
-/// apart anew: it costs the whole table, once for very many changes.
-const SLACK: usize = 4;
+/// Factor by which the parts may grow, on average, before the table is split anew: they are sent
+/// and written whole, and are to stay below 64 KiB.
+const MAX_GROWTH: usize = 2;
 
-/// How many parts a table of that many bytes of keys and values is made of; 0 when it stays whole.
-pub fn count(text_bytes: usize) -> u32 {
-    if text_bytes <= WHOLE_BYTES {
-        0
-    } else {
-        u32::try_from(text_bytes.div_ceil(PART_BYTES)).unwrap_or(u32::MAX)
-    }
+/// Factor by which the parts may shrink, on average, before the table is split anew.
+const MAX_SHRINKAGE: usize = 4;
+
+/// Bytes of an encoded entry beside its key and its value, unless it is large: at most this.
+const ENTRY_OVERHEAD: usize = 8;
+
+/// Size of a table, or of some of its parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Number of entries.
+    pub entries: usize,
+    /// Bytes of all keys and values.
+    pub text_bytes: usize,
 }
 
-/// Whether a table that is in `parts` may stay so with that many bytes of keys and values.
-pub fn suits(parts: u32, text_bytes: usize) -> bool {
-    match parts {
-        0 => text_bytes <= WHOLE_BYTES,
-        parts => {
-            let usual = parts as usize * PART_BYTES;
-            (usual / SLACK..=usual * SLACK).contains(&text_bytes)
+impl Size {
+    /// The size of these entries.
+    pub fn of(entries: &[Entry]) -> Self {
+        let text_bytes = entries
+            .iter()
+            .map(|entry| entry.key.len() + entry.value.len());
+        Self {
+            entries: entries.len(),
+            text_bytes: text_bytes.sum(),
         }
     }
+
+    fn encoded_bytes(self) -> usize {
+        self.text_bytes + self.entries * ENTRY_OVERHEAD
+    }
 }
 
-/// Which of the parts has `key`: the same in every build, for ever.
+/// Change of one entry of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// Key of the entry.
+    pub key: String,
+    /// The value that the entry gets; `None` removes the entry.
+    pub value: Option<String>,
+}
+
+/// Returns the entries after `edits`, in the order of their keys. Of edits of one key, the last one
+/// counts.
+pub fn edited(entries: Vec<Entry>, edits: impl IntoIterator<Item = Edit>) -> Vec<Entry> {
+    let before = entries
+        .into_iter()
+        .map(|entry| (entry.key, Some(entry.value)));
+    let after = edits.into_iter().map(|edit| (edit.key, edit.value));
+    let entries: BTreeMap<_, _> = before.chain(after).collect();
+    entries
+        .into_iter()
+        .filter_map(|(key, value)| Some(Entry { key, value: value? }))
+        .collect()
+}
+
+/// Returns the number of parts that a table of this size is split into; at least 1.
+pub fn count(size: Size) -> u32 {
+    let parts = size.encoded_bytes().div_ceil(PART_BYTES).max(1);
+    u32::try_from(parts).unwrap_or(u32::MAX)
+}
+
+/// Returns whether a table of `parts` parts may keep them at this size. One without parts, as
+/// former builds publish small tables, may not.
+pub fn suits(parts: u32, size: Size) -> bool {
+    let usual = parts as usize * PART_BYTES;
+    let is_large_enough = parts == 1 || size.encoded_bytes() >= usual / MAX_SHRINKAGE;
+    parts > 0 && is_large_enough && size.encoded_bytes() <= usual * MAX_GROWTH
+}
+
+/// Returns the number of the part that has `key`. It is the same in every build, for ever.
 pub fn of_key(key: &str, parts: u32) -> u32 {
     // FNV-1a, with its bits mixed once more.
     let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -53,66 +98,38 @@ pub fn of_key(key: &str, parts: u32) -> u32 {
     (mixed % u64::from(parts.max(1))) as u32
 }
 
-/// What stands after the kind in the resource id of a part.
+/// Returns the id of a part: its resource id without the kind.
 pub fn part_id(table: &str, parts: u32, part: u32) -> String {
     format!("{table}/{parts}/{part}")
 }
 
-/// The table that the part with this [`part_id`] is of; `None` when it is no such id.
-pub fn table_of(part_id: &str) -> Option<&str> {
-    let mut from_the_end = part_id.rsplitn(3, '/').skip(2);
-    from_the_end.next()
-}
-
-/// The resource ids of all parts of a table.
+/// Returns the resource ids of all parts of a table.
 pub fn resource_ids(table: &str, parts: u32) -> impl Iterator<Item = String> {
     (0..parts).map(move |part| Kind::LookupPart.resource_id(part_id(table, parts, part)))
 }
 
-/// The table's own resource, as the body of one in parts; its entries are left out.
-pub fn head(table: &LookupTable) -> Vec<u8> {
-    let own = LookupTable {
-        entries: Vec::new(),
-        ..table.clone()
-    };
-    let mut body = own.encode_to_vec();
+/// Returns the body of a head or of a part, which says the plan schema that it takes.
+pub fn encode(table: &LookupTable) -> Vec<u8> {
+    let mut body = table.encode_to_vec();
     body.extend(
         Head {
-            plan_schema: SCHEMA,
+            plan_schema: PLAN_SCHEMA,
         }
         .encode_to_vec(),
     );
     body
 }
 
-/// Reads the table's own resource; `None` when it is not in parts, or not readable.
-pub fn read_head(body: &[u8]) -> Option<LookupTable> {
-    // Of one that is whole, the entries are not read.
-    let in_parts = crate::schema::of(body) >= SCHEMA;
-    in_parts
-        .then(|| LookupTable::decode(body).ok())?
-        .filter(|table| table.parts > 0)
-}
-
-/// The parts of a table whose entries are in order of their keys, by their numbers.
+/// Splits a table, whose entries are in the order of their keys, into its parts by their numbers.
 pub fn split(table: LookupTable, parts: u32) -> Vec<LookupTable> {
-    let LookupTable {
-        id,
-        version,
-        entries,
-        ..
-    } = table;
-    let empty = LookupTable {
-        version,
-        ..LookupTable::default()
-    };
     let mut split: Vec<_> = (0..parts)
         .map(|part| LookupTable {
-            id: part_id(&id, parts, part),
-            ..empty.clone()
+            id: part_id(&table.id, parts, part),
+            version: table.version,
+            ..LookupTable::default()
         })
         .collect();
-    for entry in entries {
+    for entry in table.entries {
         split[of_key(&entry.key, parts) as usize]
             .entries
             .push(entry);
@@ -120,36 +137,8 @@ pub fn split(table: LookupTable, parts: u32) -> Vec<LookupTable> {
     split
 }
 
-/// The table whole, for builds that know no parts.
-///
-/// # Errors
-/// A part is none.
-pub fn whole<'b>(
-    head: &LookupTable,
-    parts: impl IntoIterator<Item = &'b [u8]>,
-) -> Result<Vec<u8>, Unreadable> {
-    let mut entries = Vec::new();
-    for part in parts {
-        entries.extend(LookupTable::decode(part).map_err(|_| Unreadable)?.entries);
-    }
-    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    let LookupTable {
-        id, name, version, ..
-    } = head.clone();
-    Ok(LookupTable {
-        id,
-        name,
-        version,
-        entries,
-        ..LookupTable::default()
-    }
-    .encode_to_vec())
-}
-
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::lookup_table::Entry;
-
     use super::*;
 
     fn table(entries: usize) -> LookupTable {
@@ -157,60 +146,68 @@ mod tests {
             key: format!("customer-{n:06}"),
             value: format!("region {n}"),
         };
-        let entries = (0..entries).map(entry).collect();
         LookupTable {
             id: "lkp_1".to_owned(),
             name: "eu".to_owned(),
             version: 3,
-            entries,
+            entries: (0..entries).map(entry).collect(),
             ..LookupTable::default()
         }
     }
 
     #[test]
-    fn a_table_taken_apart_and_put_together_is_as_it_was() {
+    fn a_table_is_split_evenly_and_every_entry_is_in_the_part_of_its_key() {
         let table = table(10_000);
-        let head = LookupTable {
-            parts: 20,
-            text_bytes: 7,
-            ..table.clone()
-        };
-        let body = super::head(&head);
         let parts = split(table.clone(), 20);
-        assert_eq!(crate::schema::of(&body), SCHEMA);
-        assert_eq!(
-            read_head(&body),
-            Some(LookupTable {
-                entries: Vec::new(),
-                ..head.clone()
-            })
-        );
-        assert_eq!(read_head(&table.encode_to_vec()), None);
-        assert!(
-            parts
-                .iter()
-                .all(|part| part.entries.is_sorted_by(|a, b| a.key < b.key))
-        );
-        let sizes = parts.iter().map(|part| part.entries.len());
-        assert!(
-            sizes.clone().all(|size| (400..600).contains(&size)),
-            "{:?}",
-            sizes.collect::<Vec<_>>()
-        );
         let ids: Vec<_> = parts
             .iter()
             .map(|part| Kind::LookupPart.resource_id(&part.id))
             .collect();
         assert_eq!(ids, resource_ids("lkp_1", 20).collect::<Vec<_>>());
-        assert!(parts.iter().all(|part| table_of(&part.id) == Some("lkp_1")));
-        assert_eq!(table_of("lkp_1"), None);
-        assert_eq!(table_of("lkp_1/20"), None);
-        let bodies: Vec<_> = parts.iter().map(Message::encode_to_vec).collect();
+        for (number, part) in (0..).zip(&parts) {
+            assert!(part.entries.is_sorted_by(|a, b| a.key < b.key));
+            assert!(part.entries.iter().all(|e| of_key(&e.key, 20) == number));
+            assert!((400..600).contains(&part.entries.len()), "{}", part.id);
+        }
+        let all = parts.into_iter().flat_map(|part| part.entries);
+        assert_eq!(Size::of(&all.collect::<Vec<_>>()), Size::of(&table.entries));
+    }
+
+    #[test]
+    fn a_body_says_the_plan_schema_that_it_takes_and_reads_back() {
+        let table = table(3);
+        let body = encode(&table);
+        assert_eq!(crate::schema::of(&body), PLAN_SCHEMA);
+        assert_eq!(LookupTable::decode(body.as_slice()), Ok(table));
+    }
+
+    #[test]
+    fn edits_add_overwrite_and_remove_entries_in_the_order_of_keys() {
+        let edit = |key: &str, value: Option<&str>| Edit {
+            key: key.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        let entries = [("b", "1"), ("d", "2"), ("f", "3")].map(|(key, value)| Entry {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        });
+        let edits = [
+            edit("f", Some("4")),
+            edit("a", Some("")),
+            edit("d", None),
+            edit("none", None),
+            edit("d\u{e9}", Some("5")),
+            edit("f", Some("6")),
+        ];
+        let edited = edited(entries.into(), edits);
+        let edited: Vec<_> = edited
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.value.as_str()))
+            .collect();
         assert_eq!(
-            whole(&head, bodies.iter().map(Vec::as_slice)),
-            Ok(table.encode_to_vec())
+            edited,
+            [("a", ""), ("b", "1"), ("d\u{e9}", "5"), ("f", "6")]
         );
-        assert_eq!(whole(&head, [b"\xff".as_slice()]), Err(Unreadable));
     }
 
     #[test]
@@ -221,19 +218,43 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_taken_apart_anew_only_when_its_size_became_another() {
-        assert_eq!(count(0), 0);
-        assert_eq!(count(WHOLE_BYTES), 0);
-        assert_eq!(count(WHOLE_BYTES + 1), 5);
-        for bytes in [WHOLE_BYTES + 1, 1 << 20, 16 << 20] {
-            let parts = count(bytes);
-            for near in [bytes / 3, bytes, bytes * 3] {
-                assert!(suits(parts, near), "{parts} parts, {near} bytes");
+    fn a_table_is_split_anew_only_when_its_size_became_another() {
+        let size = |text_bytes| Size {
+            entries: 0,
+            text_bytes,
+        };
+        assert_eq!(count(size(0)), 1);
+        assert_eq!(count(size(PART_BYTES)), 1);
+        assert_eq!(count(size(PART_BYTES + 1)), 2);
+        assert!(suits(1, size(0)));
+        assert!(!suits(0, size(0)), "a table of a former build");
+        for bytes in [PART_BYTES, 64 << 10, 1 << 20, 16 << 20] {
+            let parts = count(size(bytes));
+            for near in [bytes / 3, bytes, bytes * 2] {
+                assert!(suits(parts, size(near)), "{parts} parts, {near} bytes");
             }
-            for far in [0, bytes / 5, bytes * 5] {
-                assert!(!suits(parts, far), "{parts} parts, {far} bytes");
-            }
+            assert!(!suits(parts, size(bytes * 3)), "{parts} parts");
+            assert!(
+                parts == 1 || !suits(parts, size(bytes / 5)),
+                "{parts} parts"
+            );
         }
-        assert!(suits(0, 0) && suits(0, WHOLE_BYTES) && !suits(0, WHOLE_BYTES + 1));
+    }
+
+    #[test]
+    fn a_part_of_a_million_small_entries_takes_less_than_64_kib() {
+        let entry = |n| Entry {
+            key: format!("{n:06}"),
+            value: "1".to_owned(),
+        };
+        let table = LookupTable {
+            entries: (0..1_000_000).map(entry).collect(),
+            ..table(0)
+        };
+        let size = Size::of(&table.entries);
+        let fewest = (1..).find(|parts| suits(*parts, size)).unwrap();
+        let parts = split(table, fewest);
+        let largest = parts.iter().map(|part| encode(part).len()).max();
+        assert!(largest < Some(64 << 10), "{largest:?} bytes");
     }
 }

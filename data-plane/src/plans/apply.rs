@@ -10,8 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_plan_stream::{Hash, Kind, SetHash, table};
-use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin, TableChange};
+use kanat_plan_stream::{Hash, Kind, SetHash};
+use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
 
 use super::environment::{Compiled, Environment, Held};
 use super::snapshot::FlowChange;
@@ -21,25 +21,8 @@ use super::snapshot::FlowChange;
 pub struct Change {
     pub epoch: EpochId,
     pub generation: u64,
-    pub upserts: Vec<Upsert>,
+    pub upserts: Vec<Resource>,
     pub removals: Vec<String>,
-}
-
-/// A resource that comes, or changes.
-#[derive(Debug)]
-pub struct Upsert {
-    pub resource: Resource,
-    /// How it came about, when it is a lookup table of which some entries changed.
-    pub change: Option<TableChange>,
-}
-
-impl From<Resource> for Upsert {
-    fn from(resource: Resource) -> Self {
-        Self {
-            resource,
-            change: None,
-        }
-    }
 }
 
 /// What a change came to.
@@ -68,8 +51,6 @@ pub enum Mismatch {
     },
     #[error(transparent)]
     Resource(#[from] kanat_plan_stream::snapshot::Error),
-    #[error("the delta changes entries of {0:?} as the node does not have it")]
-    Table(String),
     #[error("the delta does not lead to the set that was announced")]
     SetHash,
 }
@@ -92,13 +73,9 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         generation,
         upserts,
         removals,
-        tables,
         ..
     } = delta;
-    let whole = upserts.into_iter().map(|resource| Ok(resource.into()));
-    let changed = tables.into_iter().map(|change| of_table(current, change));
-    let upserts = whole.chain(changed).collect::<Result<Vec<_>, Mismatch>>()?;
-    for Upsert { resource, .. } in &upserts {
+    for resource in &upserts {
         set_hash = replaced(
             set_hash,
             &resource.id,
@@ -117,24 +94,6 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         generation,
         upserts,
         removals,
-    })
-}
-
-/// A lookup table after a change of some entries. Its hash is proven by the caller, as that of
-/// every body.
-fn of_table(current: &Environment, change: TableChange) -> Result<Upsert, Mismatch> {
-    let held = current.resources.get(&change.resource_id);
-    let held = held.filter(|held| held.hash.as_bytes() == change.from_hash.as_slice());
-    let body = held.and_then(|held| table::changed(&held.body, &change).ok());
-    let body = body.ok_or_else(|| Mismatch::Table(change.resource_id.clone()))?;
-    let resource = Resource {
-        id: change.resource_id.clone(),
-        hash: change.hash.clone(),
-        body: body.into(),
-    };
-    Ok(Upsert {
-        resource,
-        change: Some(change),
     })
 }
 
@@ -161,11 +120,7 @@ pub fn of_snapshot(
             .get(&resource.id)
             .is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
     };
-    let upserts = resources
-        .into_iter()
-        .filter(is_new)
-        .map(Upsert::from)
-        .collect();
+    let upserts = resources.into_iter().filter(is_new).collect();
     Change {
         epoch: EpochId::from(begin.epoch.as_str()),
         generation: begin.generation,
@@ -205,21 +160,21 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
     }
     // Names, paths and keys may change hands within one change: all give theirs back before any
     // takes one.
-    for upsert in &upserts {
-        applied.take_name_back(&upsert.resource.id);
+    for resource in &upserts {
+        applied.take_name_back(&resource.id);
     }
     // Flows come last, because they need the others, and parts first, because tables need them.
-    upserts.sort_by_key(|upsert| match Kind::parse(&upsert.resource.id) {
+    upserts.sort_by_key(|resource| match Kind::parse(&resource.id) {
         Some((Kind::LookupPart, _)) => 0,
         Some((Kind::Flow, _)) => 2,
         Some(_) | None => 1,
     });
-    for mut upsert in upserts {
+    for mut resource in upserts {
         // A slice would keep the whole message that it came in.
-        upsert.resource.body = Bytes::copy_from_slice(&upsert.resource.body);
-        match applied.compile(&upsert) {
-            Ok(compiled) => applied.accept(upsert, compiled),
-            Err(message) => applied.refuse(upsert.resource, message),
+        resource.body = Bytes::copy_from_slice(&resource.body);
+        match applied.compile(&resource) {
+            Ok(compiled) => applied.accept(resource, compiled),
+            Err(message) => applied.refuse(resource, message),
         }
     }
     applied.accepted.set_hash = applied.environment.set_hash.to_vec();
@@ -281,7 +236,7 @@ impl Applied {
         }
     }
 
-    fn accept(&mut self, Upsert { resource, change }: Upsert, mut compiled: Compiled) {
+    fn accept(&mut self, resource: Resource, mut compiled: Compiled) {
         let former = self
             .environment
             .resources
@@ -318,10 +273,7 @@ impl Applied {
                 after: Some(after),
             });
         }
-        match change {
-            Some(change) => self.accepted.tables.push(change),
-            None => self.accepted.upserts.push(resource),
-        }
+        self.accepted.upserts.push(resource);
     }
 
     /// Makes a resource found by what it is asked for.

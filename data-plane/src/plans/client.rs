@@ -249,13 +249,12 @@ fn restored(set: Set) -> apply::Applied {
         ..
     } = set;
     let empty = Environment::empty(environment_id, epoch.clone());
-    let upserts = resources.into_iter().map(apply::Upsert::from).collect();
     apply::apply(
         &empty,
         apply::Change {
             epoch,
             generation,
-            upserts,
+            upserts: resources,
             removals: Vec::new(),
         },
     )

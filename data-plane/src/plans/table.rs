@@ -1,11 +1,10 @@
-//! Lookup tables as messages ask them: the entries of a large one are in parts, which it shares
-//! with the table before.
+//! Lookup tables as messages ask them: their entries are in parts, which one table shares with the
+//! next.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kanat_plan_stream::parts;
-use kanat_proto::node::v1::{TableChange, TableEntry};
 use kanat_proto::plan::v1;
 
 /// A lookup table.
@@ -19,24 +18,25 @@ pub struct Table {
 /// Some entries of a table, or all of them.
 #[derive(Debug)]
 pub struct Part {
-    /// The texts are shared with the part before.
-    entries: HashMap<Arc<str>, Arc<str>>,
+    entries: HashMap<Box<str>, Box<str>>,
 }
 
 impl Table {
-    /// A table that is whole.
-    pub fn whole(name: String, part: Part) -> Self {
-        Self {
-            name,
-            parts: vec![Arc::new(part)],
-        }
-    }
-
-    /// One in parts. Errors when one of them is missing, in words for an operator.
-    pub fn in_parts<'p>(
+    /// Puts a table together of the parts that `part` finds by their resource ids. A table of a
+    /// former build has its entries in its own resource.
+    ///
+    /// # Errors
+    /// A part is missing; the text is for an operator.
+    pub fn new<'p>(
         table: v1::LookupTable,
         part: impl Fn(&str) -> Option<&'p Arc<Part>>,
     ) -> Result<Self, String> {
+        if table.parts == 0 {
+            return Ok(Self {
+                name: table.name,
+                parts: vec![Arc::new(Part::new(table.entries))],
+            });
+        }
         let parts = parts::resource_ids(&table.id, table.parts).map(|id| {
             part(&id)
                 .cloned()
@@ -48,17 +48,9 @@ impl Table {
         })
     }
 
-    /// The table after a change of some entries; `None` when it is in parts, which change instead.
-    pub fn changed(&self, change: &TableChange) -> Option<Self> {
-        match self.parts.as_slice() {
-            [whole] => Some(Self::whole(self.name.clone(), whole.changed(change))),
-            _ => None,
-        }
-    }
-
     pub fn get(&self, key: &str) -> Option<&str> {
         let part = match self.parts.as_slice() {
-            [whole] => whole,
+            [part] => part,
             parts => parts.get(parts::of_key(key, parts.len() as u32) as usize)?,
         };
         part.entries.get(key).map(AsRef::as_ref)
@@ -73,18 +65,5 @@ impl Part {
                 .map(|entry| (entry.key.into(), entry.value.into()))
                 .collect(),
         }
-    }
-
-    /// The part after a change of some entries.
-    #[must_use]
-    pub fn changed(&self, change: &TableChange) -> Self {
-        let mut entries = self.entries.clone();
-        for key in &change.removals {
-            entries.remove(key.as_str());
-        }
-        for TableEntry { key, value } in &change.upserts {
-            entries.insert(key.as_str().into(), value.as_str().into());
-        }
-        Self { entries }
     }
 }

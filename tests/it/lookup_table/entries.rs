@@ -109,7 +109,7 @@ mapping:
     assert_eq!(codes, ["276", "DEU", "ZZ"]);
 }
 
-/// Some hundred entries go to nodes whole, and some thousand in parts.
+/// The number of parts follows the size of the table.
 #[tokio::test]
 async fn lookups_see_a_table_that_grows_and_shrinks_as_it_is() {
     let mut app = TestApp::start().await;

@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use kanat_plan_stream::{Schemas, parts};
 use kanat_proto::node::v1::EnvironmentState;
 use tonic::Status;
 
-use crate::push::feed::Feed;
-use crate::push::hub::Hub;
-use crate::push::older::{Older, Target};
-use crate::push::peer::{Peer, Tables};
+use crate::push::feed::{Feed, State};
+use crate::push::peer::Peer;
 use crate::push::remote::Grant;
+use crate::push::set::Set;
 use crate::push::source::Environment;
 
 /// One environment of a stream.
 pub struct Line {
     feed: Arc<Feed>,
-    /// For a build that does not take what is published as it is.
-    older: Option<Arc<Older>>,
     /// What the node holds; none until it has begun.
     pub peer: Option<Peer>,
     /// What the node said that it holds, until then.
@@ -26,14 +22,12 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn open(feed: Arc<Feed>, schemas: Schemas, hello: Option<EnvironmentState>) -> Self {
+    pub fn open(feed: Arc<Feed>, hello: Option<EnvironmentState>) -> Self {
         let reads_at_hello = feed.state().reads;
         // A node that was served by another control plane may know more than this one has read.
         feed.wanted(hello.as_ref().map_or(0, |state| state.generation));
-        let older = (schemas.max < parts::SCHEMA).then(|| feed.older());
         Self {
             feed,
-            older,
             peer: None,
             hello,
             reads_at_hello,
@@ -47,36 +41,26 @@ impl Line {
             .is_some_and(|peer| peer.generation().is_some())
     }
 
-    /// What the node is to run, as far as that is known by now.
-    pub fn target(&self, hub: &Arc<Hub>) -> Option<Target> {
-        match &self.older {
-            Some(older) => older.latest(hub, &self.feed),
-            None => {
-                let state = self.feed.state();
-                Some(Target {
-                    set: state.set?,
-                    reads: Some(state.reads),
-                })
-            }
-        }
+    /// Returns the set that the node is to run, unless the store was not read yet.
+    pub fn set(&self) -> Option<Arc<Set>> {
+        self.feed.state().set
     }
 
-    /// Begins, if it has not; gives whether it did. A node that claims to be ahead is taken for it
-    /// only after a read that came later than its hello.
-    pub fn begin(&mut self, target: &Target, tables: Tables) -> bool {
+    /// Begins, if it has not, and returns whether it did. That a node is ahead of the store is
+    /// believed only after a read that came later than its hello.
+    pub fn begin(&mut self) -> bool {
+        let State { set, reads } = self.feed.state();
+        let Some(set) = set.filter(|_| self.peer.is_none()) else {
+            return false;
+        };
         let is_ahead = self
             .hello
             .as_ref()
-            .is_some_and(|hello| hello.generation > target.set.generation);
-        if self.peer.is_some()
-            || (is_ahead
-                && target
-                    .reads
-                    .is_none_or(|reads| reads <= self.reads_at_hello))
-        {
+            .is_some_and(|hello| hello.generation > set.generation);
+        if is_ahead && reads <= self.reads_at_hello {
             return false;
         }
-        self.peer = Some(Peer::new(self.hello.take().as_ref(), &target.set).with_tables(tables));
+        self.peer = Some(Peer::new(self.hello.take().as_ref(), &set));
         true
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kanat_auth::Sealer;
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::snapshot::Assembly;
-use kanat_plan_stream::{Hash, SetHash};
+use kanat_plan_stream::{Hash, PLAN_SCHEMA, SetHash};
 use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
@@ -157,7 +157,7 @@ impl Control {
             boot_id: format!("boot_of_{node}"),
             build: "1.0.0".to_owned(),
             min_plan_schema: 1,
-            max_plan_schema: 1,
+            max_plan_schema: PLAN_SCHEMA,
             environments: vec![self.environment.to_string()],
             ..Hello::default()
         }
@@ -398,17 +398,6 @@ impl Node {
         {
             self.held
                 .insert(resource.id.clone(), Hash::of(&resource.body));
-        }
-        for change in &delta.tables {
-            let former = self.held.insert(
-                change.resource_id.clone(),
-                Hash::from_slice(&change.hash).unwrap(),
-            );
-            assert_eq!(
-                former,
-                Hash::from_slice(&change.from_hash),
-                "it starts from what the node holds"
-            );
         }
         for id in &delta.removals {
             self.held.remove(id);

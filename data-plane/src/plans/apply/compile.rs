@@ -7,13 +7,14 @@ use kanat_catalog::instance::AccessToken;
 use kanat_mapping::AdapterRef;
 use kanat_model::{Timestamp, adapter};
 use kanat_plan_stream::{Kind, schema};
+use kanat_proto::node::v1::Resource;
 use kanat_proto::plan::v1::{
     self, ConnectorInstance, ConsumerKey, EnvironmentSettings, FlowPlan, LookupTable, PublishedApi,
 };
 use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
-use super::{Applied, Upsert};
+use super::Applied;
 use crate::plans::deployed::Deployed;
 use crate::plans::environment::Compiled;
 use crate::plans::published::{Api, Host, Key};
@@ -21,7 +22,7 @@ use crate::plans::table::{Part, Table};
 
 impl Applied {
     /// Errors with what keeps the resource from running, in words for an operator.
-    pub(super) fn compile(&self, Upsert { resource, change }: &Upsert) -> Result<Compiled, String> {
+    pub(super) fn compile(&self, resource: &Resource) -> Result<Compiled, String> {
         let body = resource.body.as_ref();
         schema::OWN.check(schema::of(body))?;
         match Kind::parse(&resource.id) {
@@ -36,29 +37,12 @@ impl Applied {
                 Ok(Compiled::Flow(Arc::new(flow)))
             }
             Some((Kind::LookupTable, id)) => {
-                let former = self
-                    .environment
-                    .resources
-                    .get(&resource.id)
-                    .map(|held| &held.compiled);
-                if let (Some(Compiled::Table(former)), Some(change)) = (former, change)
-                    && let Some(table) = former.changed(change)
-                {
-                    return Ok(Compiled::Table(Arc::new(table)));
-                }
                 let table: LookupTable = decode(body)?;
                 belongs(&table.id, id)?;
-                let table = match table.parts {
-                    0 => Table::whole(table.name, Part::new(table.entries)),
-                    _ => Table::in_parts(table, |part| self.environment.part(part))?,
-                };
+                let table = Table::new(table, |part| self.environment.part(part))?;
                 Ok(Compiled::Table(Arc::new(table)))
             }
             Some((Kind::LookupPart, id)) => {
-                let former = self.environment.part(&resource.id);
-                if let (Some(former), Some(change)) = (former, change) {
-                    return Ok(Compiled::Part(Arc::new(former.changed(change))));
-                }
                 let part: LookupTable = decode(body)?;
                 belongs(&part.id, id)?;
                 Ok(Compiled::Part(Arc::new(Part::new(part.entries))))

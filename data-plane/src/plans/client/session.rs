@@ -146,7 +146,6 @@ impl Session<'_> {
             max_plan_schema: PLAN_SCHEMA,
             address: options.address.clone(),
             environments: options.environments.clone(),
-            takes_table_changes: true,
             states,
         }
     }
@@ -286,7 +285,7 @@ impl Session<'_> {
         let nonce = delta.nonce;
         let environment_id = delta.environment_id.clone();
         let current = self.current(&environment_id, &delta.epoch);
-        // Large tables are written and hashed anew.
+        // A large delta takes long to hash.
         let read = tokio::task::spawn_blocking(move || (apply::of_delta(&current, delta), current));
         let (change, current) = read.await.map_err(|_| Error::ShuttingDown)?;
         match change {

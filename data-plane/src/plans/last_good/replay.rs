@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use kanat_model::id::{EnvironmentId, EpochId};
+use kanat_plan_stream::parts::{self, Edit};
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_plan_stream::{Hash, SetHash, table};
+use kanat_plan_stream::{Hash, SetHash};
 use kanat_proto::node::v1::{Delta, Resource, TableChange};
+use kanat_proto::plan::v1::LookupTable;
 use prost::Message;
 
 /// The resources of an environment as they were last saved.
@@ -46,7 +48,7 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
     let resources = replay
         .resources
         .into_values()
-        .map(Saved::into_resource)
+        .map(SavedResource::into_resource)
         .collect::<Option<_>>()?;
     Some(Set {
         environment_id,
@@ -59,15 +61,16 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
 
 #[derive(Default)]
 struct Replay {
-    resources: HashMap<String, Saved>,
+    resources: HashMap<String, SavedResource>,
     hash: SetHash,
 }
 
-/// A resource, and what changed of it afterwards. A large table may have thousands of changes: they
-/// become one, and the table is written and hashed once.
+/// A resource, and the changes of its entries that follow it in the records of a former build:
+/// perhaps thousands of them for a large table, which are worked in at once.
 #[derive(Clone)]
-struct Saved {
+struct SavedResource {
     resource: Resource,
+    /// Of the body after all changes.
     hash: Hash,
     changes: Vec<TableChange>,
 }
@@ -83,7 +86,7 @@ impl Replay {
     /// All of these or, when they do not come out at the set hash of the last, none.
     fn apply(&mut self, deltas: Vec<Delta>) -> Option<Head> {
         let mut hash = self.hash;
-        let mut upserts: HashMap<String, Option<Saved>> = HashMap::new();
+        let mut upserts: HashMap<String, Option<SavedResource>> = HashMap::new();
         let mut tables = Vec::new();
         let mut head = None;
         for delta in deltas {
@@ -94,7 +97,7 @@ impl Replay {
                 set_hash: SetHash::from_slice(&delta.set_hash).unwrap_or_default(),
             });
             for resource in delta.upserts {
-                upserts.insert(resource.id.clone(), Some(Saved::new(resource)?));
+                upserts.insert(resource.id.clone(), Some(SavedResource::new(resource)?));
             }
             upserts.extend(delta.removals.into_iter().map(|id| (id, None)));
             tables.extend(delta.tables);
@@ -137,7 +140,7 @@ impl Replay {
     }
 }
 
-impl Saved {
+impl SavedResource {
     fn new(resource: Resource) -> Option<Self> {
         Some(Self {
             hash: proven_hash(&resource).ok()?,
@@ -146,17 +149,34 @@ impl Saved {
         })
     }
 
-    /// As it is after all changes.
+    /// Returns the resource after all changes; `None` when its body is not the one that was saved.
     fn into_resource(self) -> Option<Resource> {
-        let Some(change) = table::merged(&self.changes) else {
+        let Some(last) = self.changes.last() else {
             return Some(self.resource);
         };
-        let body = table::changed(&self.resource.body, &change).ok()?;
+        let table = LookupTable::decode(self.resource.body).ok()?;
+        let table = LookupTable {
+            version: last.version,
+            entries: parts::edited(table.entries, self.changes.into_iter().flat_map(edits)),
+            ..table
+        };
         let resource = Resource {
             id: self.resource.id,
-            hash: change.hash,
-            body: body.into(),
+            hash: self.hash.to_vec(),
+            body: table.encode_to_vec().into(),
         };
         proven_hash(&resource).is_ok().then_some(resource)
     }
+}
+
+fn edits(change: TableChange) -> impl Iterator<Item = Edit> {
+    let removals = change
+        .removals
+        .into_iter()
+        .map(|key| Edit { key, value: None });
+    let upserts = change.upserts.into_iter().map(|entry| Edit {
+        key: entry.key,
+        value: Some(entry.value),
+    });
+    removals.chain(upserts)
 }

@@ -10,7 +10,7 @@ use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{
     ControlMessage, Delta, Environment, Hello, NodeMessage, ObservedRequest, Resource,
-    SnapshotBegin, SnapshotChunk, SnapshotEnd, TableChange, Welcome,
+    SnapshotBegin, SnapshotChunk, SnapshotEnd, Welcome,
 };
 use kanat_proto::plan::v1::trigger::Kind as TriggerKind;
 use kanat_proto::plan::v1::{
@@ -131,34 +131,6 @@ impl Stream {
             removals: removals.iter().map(|id| (*id).to_owned()).collect(),
             set_hash: set_hash(set),
             tables: Vec::new(),
-        };
-        self.say(Out::Delta(delta)).await;
-    }
-
-    /// Sends a delta that changes a table by its entries, after which the node holds `set`.
-    pub async fn table_change(&mut self, from: u64, change: &TableChange, set: &[Resource]) {
-        self.table_change_with(from, change, &[], set).await;
-    }
-
-    /// The same beside resources that are sent whole.
-    pub async fn table_change_with(
-        &mut self,
-        from: u64,
-        change: &TableChange,
-        upserts: &[Resource],
-        set: &[Resource],
-    ) {
-        self.nonce += 1;
-        let delta = Delta {
-            nonce: self.nonce,
-            environment_id: "env_1".to_owned(),
-            epoch: EPOCH.to_owned(),
-            from_generation: from,
-            generation: from + 1,
-            set_hash: set_hash(set),
-            upserts: upserts.to_vec(),
-            tables: vec![change.clone()],
-            ..Delta::default()
         };
         self.say(Out::Delta(delta)).await;
     }
