@@ -37,6 +37,7 @@ use tokio::sync::Notify;
 
 use crate::PublicUrl;
 use crate::push::Hub;
+use crate::tasks::Tasks;
 pub use change::{Change, Changed};
 
 /// What use-cases work with; its clones share all of it.
@@ -45,6 +46,8 @@ pub struct App {
     pub store: Store,
     pub log: Arc<dyn MessageLog>,
     pub hub: Arc<Hub>,
+    /// Its jobs, and work that goes on when its caller has gone.
+    pub tasks: Tasks,
     pub deploys: flow::Deploys,
     /// Told when there is a new batch job.
     pub batch_jobs: Arc<Notify>,

@@ -21,6 +21,7 @@ use crate::jobs::{
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
+use crate::tasks::Tasks;
 use crate::{Monitor, PublicService, PublicUrl, bootstrap, idempotency, master_key};
 
 /// What an operator may choose.
@@ -102,10 +103,12 @@ impl ControlPlane {
         environment::publish_all(&store, &sealer, options.public_url.host())
             .await
             .map_err(Error::Environments)?;
-        let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
+        let tasks = Tasks::default();
+        let source = Source::new(store.clone(), Arc::clone(&sealer));
+        let hub = Hub::new(source, tasks.clone());
         if store.is_shared() {
             lease::take(&store, hub.boot_id(), &sealer).await?;
-            hub.run_until_stopped(lease::run(
+            tasks.run_until_stopped(lease::run(
                 store.clone(),
                 hub.boot_id().clone(),
                 Arc::clone(&sealer),
@@ -121,6 +124,7 @@ impl ControlPlane {
             store,
             log,
             hub,
+            tasks,
             deploys,
             batch_jobs,
             sealer,
@@ -130,31 +134,26 @@ impl ControlPlane {
             api_url,
             adapters,
         });
-        let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
+        let plans = PlanStreams::new(&app.hub).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
+        let tasks = &app.tasks;
         if let Some(keep) = options.retention {
-            app.hub.run_until_stopped(retention::run(
+            tasks.run_until_stopped(retention::run(
                 app.store.clone(),
                 Arc::clone(&app.log),
                 keep,
             ));
         }
-        app.hub
-            .run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
-        app.hub
-            .run_until_stopped(unseen_nodes::run(app.store.clone()));
-        app.hub
-            .run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
-        app.hub.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
-        app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
-        app.hub
-            .run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
-        app.hub
-            .run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
+        tasks.run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
+        tasks.run_until_stopped(unseen_nodes::run(app.store.clone()));
+        tasks.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
+        tasks.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
+        tasks.run_until_stopped(schedules::run(Arc::clone(&app)));
+        tasks.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
+        tasks.run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
         if let Some(observed) = app.hub.observations() {
-            app.hub
-                .run_until_stopped(observations::run(Arc::clone(&app), observed));
+            tasks.run_until_stopped(observations::run(Arc::clone(&app), observed));
         }
         Ok(Self {
             app,
@@ -176,7 +175,7 @@ impl ControlPlane {
     /// Where a node of the same process gets its plans; who asks has one.
     pub fn plan_service(&self) -> PlanServiceServer<PlanStreams> {
         self.app.hub.expect_own_node();
-        PlanStreams::new(Arc::clone(&self.app.hub)).into_server()
+        PlanStreams::new(&self.app.hub).into_server()
     }
 
     /// The configuration store that it works on.
@@ -201,7 +200,7 @@ impl ControlPlane {
 
     /// Ends the streams to nodes. Requests must have ended before.
     pub async fn close(&self) {
-        self.app.hub.close().await;
+        self.app.tasks.close().await;
         if self.app.store.is_shared() {
             lease::end(&self.app.store, self.app.hub.boot_id()).await;
         }

@@ -43,7 +43,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::app::{App, Caller, Changed, IfMatch};
-use crate::push::Applied;
+use crate::push::Rollout;
 
 /// Bytes of a request.
 pub const MAX_MESSAGE_BYTES: usize = 32 << 20;
@@ -152,8 +152,8 @@ pub fn trace_context<T>(request: &Request<T>) -> Option<String> {
 pub fn changed<T, M>(changed: Changed<T>, convert: impl FnOnce(T) -> M) -> Response<M> {
     let mut response = Response::new(convert(changed.value));
     match changed.applied {
-        Applied::Everywhere => {}
-        Applied::Pending => {
+        Rollout::Everywhere => {}
+        Rollout::Pending => {
             response
                 .metadata_mut()
                 .insert("x-config-applied", MetadataValue::from_static("pending"));

@@ -24,6 +24,7 @@ mod public_url;
 pub mod push;
 mod request;
 mod service;
+mod tasks;
 mod validation;
 
 pub use control_plane::{ControlPlane, Error, Options};

@@ -1,18 +1,21 @@
-//! Push: how what the store publishes reaches the nodes that run it, and what is known of those
-//! nodes. The stream's rules are those of the node protocol (`proto/kanat/node/v1`); what plans
-//! mean is not known here.
+//! Push: brings the published resources of the store to the nodes that run them, and knows the
+//! state of those nodes. The rules of the stream are those of the node protocol
+//! (`proto/kanat/node/v1`); the content of plans is not known here.
 //!
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
-//! per connected node brings it, environment by environment, from what it holds to that set, as
-//! [`peer`] decides. Several control planes may work on one database: [`follow`] hears of what the
-//! others publish, and [`others`] of the nodes that they serve.
+//! per connected node brings it, environment by environment, to that set, as [`peer`] decides.
+//! Several control planes may work on one database: [`follow`] finds the changes of the others, and
+//! [`others`] has the nodes that they serve. The rest of the control plane uses the [`hub`].
 
-pub mod asking;
+mod context;
 pub mod export;
 pub mod feed;
-pub mod follow;
+mod follow;
+mod grant;
 pub mod hub;
+mod node_record;
 pub mod nodes;
+mod observations;
 pub mod others;
 pub mod peer;
 pub mod refusals;
@@ -21,11 +24,10 @@ pub mod service;
 pub mod session;
 pub mod set;
 pub mod source;
-pub mod written;
 
-pub use asking::Observation;
-pub use hub::{Applied, Hub};
+pub use hub::{Hub, Rollout};
 pub use nodes::{Node, Version};
+pub use observations::Observation;
 pub use service::PlanStreams;
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl DataPlane {
         let saved_plans = client.saved_plans();
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
-        tasks.spawn(plans.clone().let_rest(stop.clone()));
+        tasks.spawn(plans.clone().evict_idle(stop.clone()));
         tasks.spawn(poller.run(stop_polls.clone()));
         tasks.spawn(Arc::clone(&limiter).run(stop.clone()));
         pipeline.start();

@@ -1,6 +1,6 @@
-//! Plans: what this node runs. A [`Snapshot`] is never changed: a new one takes its place with one
-//! pointer store, and who began with the former one ends with it. Where plans come from is in
-//! [`client`]; how a change is worked in, in [`apply`].
+//! Plans that this node runs. A [`Snapshot`] is never changed: a new one takes its place with one
+//! pointer store, and a message or request that began with the former one ends with it. [`client`]
+//! gets plans from the control plane; [`apply`] applies a change.
 
 pub mod apply;
 pub mod client;
@@ -26,17 +26,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observed;
 pub use client::{Client, Fallback, PlanClient, Remote, SavedPlans};
-pub use deployed::{Deployed, Flow};
+pub use deployed::{DeployedFlow, Flow};
 pub use environment::Environment;
 use renewal::Refusals;
-pub(crate) use renewal::Renewed;
+pub(crate) use renewal::RenewalOutcome;
 pub use snapshot::Snapshot;
 use versions::Versions;
 
-/// A flow without a message for so long, or up to twice as long, goes back to being its plan.
-const REST: Duration = Duration::from_secs(60);
+/// Time without a message after which the compiled form of a flow is dropped; at most twice as
+/// long.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The node's plans, shared by all who run messages.
+/// Handle of the node's plans; its clones share them.
 #[derive(Clone)]
 pub struct Plans {
     shared: Arc<Shared>,
@@ -44,11 +45,11 @@ pub struct Plans {
 
 struct Shared {
     current: ArcSwap<Snapshot>,
-    /// Told when there is another one.
+    /// Changes when another snapshot takes its place.
     replaced: watch::Sender<()>,
     versions: Versions,
     observed: Observed,
-    /// Access tokens of late that were refused.
+    /// Recently refused access tokens.
     refusals: Refusals,
 }
 
@@ -63,7 +64,7 @@ pub struct Runnable {
 }
 
 impl Plans {
-    /// No plans yet; older versions of flows come from `log`.
+    /// Begins without plans; former versions of flows come from `log`.
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
         let current = ArcSwap::default();
         let versions = Versions::new(log);
@@ -81,24 +82,24 @@ impl Plans {
         }
     }
 
-    /// What connectors are seen to do, for the control plane to be told.
+    /// Returns the observations of connectors, which are reported to the control plane.
     pub fn observed(&self) -> &Observed {
         &self.shared.observed
     }
 
-    /// What runs now. Keep it for one request or message, not longer.
+    /// Returns the plans that run now. Keep them for one request or message, not longer.
     pub fn load(&self) -> Arc<Snapshot> {
         self.shared.current.load_full()
     }
 
-    /// Whether the plans of every environment that this node serves are in place. Until then what
-    /// is not found may exist.
+    /// Returns whether the plans of every environment that this node serves are in place. Until
+    /// then a flow that is not found may exist.
     pub fn loaded(&self) -> bool {
         self.shared.current.load().is_complete()
     }
 
-    /// Those of these sets that are not what runs.
-    pub(crate) fn behind(&self, wanted: Vec<EnvironmentState>) -> Vec<EnvironmentState> {
+    /// Returns those of the wanted sets that do not run.
+    pub(crate) fn outdated(&self, wanted: Vec<EnvironmentState>) -> Vec<EnvironmentState> {
         let snapshot = self.load();
         let runs = |wanted: &EnvironmentState| {
             let environment =
@@ -109,8 +110,8 @@ impl Plans {
     }
 
     /// Returns the version of a flow of `environment` that a message was accepted under, with the
-    /// resources of today; `None` when the node does not serve the environment or nobody knows the
-    /// version.
+    /// current resources; `None` when the node does not serve the environment or the version is not
+    /// known.
     ///
     /// # Errors
     /// The log cannot be read, the version cannot be compiled by this build, or the flow is
@@ -151,10 +152,14 @@ impl Plans {
         }))
     }
 
-    /// Lets go of what runs flows that had no message for a while, until it is stopped.
-    pub(crate) async fn let_rest(self, stop: CancellationToken) {
-        while stop.run_until_cancelled(sleep(REST)).await.is_some() {
-            self.load().flows().for_each(|flow| flow.rest());
+    /// Drops the compiled form of idle flows from time to time, until it is stopped.
+    pub(crate) async fn evict_idle(self, stop: CancellationToken) {
+        while stop
+            .run_until_cancelled(sleep(IDLE_TIMEOUT))
+            .await
+            .is_some()
+        {
+            self.load().flows().for_each(|flow| flow.evict_if_idle());
         }
     }
 
@@ -163,7 +168,7 @@ impl Plans {
         self.shared.replaced.send_replace(());
     }
 
-    /// Changes when what runs does.
+    /// Returns a receiver that changes when other plans run.
     pub(crate) fn replaced(&self) -> watch::Receiver<()> {
         self.shared.replaced.subscribe()
     }

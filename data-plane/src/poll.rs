@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backlog::Backlog;
 use crate::connector::Bounds;
 use crate::observed::Observer;
-use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot, versions};
+use crate::plans::{DeployedFlow, Flow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
 use hold::Hold;
 use looks::{Looked, Looks};
@@ -131,7 +131,7 @@ impl Poller {
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
     async fn look(
         &self,
-        flow: &Deployed,
+        flow: &DeployedFlow,
         owner: BootId,
         place: Place,
         stop: &CancellationToken,
@@ -141,7 +141,7 @@ impl Poller {
         // resources.
         let snapshot = self.plans.load();
         let as_deployed =
-            |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
+            |deployed: &&Arc<DeployedFlow>| deployed.version == flow.version && !deployed.paused;
         let Some(flow) = snapshot.flow(&flow.id).filter(as_deployed) else {
             return now.after(LOOK);
         };
@@ -351,7 +351,7 @@ impl Poller {
 }
 
 /// Says of a flow that it cannot run, and when to look again.
-fn cannot_run(flow: &Deployed, error: &versions::Error) -> Timestamp {
+fn cannot_run(flow: &DeployedFlow, error: &versions::Error) -> Timestamp {
     tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
     Timestamp::steady().after(ASK_AGAIN)
 }
@@ -362,7 +362,7 @@ fn pause(first: Option<Timestamp>, now: Timestamp) -> Duration {
 }
 
 /// The flows of a snapshot that poll.
-fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Deployed>> {
+fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<DeployedFlow>> {
     snapshot
         .flows()
         .filter(|flow| flow.polls && !flow.paused)

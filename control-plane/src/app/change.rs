@@ -12,13 +12,13 @@ use prost::Message;
 
 use crate::app::App;
 use crate::push::source::seal_context;
-use crate::push::{Applied, Version};
+use crate::push::{Rollout, Version};
 
 /// What a call changed, and whether every node runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed<T> {
     pub value: T,
-    pub applied: Applied,
+    pub applied: Rollout,
 }
 
 /// A transaction on one environment. Others that change the environment wait for its end, so that
@@ -127,7 +127,7 @@ impl<'a> Change<'a> {
         let environment = self.environment.clone();
         let applied = match self.publish().await? {
             Some(version) => app.hub.applied(&environment, &version).await,
-            None => Applied::Everywhere,
+            None => Rollout::Everywhere,
         };
         Ok(Changed { value, applied })
     }
@@ -150,11 +150,11 @@ impl<'a> Change<'a> {
             .await?;
         }
         self.tx.commit().await?;
-        if let Some(Version { generation, .. }) = version {
+        if version.is_some() {
             if self.urgent {
-                self.app.hub.changed_now(&self.environment, generation);
+                self.app.hub.changed_now(&self.environment);
             } else {
-                self.app.hub.changed(&self.environment, generation);
+                self.app.hub.changed(&self.environment);
             }
         }
         Ok(version)

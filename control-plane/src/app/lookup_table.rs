@@ -16,7 +16,7 @@ use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
-use crate::push::Applied;
+use crate::push::Rollout;
 
 /// Makes an empty table.
 pub async fn create(
@@ -187,7 +187,7 @@ pub async fn import(
         if_match.check(u64::from(table.version))?;
         return Ok(Changed {
             value: table,
-            applied: Applied::Everywhere,
+            applied: Rollout::Everywhere,
         });
     }
     upsert(app, caller, id, entries, if_match).await

@@ -89,7 +89,7 @@ pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
     let (answer, rotated) = oneshot::channel();
     let own = Arc::clone(app);
     let caller = caller.clone();
-    app.hub.run_to_its_end(async move {
+    app.tasks.run_to_completion(async move {
         // Nobody may be left to hear it.
         let _ = answer.send(rotate_once(&own, &caller).await);
     });

@@ -18,13 +18,17 @@ use super::flow::Deploys;
 use super::{App, Caller};
 use crate::push::Hub;
 use crate::push::source::Source;
+use crate::tasks::Tasks;
 
 /// Over this store and this log, with no node.
 pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
     let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
     let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
+    let tasks = Tasks::default();
+    let source = Source::new(store.clone(), Arc::clone(&sealer));
     App {
-        hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+        hub: Hub::new(source, tasks.clone()),
+        tasks,
         deploys: Deploys::default(),
         batch_jobs: Arc::default(),
         store,

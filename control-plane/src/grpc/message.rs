@@ -120,7 +120,7 @@ impl MessageService for Api {
         let events = message::follow(&self.app, &caller, follow)
             .await
             .map_err(status::of)?;
-        let stopping = self.app.hub.stopping();
+        let stopping = self.app.tasks.stopping().clone();
         let events = events.map_ok(convert::event).map_err(status::of);
         Ok(Response::new(
             events.take_until(stopping.cancelled_owned()).boxed(),

@@ -21,7 +21,7 @@ pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<Told>) {
         let connector = match told {
             Told::Connector(connector) => connector,
             Told::Answered { node, nonce } => {
-                app.hub.taken_up(node, nonce);
+                app.hub.observations_processed(node, nonce);
                 continue;
             }
         };

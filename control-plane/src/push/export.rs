@@ -1,26 +1,26 @@
-//! What is published, taken out of the store as a whole: for nodes that have neither plans nor a
-//! control plane in reach.
+//! Export of the published sets of the store, for nodes that have neither plans nor a control plane
+//! in reach.
 
 use kanat_auth::Sealer;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets};
 use prost::Message;
 use tonic::Status;
 
-use super::session::line;
+use super::session::subscription;
 use super::source::{Environment, Error, Source};
 
-/// What a file of published sets is sealed for.
-const SEALED_FOR: &str = "published-sets";
+/// Context that a file of published sets is sealed for.
+const SEAL_CONTEXT: &str = "published-sets";
 
-/// The present sets of the environments of these ids or names, or of all.
+/// Returns the current sets of the environments of these ids or names, or of all.
 pub async fn published_sets(
     source: &Source,
     named: &[String],
 ) -> Result<PublishedSets, ExportError> {
     let (_, all) = source.environments().await?;
-    line::check(named, &all).map_err(ExportError::Environment)?;
+    subscription::check(named, &all).map_err(ExportError::Environment)?;
     let mut sets = Vec::new();
-    for environment in line::served(named, all) {
+    for environment in subscription::served(named, all) {
         if let Some(set) = source.read(&environment.id, None).await?.set {
             let resources = set
                 .iter()
@@ -38,7 +38,7 @@ pub async fn published_sets(
     Ok(PublishedSets { sets })
 }
 
-/// Why sets cannot be taken out.
+/// Reason why sets cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error(transparent)]
@@ -47,12 +47,12 @@ pub enum ExportError {
     Environment(Status),
 }
 
-/// The sets as a file that whoever has the master key can read.
+/// Seals sets under the master key, as the content of a file.
 pub fn seal(sets: &PublishedSets, sealer: &Sealer) -> Vec<u8> {
-    sealer.seal(&sets.encode_to_vec(), SEALED_FOR)
+    sealer.seal(&sets.encode_to_vec(), SEAL_CONTEXT)
 }
 
-/// Reads such a file; `None` when it was sealed under another key, or damaged.
+/// Opens the content of a file; `None` when it is sealed under another key, or damaged.
 pub fn open(file: &[u8], sealer: &Sealer) -> Option<PublishedSets> {
-    PublishedSets::decode(sealer.open(file, SEALED_FOR).ok()?.as_slice()).ok()
+    PublishedSets::decode(sealer.open(file, SEAL_CONTEXT).ok()?.as_slice()).ok()
 }

@@ -9,98 +9,99 @@ use kanat_model::id::EnvironmentId;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::hub::Hub;
-use super::set::Set;
+use super::refusals::Refusals;
+use super::set::PlanSet;
+use super::source::Source;
 
-/// A burst has passed when nothing changed for this long.
-const QUIET: Duration = Duration::from_millis(50);
+/// Time without a change after which a burst of changes has passed.
+const QUIET_TIME: Duration = Duration::from_millis(50);
 
-/// No change waits longer than this for a burst to pass.
-const AT_MOST: Duration = Duration::from_millis(500);
+/// Longest time that a change waits for a burst to pass.
+const MAX_BURST: Duration = Duration::from_millis(500);
 
-/// First and longest wait after a failed read.
-const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// First and longest delay after a failed read.
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// One environment's current set.
+/// Current set of one environment.
 #[derive(Debug)]
 pub struct Feed {
     environment: EnvironmentId,
+    source: Source,
+    refusals: Arc<Refusals>,
     state: watch::Sender<State>,
-    wanted: watch::Sender<Wanted>,
+    /// Notified of requests to read the store; the number of those that must not wait.
+    requested: watch::Sender<u64>,
+    /// Notified of every new set, whichever feed has it.
+    sets: watch::Sender<()>,
 }
 
-/// What the feed knows.
+/// State of a feed.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// None before the first read that succeeded.
-    pub set: Option<Arc<Set>>,
-    /// Reads that succeeded.
+    /// Latest set; none before the first read that succeeded.
+    pub set: Option<Arc<PlanSet>>,
+    /// Number of reads that succeeded.
     pub reads: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Wanted {
-    generation: u64,
-    /// How often it must not wait.
-    urgent: u64,
+/// Urgency of a change: `Batched` waits a moment for others that follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    Batched,
+    Immediate,
 }
 
 impl Feed {
-    pub fn new(environment: EnvironmentId) -> Self {
+    pub fn new(
+        environment: EnvironmentId,
+        source: Source,
+        refusals: Arc<Refusals>,
+        sets: watch::Sender<()>,
+    ) -> Self {
         Self {
             environment,
+            source,
+            refusals,
             state: watch::Sender::default(),
-            wanted: watch::Sender::default(),
+            requested: watch::Sender::default(),
+            sets,
         }
     }
 
-    /// The current set, and how fresh it is.
+    /// Returns the current set, and how many reads there were.
     pub fn state(&self) -> State {
         self.state.borrow().clone()
     }
 
-    /// There is a newer generation.
-    pub fn wanted(&self, generation: u64) {
-        self.wanted
-            .send_modify(|wanted| wanted.generation = generation);
-    }
-
-    /// There is a newer generation, and it must not wait for others.
-    pub fn wanted_now(&self, generation: u64) {
-        self.wanted.send_modify(|wanted| {
-            wanted.generation = generation;
-            wanted.urgent += 1;
-        });
+    /// Requests a read of the store, which has changed.
+    pub fn request(&self, urgency: Urgency) {
+        request(&self.requested, urgency);
     }
 
     /// Follows the store until it is dropped.
-    pub(super) async fn run(&self, hub: &Hub) {
-        let mut wanted = self.wanted.subscribe();
+    pub async fn run(&self) {
+        let mut requested = self.requested.subscribe();
         let mut changed_at = None;
-        let mut asked = true;
         loop {
-            // What is asked for from here on, the read below may have missed.
-            let seen = *wanted.borrow_and_update();
-            let changed = self.read_until_it_succeeds(hub).await;
-            if changed {
+            // The read below may miss what is requested from here on.
+            let seen = *requested.borrow_and_update();
+            if self.read().await {
                 changed_at = Some(Instant::now());
             }
-            if changed || asked {
-                hub.sets_changed();
-            }
-            asked = self.wait(&mut wanted, seen, changed_at).await;
+            self.sets.send_replace(());
+            next_read(&mut requested, seen, changed_at).await;
         }
     }
 
-    /// Gives whether the set changed. A failed read changes nothing and is tried again.
-    async fn read_until_it_succeeds(&self, hub: &Hub) -> bool {
-        let mut wait = RETRY.0;
+    /// Reads the store until that succeeds, and returns whether the set changed.
+    async fn read(&self) -> bool {
+        let mut wait = RETRY_DELAY.0;
         loop {
             let current = self.state().set;
-            match hub.source.read(&self.environment, current.as_ref()).await {
+            match self.source.read(&self.environment, current.as_ref()).await {
                 Ok(read) => {
                     if let Some(set) = read.set.as_ref().filter(|_| read.refused_may_run) {
-                        hub.refusals.forget(&self.environment, set.generation);
+                        self.refusals.forget(&self.environment, set.generation);
                     }
                     let changed = read.set.is_some();
                     self.state.send_modify(|state| {
@@ -116,34 +117,33 @@ impl Feed {
                         "cannot read what is published",
                     );
                     sleep(wait).await;
-                    wait = (wait * 2).min(RETRY.1);
+                    wait = (wait * 2).min(RETRY_DELAY.1);
                 }
             }
         }
     }
+}
 
-    /// Returns when the store should be read again, and whether someone asked for it.
-    async fn wait(
-        &self,
-        wanted: &mut watch::Receiver<Wanted>,
-        seen: Wanted,
-        changed_at: Option<Instant>,
-    ) -> bool {
-        if wanted.changed().await.is_err() {
-            std::future::pending::<()>().await;
+fn request(requested: &watch::Sender<u64>, urgency: Urgency) {
+    requested.send_modify(|urgent| *urgent += u64::from(urgency == Urgency::Immediate));
+}
+
+/// Returns when the store is to be read again: at the next request, or once a burst of requests has
+/// passed when the last change was a moment ago.
+async fn next_read(requested: &mut watch::Receiver<u64>, seen: u64, changed_at: Option<Instant>) {
+    if requested.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    if changed_at.is_none_or(|at| at.elapsed() >= QUIET_TIME) {
+        return;
+    }
+    let latest = Instant::now() + MAX_BURST;
+    let mut quiet = Instant::now() + QUIET_TIME;
+    while *requested.borrow() == seen {
+        match timeout_at(quiet.min(latest), requested.changed()).await {
+            Ok(_) => quiet = Instant::now() + QUIET_TIME,
+            Err(_) => break,
         }
-        if changed_at.is_none_or(|at| at.elapsed() >= QUIET) {
-            return true;
-        }
-        let latest = Instant::now() + AT_MOST;
-        let mut quiet = Instant::now() + QUIET;
-        while wanted.borrow().urgent == seen.urgent {
-            match timeout_at(quiet.min(latest), wanted.changed()).await {
-                Ok(_) => quiet = Instant::now() + QUIET,
-                Err(_) => break,
-            }
-        }
-        true
     }
 }
 
@@ -151,32 +151,29 @@ impl Feed {
 mod tests {
     use super::*;
 
-    /// How long a change waits that comes `since` after the one that was read last, while others
-    /// follow at these times after it, the last of them an urgent one if `urgent`.
-    async fn waits(since: u64, others: &[u64], urgent: bool) -> u64 {
-        let feed = Feed::new(EnvironmentId::from("env_1"));
-        let mut wanted = feed.wanted.subscribe();
-        let seen = *wanted.borrow_and_update();
+    /// Milliseconds that a change waits that comes `since` after the last one that was read, while
+    /// others follow at these times after it, the last of them with this urgency.
+    async fn waits(since: u64, others: &[u64], last: Urgency) -> u64 {
+        let sender = watch::Sender::default();
+        let mut requested = sender.subscribe();
+        let seen = *requested.borrow_and_update();
         let changed_at = Instant::now();
         tokio::time::advance(Duration::from_millis(since)).await;
         let begun = Instant::now();
-        feed.wanted(1);
+        request(&sender, Urgency::Batched);
         let changes = async {
             for (n, at) in others.iter().enumerate() {
                 tokio::time::sleep_until(begun + Duration::from_millis(*at)).await;
-                let say: fn(&Feed, u64) = if urgent && n + 1 == others.len() {
-                    Feed::wanted_now
-                } else {
-                    Feed::wanted
-                };
-                say(&feed, n as u64 + 2);
+                let is_last = n + 1 == others.len();
+                let urgency = if is_last { last } else { Urgency::Batched };
+                request(&sender, urgency);
             }
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
             () = changes => {}
-            asked = feed.wait(&mut wanted, seen, Some(changed_at)) => assert!(asked),
+            () = next_read(&mut requested, seen, Some(changed_at)) => {}
         }
         begun.elapsed().as_millis() as u64
     }
@@ -188,26 +185,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_after_a_quiet_time_waits_for_no_other() {
-        assert_eq!(waits(50, &[], false).await, 0);
-        assert_eq!(waits(60_000, &[1, 2, 3], false).await, 0);
+        assert_eq!(waits(50, &[], Urgency::Batched).await, 0);
+        assert_eq!(waits(60_000, &[1, 2, 3], Urgency::Batched).await, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn changes_that_follow_closely_wait_for_fifty_milliseconds_of_quiet() {
-        assert!(is(waits(10, &[], false).await, 50));
-        assert!(is(waits(10, &[40], false).await, 90));
-        assert!(is(waits(0, &[30, 70, 110, 200], false).await, 160));
+        assert!(is(waits(10, &[], Urgency::Batched).await, 50));
+        assert!(is(waits(10, &[40], Urgency::Batched).await, 90));
+        assert!(is(
+            waits(0, &[30, 70, 110, 200], Urgency::Batched).await,
+            160
+        ));
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_change_waits_for_longer_than_half_a_second() {
         let others: Vec<u64> = (1..100).map(|n| n * 20).collect();
-        assert!(is(waits(10, &others, false).await, 500));
+        assert!(is(waits(10, &others, Urgency::Batched).await, 500));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_urgent_change_ends_the_wait_of_all() {
-        assert!(is(waits(10, &[20], true).await, 20));
-        assert!(is(waits(10, &[20, 45, 70], true).await, 70));
+        assert!(is(waits(10, &[20], Urgency::Immediate).await, 20));
+        assert!(is(waits(10, &[20, 45, 70], Urgency::Immediate).await, 70));
     }
 }

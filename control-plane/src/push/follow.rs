@@ -1,5 +1,5 @@
-//! Follows the database for what other processes change in it: generations, environments, nodes.
-//! They announce what they publish; a look from time to time finds what was announced in vain.
+//! Follows the database for changes of other processes: generations, environments, nodes. They
+//! announce what they publish; a read from time to time finds what was announced in vain.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,64 +9,61 @@ use std::time::Duration;
 use kanat_store::{Announcement, Listener};
 use tokio::time::sleep;
 
-use super::hub::Hub;
+use super::context::Context;
+use super::feed::Urgency;
+use super::source::Error;
 
-/// How often the database is looked at, where others may have changed it.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval of reading the database, which other processes may have changed.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long after a failure announcements are listened to again.
-const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+/// Delay before announcements are listened to again after a failure.
+const LISTEN_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs until the hub stops.
-pub async fn run(hub: Arc<Hub>) {
+/// Runs for ever.
+pub async fn run(context: Arc<Context>) {
     tokio::select! {
-        never = look_around(&hub) => match never {},
-        never = listen(&hub) => match never {},
-        () = hub.stop.cancelled() => {}
+        never = poll(&context) => match never {},
+        never = listen(&context) => match never {},
     }
 }
 
-async fn look_around(hub: &Arc<Hub>) -> Infallible {
-    let mut changes = hub.source.changes();
-    let mut said: Option<String> = None;
+async fn poll(context: &Context) -> Infallible {
+    let mut changes = context.source.changes();
+    let mut logged: Option<String> = None;
     loop {
-        let failure = look(hub).await.err().map(|error| error.to_string());
-        if let Some(error) = failure
-            .as_ref()
-            .filter(|failure| said.as_ref() != Some(failure))
-        {
+        let failure = read(context).await.err().map(|error| error.to_string());
+        if let Some(error) = failure.as_ref().filter(|_| logged != failure) {
             tracing::warn!(
                 error,
                 "cannot see what other processes change; nodes keep what they have"
             );
         }
-        said = failure;
-        if said.is_some() {
-            sleep(LOOK).await;
+        logged = failure;
+        if logged.is_some() {
+            sleep(POLL_INTERVAL).await;
         } else {
             // Nodes that serve all environments are waited for until they run one that is new.
             tokio::select! {
-                () = changes.next(LOOK) => {}
-                () = hub.unknown.notified() => {}
+                () = changes.next(POLL_INTERVAL) => {}
+                () = context.unknown_environment.notified() => {}
             }
         }
     }
 }
 
-/// Wakes the feeds of environments whose present set is another than theirs, and notes environments
-/// and nodes.
-async fn look(hub: &Arc<Hub>) -> Result<(), super::source::Error> {
-    let (epoch, environments) = hub.source.environments().await?;
+/// Has the feeds read whose sets are not the present ones, and notes environments and nodes.
+async fn read(context: &Context) -> Result<(), Error> {
+    let (epoch, environments) = context.source.environments().await?;
     for environment in &environments {
-        let Some(feed) = hub.existing(&environment.id) else {
+        let Some(feed) = context.started_feed(&environment.id) else {
             continue;
         };
         let set = feed.state().set.filter(|set| set.epoch == epoch);
         if !set.is_some_and(|set| environment.revision.is(set.generation, set.hash)) {
-            feed.wanted(environment.revision.generation);
+            feed.request(Urgency::Batched);
         }
     }
-    hub.environments.send_if_modified(|known| {
+    context.environments.send_if_modified(|known| {
         let now: BTreeMap<_, _> = environments
             .into_iter()
             .map(|e| (e.id.clone(), e.name))
@@ -75,13 +72,20 @@ async fn look(hub: &Arc<Hub>) -> Result<(), super::source::Error> {
         *known = now;
         changed
     });
-    hub.others.refresh(&hub.source).await
+    context.others.refresh(&context.source).await
 }
 
-async fn listen(hub: &Arc<Hub>) -> Infallible {
+async fn listen(context: &Context) -> Infallible {
     loop {
-        match hub.source.listen().await {
-            Ok(Some(listener)) => hear(hub, listener).await,
+        match context.source.listen().await {
+            Ok(Some(listener)) => {
+                let error = follow_announcements(context, listener).await;
+                // The next read finds what is missed meanwhile.
+                tracing::warn!(
+                    %error,
+                    "announcements of other control planes are not heard for a while",
+                );
+            }
             Ok(None) => std::future::pending().await,
             Err(error) => {
                 tracing::warn!(
@@ -90,37 +94,28 @@ async fn listen(hub: &Arc<Hub>) -> Infallible {
                 )
             }
         }
-        sleep(LISTEN_AGAIN).await;
+        sleep(LISTEN_DELAY).await;
     }
 }
 
-/// Until the connection fails.
-async fn hear(hub: &Arc<Hub>, mut listener: Listener) {
+/// Takes in announcements until the connection fails, and returns why it did.
+async fn follow_announcements(context: &Context, mut listener: Listener) -> kanat_store::Error {
     loop {
         match listener.next().await {
             Ok(Announcement::Published {
                 environment_id,
-                generation,
-                urgent: true,
+                urgent,
+                ..
             }) => {
-                hub.changed_now(&environment_id, generation);
+                let urgency = if urgent {
+                    Urgency::Immediate
+                } else {
+                    Urgency::Batched
+                };
+                context.changed(&environment_id, urgency);
             }
-            Ok(Announcement::Published {
-                environment_id,
-                generation,
-                urgent: false,
-            }) => {
-                hub.changed(&environment_id, generation);
-            }
-            Ok(Announcement::Drain { node_id, within }) => hub.nodes.drain(&node_id, within),
-            // What is missed meanwhile, the next look finds.
-            Err(error) => {
-                tracing::warn!(
-                    %error,
-                    "announcements of other control planes are not heard for a while",
-                );
-                return;
-            }
+            Ok(Announcement::Drain { node_id, within }) => context.nodes.drain(&node_id, within),
+            Err(error) => return error,
         }
     }
 }

@@ -1,203 +1,175 @@
-//! The hub: where the rest of the control plane says that something changed, and asks whether it is
-//! live.
+//! Interface of push to the rest of the control plane: announces changes, waits until they are
+//! live, and lists the nodes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
-use super::asking::{Asking, Observation};
-use super::feed::Feed;
+use super::context::Context;
+use super::feed::Urgency;
 use super::follow;
-use super::nodes::{Node, Nodes, Status, Version};
-use super::others::Others;
-use super::refusals::Refusals;
-use super::set::Set;
+use super::nodes::{Node, Status, Version};
+use super::observations::Observation;
 use super::source::Source;
+use crate::tasks::Tasks;
 
-/// How long a change is waited for before its answer says that it is pending.
-const APPLY_DEADLINE: Duration = Duration::from_secs(5);
+/// How long the answer to a change waits for the nodes before it says that the change is pending.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// First and longest wait between looks at what the nodes of other control planes run.
-const LOOK_ELSEWHERE: (Duration, Duration) =
-    (Duration::from_millis(20), Duration::from_millis(200));
+/// First and longest interval between reads of what the nodes of other control planes run.
+const POLL_OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 
-/// What nodes have seen of connectors and nobody has taken up yet.
-const OBSERVATIONS: usize = 1000;
+/// Nodes of other control planes are not asked for their observations from here: they have reported
+/// them within this time.
+const REPORT_INTERVAL: Duration = Duration::from_millis(2_500);
 
-/// Maximum number of snapshots in preparation at one time; the others queue.
-const SNAPSHOTS: usize = 16;
-
-/// Whether a change is live.
+/// How far a change has reached the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub enum Rollout {
     /// Every connected node that serves the environment has answered for it.
     Everywhere,
-    /// Some have not, within the deadline.
+    /// Some nodes have not answered in time.
     Pending,
 }
 
-/// The nodes' side of the control plane.
+/// Handle of push.
 #[derive(Debug)]
 pub struct Hub {
-    pub(super) source: Source,
-    pub(super) nodes: Nodes,
-    pub(super) others: Others,
-    pub(super) refusals: Refusals,
-    /// Ids and names of all environments.
-    pub(super) environments: watch::Sender<BTreeMap<EnvironmentId, String>>,
-    /// Told when an environment may be new.
-    pub(super) unknown: Notify,
-    pub(super) stop: CancellationToken,
-    pub(super) tasks: TaskTracker,
-    feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
-    /// Woken when a feed has another set.
-    sets: watch::Sender<()>,
-    pub(super) snapshots: Semaphore,
-    observed: mpsc::Sender<Observation>,
-    observations: Mutex<Option<mpsc::Receiver<Observation>>>,
-    pub(super) asking: Asking,
-    /// A node of the same process will come.
+    pub(super) context: Arc<Context>,
+    /// True if a node of the same process will connect.
     has_own_node: AtomicBool,
 }
 
 impl Hub {
-    /// Begins to follow the store.
-    pub fn new(source: Source) -> Arc<Self> {
-        let (observed, observations) = mpsc::channel(OBSERVATIONS);
-        let hub = Arc::new(Self {
-            source,
-            nodes: Nodes::default(),
-            others: Others::default(),
-            environments: watch::Sender::default(),
-            unknown: Notify::new(),
-            refusals: Refusals::default(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            feeds: Mutex::default(),
-            sets: watch::Sender::new(()),
-            snapshots: Semaphore::new(SNAPSHOTS),
-            observed,
-            observations: Mutex::new(Some(observations)),
-            asking: Asking::default(),
+    /// Begins to follow the store, until the tasks are stopped.
+    pub fn new(source: Source, tasks: Tasks) -> Arc<Self> {
+        let context = Arc::new(Context::new(source, tasks));
+        context
+            .tasks
+            .run_until_stopped(follow::run(Arc::clone(&context)));
+        Arc::new(Self {
+            context,
             has_own_node: AtomicBool::new(false),
-        });
-        hub.tasks.spawn(follow::run(Arc::clone(&hub)));
-        hub
+        })
     }
 
-    /// Says that a node of the same process will come: no change is live before it has.
+    /// Notes that a node of the same process will connect: no change is live before it has.
     pub fn expect_own_node(&self) {
         self.has_own_node.store(true, Ordering::Relaxed);
     }
 
-    /// What nodes have seen connectors do, for the one who takes it up; none when somebody does
-    /// already.
+    /// Returns the observations that nodes report of connectors; `None` from the second call on.
     pub fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
-        self.observations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.context.observations.take_receiver()
     }
 
-    /// Hands on what a node has seen. What finds no room is dropped: nodes will see it again.
-    pub(super) fn observe(&self, observation: Observation) {
-        let _ = self.observed.try_send(observation);
+    /// Notes that all that a node had observed when it was asked has been processed.
+    pub fn observations_processed(&self, node: NodeId, nonce: u64) {
+        self.context.observations.processed(node, nonce);
     }
 
-    /// Says that `environment` reached `generation`; nodes get it once a burst of changes has
-    /// passed.
-    pub fn changed(&self, environment: &EnvironmentId, generation: u64) {
-        match self.existing(environment) {
-            Some(feed) => feed.wanted(generation),
-            None => self.unknown.notify_one(),
-        }
+    /// Waits until all that the nodes of an environment have observed of connectors until now has
+    /// been processed.
+    pub async fn observed_until_now(&self, environment: &EnvironmentId) {
+        let serves = |node: &Node| {
+            node.status != Status::Disconnected && node.environments.contains_key(environment)
+        };
+        let nodes = self.context.nodes.list().into_iter().filter(serves);
+        let own: Vec<NodeId> = nodes.map(|node| node.id).collect();
+        let others = self.context.others.connected();
+        let has_others = others
+            .iter()
+            .any(|node| serves(node) && !own.contains(&node.id));
+        let others_reported = async {
+            if has_others {
+                sleep(REPORT_INTERVAL).await;
+            }
+        };
+        tokio::join!(self.context.observations.ask(&own), others_reported);
     }
 
-    /// Says the same of a change that must not wait for others: a pause, a revoked key.
-    pub fn changed_now(&self, environment: &EnvironmentId, generation: u64) {
-        match self.existing(environment) {
-            Some(feed) => feed.wanted_now(generation),
-            None => self.unknown.notify_one(),
-        }
+    /// Notes that `environment` has changed; nodes get it once a burst of changes has passed.
+    pub fn changed(&self, environment: &EnvironmentId) {
+        self.context.changed(environment, Urgency::Batched);
     }
 
-    /// Whether more of `environment` was read than the store has: it was restored from a backup
-    /// meanwhile. Whoever asks keeps others from changing the environment.
+    /// Notes a change that must not wait for others: a pause, a revoked key.
+    pub fn changed_now(&self, environment: &EnvironmentId) {
+        self.context.changed(environment, Urgency::Immediate);
+    }
+
+    /// Returns whether more of `environment` was read than the store has: it was restored from a
+    /// backup meanwhile. The caller keeps others from changing the environment.
     pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &Version) -> bool {
-        let set = self.existing(environment).and_then(|feed| feed.state().set);
+        let feed = self.context.started_feed(environment);
+        let set = feed.and_then(|feed| feed.state().set);
         set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
     }
 
     /// Waits until every connected node that serves `environment` runs `change` or has refused part
-    /// of it, 5 s at most; those too that are connected to other control planes. A node of the same
-    /// process is waited for from the beginning: it is connected a moment later than requests are
-    /// served.
-    pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Applied {
-        let mut changed = self.nodes.watch();
+    /// of it, 5 s at most. That includes the nodes of other control planes, and a node of the same
+    /// process, which connects a moment after the first requests are served.
+    pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Rollout {
+        let nodes = &self.context.nodes;
+        let mut changed = nodes.watch();
         let here = async {
-            while self.own_node_is_to_come() || !self.nodes.applied(environment, change) {
+            while self.awaits_own_node() || !nodes.applied(environment, change) {
                 if changed.changed().await.is_err() {
                     break;
                 }
             }
         };
         let everywhere = async { tokio::join!(here, self.applied_elsewhere(environment, change)) };
-        match tokio::time::timeout(APPLY_DEADLINE, everywhere).await {
-            Ok(_) => Applied::Everywhere,
-            Err(_) => Applied::Pending,
+        match timeout(APPLY_TIMEOUT, everywhere).await {
+            Ok(_) => Rollout::Everywhere,
+            Err(_) => Rollout::Pending,
         }
     }
 
-    fn own_node_is_to_come(&self) -> bool {
-        self.has_own_node.load(Ordering::Relaxed) && self.nodes.list().is_empty()
+    fn awaits_own_node(&self) -> bool {
+        self.has_own_node.load(Ordering::Relaxed) && self.context.nodes.list().is_empty()
     }
 
-    /// The others write down what their nodes answer as it comes.
+    /// Waits until the nodes of other control planes run `change`, by the records in the store.
     async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &Version) {
-        let mut wait = LOOK_ELSEWHERE.0;
+        let others = &self.context.others;
+        let mut wait = POLL_OTHERS.0;
         loop {
-            match self.others.refresh(&self.source).await {
-                Ok(()) if self.others.applied(environment, change) => return,
+            match others.refresh(&self.context.source).await {
+                Ok(()) if others.applied(environment, change) => return,
                 Ok(()) => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot see what nodes of other control planes run")
                 }
             }
             sleep(wait).await;
-            wait = (wait * 2).min(LOOK_ELSEWHERE.1);
+            wait = (wait * 2).min(POLL_OTHERS.1);
         }
     }
 
-    /// Connected nodes that refused the present form of a resource, and why.
+    /// Returns the connected nodes that refused the present form of a resource, and why.
     pub fn rejections(&self, resource_id: &str) -> Vec<(NodeId, String)> {
-        let of_node = |node: Node| {
-            let rejected = node
-                .environments
-                .into_values()
-                .flat_map(|running| running.rejected);
-            rejected
-                .filter(|r| r.resource_id == resource_id)
-                .map(move |r| (node.id.clone(), r.message))
-                .collect()
-        };
-        self.connected()
-            .into_iter()
-            .flat_map::<Vec<_>, _>(of_node)
-            .collect()
+        let mut rejections = Vec::new();
+        for node in self.nodes() {
+            if node.status == Status::Disconnected {
+                continue;
+            }
+            let rejected = node.environments.into_values().flat_map(|e| e.rejected);
+            let of_resource = rejected.filter(|rejection| rejection.resource_id == resource_id);
+            rejections.extend(of_resource.map(|rejection| (node.id.clone(), rejection.message)));
+        }
+        rejections
     }
 
-    /// Every node that was seen, connected ones first; those too that are connected to other
-    /// control planes.
+    /// Returns every node that was seen here or is connected to another control plane, connected
+    /// ones first.
     pub fn nodes(&self) -> Vec<Node> {
-        let mut nodes = self.nodes.list();
-        for other in self.others.connected() {
+        let mut nodes = self.context.nodes.list();
+        for other in self.context.others.connected() {
             match nodes.iter_mut().find(|node| node.id == other.id) {
                 Some(own) if own.last_seen < other.last_seen => *own = other,
                 Some(_) => {}
@@ -208,112 +180,25 @@ impl Hub {
         nodes
     }
 
-    /// What the nodes of each environment are to run, for those that some node has asked for.
+    /// Returns the versions that nodes are to run of the environments that a node has asked for, by
+    /// environment.
     pub fn versions(&self) -> Vec<(EnvironmentId, Version)> {
-        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = |set: Arc<Set>| Version {
-            epoch: set.epoch.clone(),
-            generation: set.generation,
-        };
-        let known = feeds
-            .iter()
-            .filter_map(|(id, feed)| Some((id.clone(), version(feed.state().set?))));
-        let mut known: Vec<_> = known.collect();
-        drop(feeds);
-        known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        known
+        let mut versions: Vec<_> = self
+            .context
+            .sets()
+            .into_iter()
+            .map(|(id, set)| {
+                let epoch = set.epoch.clone();
+                let generation = set.generation;
+                (id, Version { epoch, generation })
+            })
+            .collect();
+        versions.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        versions
     }
 
-    /// Cancelled when the control plane shuts down: long answers end with it.
-    pub fn stopping(&self) -> CancellationToken {
-        self.stop.clone()
-    }
-
-    /// Ends every stream, those of callers who follow messages too, and begins no new one.
-    pub fn stop(&self) {
-        self.stop.cancel();
-    }
-
-    /// Ends every stream and feed, and waits for them.
-    pub async fn close(&self) {
-        self.stop();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    /// The name of this boot of the control plane, as the others of its database know it.
+    /// Returns the id of this boot of the control plane, by which the others know it.
     pub fn boot_id(&self) -> &BootId {
-        self.others.own()
-    }
-
-    /// Runs a job of the control plane until it shuts down.
-    pub fn run_until_stopped(&self, job: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
-        self.tasks.spawn(async move {
-            tokio::select! {
-                () = job => {}
-                () = stop.cancelled() => {}
-            }
-        });
-    }
-
-    /// Runs what has to come to its end, whoever stops waiting for it; a shutdown waits for it too.
-    pub fn run_to_its_end(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(work);
-    }
-
-    /// The feed of an environment, begun when this is the first to ask.
-    pub(super) fn feed(self: &Arc<Self>, environment: &EnvironmentId) -> Arc<Feed> {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(feed) = feeds.get(environment) {
-            return Arc::clone(feed);
-        }
-        let feed = Arc::new(Feed::new(environment.clone()));
-        feeds.insert(environment.clone(), Arc::clone(&feed));
-        drop(feeds);
-        let hub = Arc::clone(self);
-        let running = Arc::clone(&feed);
-        self.tasks.spawn(async move {
-            tokio::select! {
-                () = running.run(&hub) => {}
-                () = hub.stop.cancelled() => {}
-            }
-        });
-        feed
-    }
-
-    /// Woken when any environment has another set.
-    pub(super) fn watch_sets(&self) -> watch::Receiver<()> {
-        self.sets.subscribe()
-    }
-
-    pub(super) fn sets_changed(&self) {
-        self.sets.send_replace(());
-    }
-
-    /// Encodes a set off the runtime's threads, at most 16 at a time; one that is encoded already
-    /// costs nothing.
-    pub(super) async fn encode(&self, set: Arc<Set>) {
-        // The semaphore is never closed, and a panic in the encoder repeats in the task that needs
-        // the bytes.
-        let _permit = self.snapshots.acquire().await;
-        let encoding = tokio::task::spawn_blocking(move || {
-            set.encoded();
-        });
-        let _ = encoding.await;
-    }
-
-    pub(super) fn existing(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
-        self.feeds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(environment)
-            .cloned()
-    }
-
-    fn connected(&self) -> Vec<Node> {
-        let mut nodes = self.nodes();
-        nodes.retain(|node| node.status != Status::Disconnected);
-        nodes
+        self.context.others.own()
     }
 }

@@ -1,5 +1,4 @@
-//! What is known of the nodes: who is connected, what each applied, what it refused, how busy it
-//! is.
+//! State of the nodes: connections, applied versions, refused resources, load.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,39 +11,39 @@ use kanat_store::node as saved;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::remote::Grant;
+use super::grant::Grant;
 
-/// How long a node that went away stays listed.
+/// Time for which a node that has disconnected stays listed.
 pub const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A node as it last was.
+/// State of a node.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub id: NodeId,
     pub boot_id: BootId,
-    /// Address that operators reach it at; may be empty.
+    /// Address for operators; may be empty.
     pub address: String,
     pub build: String,
     pub status: Status,
     pub last_seen: Timestamp,
-    /// Messages that it works on.
+    /// Number of messages in process.
     pub in_flight: u32,
-    /// The environments that it serves.
+    /// State of the environments that the node serves.
     pub environments: BTreeMap<EnvironmentId, Running>,
     pub scope: Scope,
 }
 
-/// Which environments a node serves.
+/// Scope of a node's environments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All that there are, those too that it has not heard of yet.
+    /// All environments, also those of the future.
     All,
-    /// Those that it named.
+    /// The environments that the node named.
     Named,
 }
 
 impl Node {
-    /// A node that this process has not seen itself.
+    /// Reads the record of a node.
     pub fn from_saved(saved: saved::Node) -> Self {
         let environments = saved
             .environments
@@ -67,8 +66,8 @@ impl Node {
         }
     }
 
-    /// What outlasts this process, and what its fellows read: it is connected to the control plane
-    /// `own`, if to any.
+    /// Returns the record of the node, which other control planes read. A connected node is
+    /// connected to the control plane `own`.
     pub fn to_saved(&self, own: &BootId) -> saved::Node {
         let control_plane = match self.status {
             Status::Connected | Status::Draining => own.clone(),
@@ -92,7 +91,8 @@ impl Node {
         }
     }
 
-    /// Whether it runs this change of the environment or a later one, or need not be waited for.
+    /// Returns whether the node runs this change of the environment or a later one, or is not
+    /// waited for.
     pub fn has_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         match (self.status, self.environments.get(environment)) {
             (Status::Draining | Status::Disconnected, _) => true,
@@ -106,11 +106,11 @@ impl Node {
     }
 }
 
-/// Where a node stands.
+/// Status of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Connected,
-    /// Connected; finishes what it has and takes nothing new.
+    /// Connected; finishes its messages and accepts none.
     Draining,
     Disconnected,
 }
@@ -132,7 +132,7 @@ impl Status {
     }
 }
 
-/// Where a change of an environment stands among all of them.
+/// Version of an environment: its position among all changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub epoch: EpochId,
@@ -140,15 +140,14 @@ pub struct Version {
 }
 
 impl Version {
-    /// Whether a set of that epoch and generation has the change. Generations of different epochs
-    /// cannot be compared.
+    /// Returns whether a set of that epoch and generation has the change. Generations of different
+    /// epochs cannot be compared.
     fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
         *epoch == self.epoch && *generation >= self.generation
     }
 
-    /// How many generations whoever `applied` that one has to go to this one. Who is of another
-    /// epoch, because the store was restored meanwhile, has all of them to go, whatever the number
-    /// of its generation.
+    /// Returns the number of generations between the `applied` one and this one. A node of another
+    /// epoch, because the store was restored meanwhile, lags by all generations.
     pub fn lag_of(&self, applied: Option<&(EpochId, u64)>) -> u64 {
         match applied {
             Some((epoch, generation)) if *epoch == self.epoch => {
@@ -160,14 +159,14 @@ impl Version {
     }
 }
 
-/// What a node runs of one environment.
+/// State of one environment on a node.
 #[derive(Debug, Clone, Default)]
 pub struct Running {
-    /// The epoch and generation that it applied; none before its first.
+    /// The last epoch and generation that the node applied; none before its first.
     pub applied: Option<(EpochId, u64)>,
     pub set_hash: SetHash,
-    /// Resources that it refused in their present form, and why.
-    pub rejected: Vec<Rejected>,
+    /// Resources that the node refused in their present form.
+    pub rejected: Vec<Rejection>,
 }
 
 impl Running {
@@ -178,7 +177,7 @@ impl Running {
                 .then(|| (EpochId::new(saved.epoch), saved.generation)),
             set_hash: SetHash::from_hex(&saved.set_hash).unwrap_or_default(),
             rejected: rejected
-                .map(|(resource_id, message)| Rejected {
+                .map(|(resource_id, message)| Rejection {
                     resource_id,
                     message,
                 })
@@ -205,31 +204,31 @@ impl Running {
     }
 }
 
-/// A resource that a node refused.
+/// Refusal of a resource by a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct Rejection {
     pub resource_id: String,
     pub message: String,
 }
 
-/// All nodes that were seen.
+/// All nodes that have connected.
 #[derive(Debug)]
 pub struct Nodes {
-    known: Mutex<BTreeMap<NodeId, Known>>,
+    known: Mutex<BTreeMap<NodeId, NodeEntry>>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct NodeEntry {
     node: Node,
-    /// What its session was let in with.
+    /// Grant of its session.
     grant: Grant,
     session: CancellationToken,
-    /// What the node is to be told: drain, within that time.
+    /// Request to drain within that time.
     drain: watch::Sender<Option<Duration>>,
 }
 
-/// A session's hold on its node: what an outlived session says is not taken.
+/// A session's registration of its node. Updates of a replaced session have no effect.
 #[derive(Debug)]
 pub struct Seat<'a> {
     nodes: &'a Nodes,
@@ -238,13 +237,13 @@ pub struct Seat<'a> {
     drain: watch::Receiver<Option<Duration>>,
 }
 
-/// Why a node gets no seat.
+/// Error of a node that cannot be registered.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the node id {:?} is that of a node which is connected with another token or certificate",
     .0.as_str()
 )]
-pub struct Taken(NodeId);
+pub struct IdInUse(NodeId);
 
 impl Default for Nodes {
     fn default() -> Self {
@@ -256,17 +255,16 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// Seats a node that connected; a session that it had before ends.
+    /// Registers a node that has connected, and ends its former session.
     ///
     /// # Errors
-    /// The id is that of a node which is connected and proved itself otherwise, or of the one of
-    /// this process.
+    /// The id is that of a connected node with other credentials, or of the node of this process.
     pub fn connect(
         &self,
         node: Node,
         grant: &Grant,
         session: CancellationToken,
-    ) -> Result<Seat<'_>, Taken> {
+    ) -> Result<Seat<'_>, IdInUse> {
         let id = node.id.clone();
         let oldest = Timestamp::now().before(LISTED);
         let mut known = self.lock();
@@ -276,12 +274,12 @@ impl Nodes {
             is_held && !grant.may_replace(&former.grant)
         });
         if is_taken {
-            return Err(Taken(id));
+            return Err(IdInUse(id));
         }
-        let (drain, wishes) = watch::channel(None);
+        let (drain, requests) = watch::channel(None);
         if let Some(former) = known.insert(
             id.clone(),
-            Known {
+            NodeEntry {
                 node,
                 grant: grant.clone(),
                 session: session.clone(),
@@ -296,19 +294,19 @@ impl Nodes {
             nodes: self,
             id,
             session,
-            drain: wishes,
+            drain: requests,
         })
     }
 
-    /// Tells a node that is connected here to drain; one that is not is told by whom it is
-    /// connected to.
+    /// Asks a node to drain, if it is connected here. A node that is connected to another control
+    /// plane is asked by that one.
     pub fn drain(&self, id: &NodeId, within: Duration) {
         if let Some(known) = self.lock().get(id) {
             known.drain.send_replace(Some(within));
         }
     }
 
-    /// Every node, those with a connection first, then by id.
+    /// Returns every node, connected ones first, then by id.
     pub fn list(&self) -> Vec<Node> {
         let mut nodes: Vec<_> = self.lock().values().map(|k| k.node.clone()).collect();
         nodes.sort_by_key(|node| node.status == Status::Disconnected);
@@ -319,25 +317,25 @@ impl Nodes {
         self.lock().get(id).map(|known| known.node.clone())
     }
 
-    /// Whether every connected node that serves `environment` has applied `change`.
+    /// Returns whether every connected node that serves `environment` has applied `change`.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         self.lock()
             .values()
             .all(|known| known.node.has_applied(environment, change))
     }
 
-    /// Woken whenever something about a node changed.
+    /// Returns a receiver that changes with the state of any node.
     pub fn watch(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, NodeEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seat<'_> {
-    /// Changes what is known of the node, unless another session has taken its seat.
+    /// Changes the state of the node, unless another session has replaced this one.
     pub fn update(&self, change: impl FnOnce(&mut Node)) {
         if let Some(known) = self.nodes.lock().get_mut(&self.id)
             && !self.session.is_cancelled()
@@ -347,12 +345,12 @@ impl Seat<'_> {
         self.nodes.changed.send_replace(());
     }
 
-    /// The wishes that the node drains, within that time.
-    pub fn drain_wishes(&self) -> watch::Receiver<Option<Duration>> {
+    /// Returns the requests that the node drains within a time.
+    pub fn drain_requests(&self) -> watch::Receiver<Option<Duration>> {
         self.drain.clone()
     }
 
-    /// Changes what is known of the node because it has said something.
+    /// Changes the state of the node after a message from it.
     pub fn heard(&self, change: impl FnOnce(&mut Node)) {
         self.update(|node| {
             node.last_seen = Timestamp::now();

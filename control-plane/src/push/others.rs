@@ -1,4 +1,4 @@
-//! Nodes that are connected to other control planes of the same database, as those wrote them down.
+//! Nodes that are connected to other control planes of the same database, by their records.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use kanat_plan_stream::{HEARTBEAT, SILENCE};
 use super::nodes::{Node, Status, Version};
 use super::source::{Error, Source};
 
-/// A node of which nothing was written down for so long has gone, and its control plane with it.
-/// They write at every heartbeat.
-const GONE: Duration = SILENCE.saturating_add(HEARTBEAT);
+/// Age of a record after which its node, or the control plane of the node, is considered gone.
+/// Control planes write records at every heartbeat.
+const MAX_RECORD_AGE: Duration = SILENCE.saturating_add(HEARTBEAT);
 
-/// The nodes of the others.
+/// Nodes of other control planes.
 #[derive(Debug)]
 pub struct Others {
-    /// This control plane, as the others know it.
+    /// Id of this control plane.
     own: BootId,
     nodes: Mutex<Vec<Node>>,
-    /// When the latest reading that succeeded began; held while one is under way.
+    /// Start of the latest read that succeeded; locked during a read.
     read_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -37,13 +37,13 @@ impl Default for Others {
 }
 
 impl Others {
-    /// The name of this boot of the control plane.
+    /// Returns the id of this boot of the control plane.
     pub fn own(&self) -> &BootId {
         &self.own
     }
 
-    /// Reads anew what the others wrote down. Who asks while it is being read shares the next
-    /// reading with all who do: a hundred changes that wait for their nodes cost what one does.
+    /// Reads the records of the other control planes. Calls during a read share the next one: a
+    /// hundred changes that wait for their nodes cost the reads of one.
     pub async fn refresh(&self, source: &Source) -> Result<(), Error> {
         if !source.is_shared() {
             return Ok(());
@@ -55,14 +55,14 @@ impl Others {
         }
         let begun_at = Instant::now();
         let nodes = source
-            .nodes_elsewhere(&self.own, Timestamp::now().before(GONE))
+            .nodes_elsewhere(&self.own, Timestamp::now().before(MAX_RECORD_AGE))
             .await?;
         *self.lock() = nodes.into_iter().map(Node::from_saved).collect();
         *read_at = Some(begun_at);
         Ok(())
     }
 
-    /// Those who are connected.
+    /// Returns the connected nodes.
     pub fn connected(&self) -> Vec<Node> {
         let nodes = self.lock();
         nodes
@@ -72,8 +72,8 @@ impl Others {
             .collect()
     }
 
-    /// Whether every one of them that serves `environment` has applied `change`, by what was read
-    /// last.
+    /// Returns whether every connected node that serves `environment` has applied `change`, by the
+    /// records that were read last.
     pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         self.lock()
             .iter()

@@ -1,5 +1,5 @@
-//! What one node holds of one environment, and what it is to be sent next. Pure: the stream itself
-//! is elsewhere.
+//! State of one environment on one node, and the decision what to send next. Pure: `session` has
+//! the stream.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,31 +7,29 @@ use std::sync::Arc;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, SetHash};
 use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource};
-use prost::Message;
 
 use super::refusals::Withheld;
-use super::set::{Entry, Set};
+use super::set::{Entry, PlanSet};
 
-/// Bytes of bodies above which a delta goes out as a snapshot, whose chunks keep the stream
-/// responsive.
+/// Size of the bodies of a delta above which a snapshot is sent, whose chunks keep the stream
+/// responsive; in bytes.
 const MAX_DELTA_BYTES: usize = 8 << 20;
 
 /// One environment of one node's stream.
 #[derive(Debug, Default)]
 pub struct Peer {
-    held: Option<Held>,
+    held: Option<HeldSet>,
     in_flight: Option<Push>,
-    /// A snapshot that came back with another hash than it had must not be followed by another:
-    /// something is broken.
+    /// True if the last snapshot was answered with another hash. Another snapshot would not help.
     snapshot_failed: bool,
-    /// What the node refused as a whole, so that it is not sent again.
-    refused: Option<Refused>,
+    /// The set that the node refused as a whole; it is not sent again.
+    refused: Option<RefusedSet>,
 }
 
-/// What the node holds, told as a set of ours and the exceptions from it.
+/// Set that the node holds: one of this control plane, and the exceptions from it.
 #[derive(Debug)]
-struct Held {
-    base: Arc<Set>,
+struct HeldSet {
+    base: Arc<PlanSet>,
     generation: u64,
     hash: SetHash,
     /// By resource id, the hash that the node runs instead of the base's; `None` when it runs
@@ -39,9 +37,9 @@ struct Held {
     exceptions: HashMap<String, Option<Hash>>,
 }
 
-/// A set that the node refused as a whole, and why.
+/// Set that the node refused as a whole.
 #[derive(Debug)]
-struct Refused {
+struct RefusedSet {
     epoch: EpochId,
     generation: u64,
     reason: String,
@@ -51,18 +49,18 @@ struct Refused {
 #[derive(Debug, Clone)]
 pub struct Push {
     pub nonce: u64,
-    pub set: Arc<Set>,
+    pub set: Arc<PlanSet>,
     pub kind: PushKind,
-    /// Of the node's whole set, once the push is applied.
+    /// Hash of the node's whole set after the push.
     pub set_hash: SetHash,
     exceptions: HashMap<String, Option<Hash>>,
 }
 
-/// How a push brings the node to its set.
+/// Kind of a push.
 #[derive(Debug, Clone)]
 pub enum PushKind {
-    /// All of this set, which is the push's own but for what is withheld.
-    Snapshot(Arc<Set>),
+    /// All of this set: the push's own without the resources that are withheld.
+    Snapshot(Arc<PlanSet>),
     Delta {
         from_generation: u64,
         upserts: Vec<Resource>,
@@ -70,9 +68,9 @@ pub enum PushKind {
     },
 }
 
-/// What an answer of the node means.
+/// Outcome of a node's answer.
 #[derive(Debug, PartialEq)]
-pub enum Answered {
+pub enum AckOutcome {
     /// The node runs the generation, but for these resources: id, refused hash, reason.
     Applied {
         generation: u64,
@@ -80,7 +78,7 @@ pub enum Answered {
     },
     /// The node kept what it had, for this reason.
     Refused(String),
-    /// It answers no push of this stream that is still waiting.
+    /// The answer is to no push of this stream that is in flight.
     Stale,
     /// The node ended up with another set than it should: a snapshot follows.
     Mismatch,
@@ -89,33 +87,33 @@ pub enum Answered {
 }
 
 impl Peer {
-    /// A node that says that it holds `state`, while the set is `current`.
-    pub fn new(state: Option<&EnvironmentState>, current: &Arc<Set>) -> Self {
+    /// Creates the state of a node that claims to hold `state`, while the set is `current`.
+    pub fn new(state: Option<&EnvironmentState>, current: &Arc<PlanSet>) -> Self {
         Self {
-            held: state.and_then(|state| Held::of(state, current)),
+            held: state.and_then(|state| HeldSet::of(state, current)),
             ..Self::default()
         }
     }
 
-    /// The epoch and generation that the node runs, when that is known.
+    /// Returns the epoch and generation that the node runs, if they are known.
     pub fn generation(&self) -> Option<(&EpochId, u64)> {
         self.held
             .as_ref()
             .map(|held| (&held.base.epoch, held.generation))
     }
 
-    /// The hash of the set that the node runs.
+    /// Returns the hash of the set that the node runs.
     pub fn set_hash(&self) -> Option<SetHash> {
         self.held.as_ref().map(|held| held.hash)
     }
 
-    /// Why the node refused the last set as a whole, if it did.
+    /// Returns why the node refused the last set as a whole, if it did.
     pub fn refusal(&self) -> Option<&str> {
         self.refused.as_ref().map(|refused| refused.reason.as_str())
     }
 
-    /// What the node should run by all that it was sent so far: its epoch, generation and hash.
-    /// None before the first push, and when it refused the last.
+    /// Returns the epoch, generation and hash that the node should run by the last push; `None`
+    /// before the first push, and when the node refused the last one.
     pub fn wanted(&self) -> Option<(&EpochId, u64, SetHash)> {
         match (&self.in_flight, &self.held) {
             (Some(push), _) => Some((&push.set.epoch, push.set.generation, push.set_hash)),
@@ -126,8 +124,8 @@ impl Peer {
         }
     }
 
-    /// Resources of which the node runs another content than the set has, and what the set has of
-    /// them.
+    /// Returns the resources of which the node runs another content than the set has, with the
+    /// set's entries.
     pub fn exceptions(&self) -> impl Iterator<Item = (&str, Option<&Entry>)> {
         let held = self.held.iter();
         held.flat_map(|held| {
@@ -137,15 +135,15 @@ impl Peer {
         })
     }
 
-    /// Whether a push waits for its answer.
+    /// Returns whether a push waits for its answer.
     pub fn waits(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// What to send now, if anything: nothing while a push waits for its answer.
+    /// Returns the push to send now; `None` while another one waits for its answer.
     pub fn next(
         &mut self,
-        current: &Arc<Set>,
+        current: &Arc<PlanSet>,
         withheld: &Withheld<'_>,
         nonce: u64,
     ) -> Option<Push> {
@@ -165,37 +163,38 @@ impl Peer {
         Some(push)
     }
 
-    /// The node lost its footing: the next push is a snapshot.
+    /// Makes the next push a snapshot: the set of the node is not known.
     pub fn wants_snapshot(&mut self) {
         self.held = None;
         self.in_flight = None;
         self.refused = None;
     }
 
-    /// Holds what a heartbeat tells against what the node was last known to run. One that came in
-    /// before its last answer tells of an earlier generation; another set of the same generation is
-    /// a mismatch, and a snapshot follows.
-    pub fn beat(&mut self, state: &EnvironmentState) -> Answered {
-        let is_other = |held: &mut Held| {
+    /// Compares a heartbeat with the set that the node is known to run. A heartbeat that was sent
+    /// before the last answer has an earlier generation; another set of the same generation is a
+    /// mismatch, and a snapshot follows.
+    pub fn beat(&mut self, state: &EnvironmentState) -> AckOutcome {
+        let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
                 && SetHash::from_slice(&state.set_hash) != Some(held.hash)
         };
-        // What is under way may be live already.
+        // A push in flight may be live already.
         let is_other = self.in_flight.is_none() && self.held.take_if(is_other).is_some();
         if is_other {
-            Answered::Mismatch
+            AckOutcome::Mismatch
         } else {
-            Answered::Stale
+            AckOutcome::Stale
         }
     }
 
-    /// The node runs all of the push.
-    pub fn acked(&mut self, ack: &Ack) -> Answered {
+    /// Handles an ack: the node runs all of the push.
+    pub fn acked(&mut self, ack: &Ack) -> AckOutcome {
         self.answered(ack.nonce, ack.generation, &ack.set_hash, &[])
     }
 
-    /// The node refused some of the push, or all of it: then a rejection names no resource.
-    pub fn nacked(&mut self, nack: &Nack) -> Answered {
+    /// Handles a nack: the node refused some of the push, or all of it; then a rejection names no
+    /// resource.
+    pub fn nacked(&mut self, nack: &Nack) -> AckOutcome {
         let names_no_resource = nack
             .rejections
             .iter()
@@ -209,12 +208,12 @@ impl Peer {
             let epoch = push.set.epoch.clone();
             let generation = push.set.generation;
             let reason = reasons.join("; ");
-            self.refused = Some(Refused {
+            self.refused = Some(RefusedSet {
                 epoch,
                 generation,
                 reason: reason.clone(),
             });
-            return Answered::Refused(reason);
+            return AckOutcome::Refused(reason);
         }
         let refused: Vec<_> = nack
             .rejections
@@ -238,12 +237,12 @@ impl Peer {
         generation: u64,
         set_hash: &[u8],
         refused: &[(String, Hash, Option<Hash>, String)],
-    ) -> Answered {
+    ) -> AckOutcome {
         let Some(push) = self
             .in_flight
             .take_if(|push| push.nonce == nonce && push.set.generation == generation)
         else {
-            return Answered::Stale;
+            return AckOutcome::Stale;
         };
         let mut exceptions = push.exceptions;
         exceptions.extend(
@@ -257,14 +256,14 @@ impl Peer {
             let again = matches!(push.kind, PushKind::Snapshot(_))
                 && std::mem::replace(&mut self.snapshot_failed, true);
             return if again {
-                Answered::Broken
+                AckOutcome::Broken
             } else {
-                Answered::Mismatch
+                AckOutcome::Mismatch
             };
         }
         self.snapshot_failed = false;
         self.refused = None;
-        self.held = Some(Held {
+        self.held = Some(HeldSet {
             base: push.set,
             generation,
             hash,
@@ -274,16 +273,16 @@ impl Peer {
             .iter()
             .map(|(id, hash, _, message)| (id.clone(), *hash, message.clone()))
             .collect();
-        Answered::Applied {
+        AckOutcome::Applied {
             generation,
             refused,
         }
     }
 }
 
-impl Held {
-    /// What the node says that it holds; `None` when a delta cannot start from it.
-    fn of(state: &EnvironmentState, current: &Arc<Set>) -> Option<Self> {
+impl HeldSet {
+    /// Reads the state that a node claims to hold; `None` when a delta cannot start from it.
+    fn of(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
         if state.resources.is_empty() && state.set_hash == current.hash.to_vec() {
             return Self::of_hash(state, current);
         }
@@ -306,8 +305,9 @@ impl Held {
         })
     }
 
-    /// The same of a node that holds too much to name it all: good if it is what is to be run.
-    fn of_hash(state: &EnvironmentState, current: &Arc<Set>) -> Option<Self> {
+    /// Reads the state of a node that holds too many resources to name them: its hash is that of
+    /// the current set.
+    fn of_hash(state: &EnvironmentState, current: &Arc<PlanSet>) -> Option<Self> {
         let sound = state.epoch == current.epoch.as_str() && state.generation <= current.generation;
         let base = Arc::clone(current);
         let generation = state.generation;
@@ -320,8 +320,9 @@ impl Held {
         })
     }
 
-    /// Whether a delta leads from here to `current`: of the same database, and not ahead of it.
-    fn leads_to(&self, current: &Set) -> bool {
+    /// Returns whether a delta leads from here to `current`: a set of the same epoch that is not
+    /// behind.
+    fn leads_to(&self, current: &PlanSet) -> bool {
         self.base.epoch == current.epoch && self.generation <= current.generation
     }
 
@@ -332,8 +333,8 @@ impl Held {
         }
     }
 
-    /// The way to `current`; `None` when the node is there.
-    fn delta(&self, current: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
+    /// Returns the push that leads to `current`; `None` when the node runs it.
+    fn delta(&self, current: &Arc<PlanSet>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
         if Arc::ptr_eq(&self.base, current)
             && self.exceptions.is_empty()
             && self.generation == current.generation
@@ -386,8 +387,8 @@ impl Held {
 }
 
 impl Push {
-    /// All that the build can run; what it lacks the means for, it does not hold afterwards.
-    fn snapshot(set: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Self {
+    /// Creates a push of all resources that the build can run. The node has no others afterwards.
+    fn snapshot(set: &Arc<PlanSet>, withheld: &Withheld<'_>, nonce: u64) -> Self {
         let lacking = set
             .iter()
             .filter(|(_, entry)| withheld.lacks(entry))
@@ -408,8 +409,8 @@ impl Push {
     }
 }
 
-/// The hash of `set` with the exceptions in the place of what it has.
-fn hash_of(set: &Set, exceptions: &HashMap<String, Option<Hash>>) -> SetHash {
+/// Returns the hash of `set` with the exceptions in the place of its own entries.
+fn hash_of(set: &PlanSet, exceptions: &HashMap<String, Option<Hash>>) -> SetHash {
     exceptions.iter().fold(set.hash, |hash, (id, running)| {
         let own = set.get(id).map(|entry| entry.hash);
         own.into_iter()

@@ -1,6 +1,6 @@
-//! What is withheld from builds: a resource that a build refused is not sent to it again until it
-//! changes or is published again, and one that takes a plan schema that the build lacks is not sent
-//! at all.
+//! Resources that are withheld from builds: one that a build refused is not sent to it again until
+//! it changes or is published again, and one of a plan schema that the build lacks is not sent at
+//! all.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,30 +10,30 @@ use kanat_plan_stream::{Hash, Schemas};
 
 use super::set::Entry;
 
-/// Refused resources by environment, resource id and build.
+/// EnvironmentRefusals resources by environment, resource id and build.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    environments: Mutex<HashMap<EnvironmentId, Refused>>,
+    environments: Mutex<HashMap<EnvironmentId, EnvironmentRefusals>>,
 }
 
-/// Those of one environment.
+/// Refused resources of one environment.
 #[derive(Debug, Default)]
-struct Refused {
-    /// What was refused of sets before this generation may not be refused of it.
+struct EnvironmentRefusals {
+    /// Refusals of sets before this generation do not count.
     since: u64,
     resources: ByResource,
 }
 
 type ByResource = HashMap<String, HashMap<String, Refusal>>;
 
-/// What was refused, and why.
+/// Refusal of one content of a resource.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     pub hash: Hash,
     pub message: String,
 }
 
-/// What is withheld from one build in one environment.
+/// Resources that are withheld from one build in one environment.
 #[derive(Debug)]
 pub struct Withheld<'a> {
     build: &'a str,
@@ -61,19 +61,19 @@ impl Refusals {
         }
     }
 
-    /// Forgets what was refused in `environment` before `generation`: what a flow lacked may have
-    /// come with it, or somebody asks for another try.
+    /// Forgets the refusals in `environment` before `generation`: a resource that a flow lacked may
+    /// have come with it, or a deploy asks for another attempt.
     pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
         self.lock().insert(
             environment.clone(),
-            Refused {
+            EnvironmentRefusals {
                 since: generation,
                 resources: ByResource::new(),
             },
         );
     }
 
-    /// What is withheld from `build` in `environment`; refusals are few.
+    /// Returns the resources that are withheld from `build` in `environment`; refusals are few.
     pub fn withheld<'a>(
         &self,
         environment: &EnvironmentId,
@@ -91,7 +91,7 @@ impl Refusals {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, Refused>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, EnvironmentRefusals>> {
         self.environments
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -99,12 +99,12 @@ impl Refusals {
 }
 
 impl Withheld<'_> {
-    /// The plan schemas that the build can run.
+    /// Returns the plan schemas that the build can run.
     pub fn schemas(&self) -> Schemas {
         self.schemas
     }
 
-    /// Whether the build refused just this content, or is known to lack what it takes.
+    /// Returns whether the build refused this content, or lacks its plan schema.
     pub fn contains(&self, resource_id: &str, entry: &Entry) -> bool {
         self.lacks(entry)
             || self
@@ -112,12 +112,12 @@ impl Withheld<'_> {
                 .is_some_and(|refusal| refusal.hash == entry.hash)
     }
 
-    /// Whether the build lacks what it takes to run the resource.
+    /// Returns whether the build lacks the plan schema of the resource.
     pub fn lacks(&self, entry: &Entry) -> bool {
         self.schemas.check(entry.schema).is_err()
     }
 
-    /// Why the build does not run the resource as it is now.
+    /// Returns why the build does not run the present content of the resource.
     pub fn message(&self, resource_id: &str, entry: Option<&Entry>) -> Option<String> {
         let lacks = entry.and_then(|entry| self.schemas.check(entry.schema).err());
         lacks.or_else(|| Some(self.refusal(resource_id)?.message.clone()))

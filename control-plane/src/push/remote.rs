@@ -1,6 +1,5 @@
-//! The plan service for nodes of other processes: only those get in that prove themselves with
-//! everything that was set, a join token, a certificate or both. Where nothing was set, nobody
-//! does.
+//! The plan service for nodes of other processes. A node is admitted with the credentials that are
+//! set: a join token, a certificate or both. If none is set, no node is admitted.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -18,18 +17,19 @@ use tonic::body::Body;
 use tower::Service;
 
 use super::PlanStreams;
+use super::grant::{Credentials, Grant};
 
-/// How nodes of other processes prove themselves.
+/// Credentials that nodes of other processes need.
 #[derive(Clone)]
 pub struct Access {
     /// SHA-256 of the join token that opens every environment.
     token: Option<[u8; 32]>,
-    /// Whether every node shows a certificate.
+    /// True if every node needs a certificate.
     certificate: bool,
     bound: Vec<BoundNode>,
 }
 
-/// Nodes that some environments are open to.
+/// Nodes that may serve some environments.
 #[derive(Clone)]
 pub struct BoundNode {
     pub proof: Proof,
@@ -37,7 +37,7 @@ pub struct BoundNode {
     pub environments: Vec<String>,
 }
 
-/// What bound nodes prove themselves with.
+/// Credential of bound nodes.
 #[derive(Clone)]
 pub enum Proof {
     /// Join token with this SHA-256.
@@ -47,7 +47,7 @@ pub enum Proof {
 }
 
 impl Access {
-    /// Nodes know the token.
+    /// Admits nodes with the token.
     pub fn by_token(token: &Secret<String>) -> Self {
         Self {
             token: Some(key::sha256(token.expose())),
@@ -56,7 +56,7 @@ impl Access {
         }
     }
 
-    /// Nodes show a certificate of the authority for clients.
+    /// Admits nodes with a certificate of the authority for clients.
     pub fn by_certificate() -> Self {
         Self {
             token: None,
@@ -65,7 +65,7 @@ impl Access {
         }
     }
 
-    /// Nodes show a certificate as well.
+    /// Requires a certificate as well.
     #[must_use]
     pub fn and_certificate(self) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Access {
         }
     }
 
-    /// No node gets in but those that are bound.
+    /// Admits bound nodes alone.
     pub fn by_binding() -> Self {
         Self {
             token: None,
@@ -83,15 +83,15 @@ impl Access {
         }
     }
 
-    /// Nodes that prove themselves in one of these ways get in for its environments. What is
-    /// neither such a way nor the join token lets nobody in then.
+    /// Admits nodes with one of these credentials to its environments. Then a certificate that is
+    /// not among them admits no node without the join token.
     #[must_use]
     pub fn and_bound(self, bound: Vec<BoundNode>) -> Self {
         Self { bound, ..self }
     }
 
-    /// Returns what a node may ask for: what all of the ways allow in which it is bound, else
-    /// everything; and what it has proved itself with.
+    /// Returns the grant of a node: the environments that all of its bindings allow, or every one
+    /// if it has none.
     fn check<B>(&self, request: &Request<B>) -> Result<Grant, Status> {
         let certificate = request.extensions().get::<ClientCertificate>();
         if self.certificate && certificate.is_none() {
@@ -141,7 +141,7 @@ impl Access {
         let bound = by_token.into_iter().chain(by_certificate);
         Ok(Grant {
             allowed: bound.map(|bound| bound.environments.clone()).collect(),
-            shown: Some(Shown {
+            credentials: Some(Credentials {
                 token: is_by_token.then_some(given),
                 certificate: certificate.cloned(),
             }),
@@ -149,49 +149,7 @@ impl Access {
     }
 }
 
-/// What a node may ask for. It is marked on the node's request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Grant {
-    /// Lists of ids or names of environments, each of which bounds it.
-    allowed: Vec<Vec<String>>,
-    /// None of a node of this process.
-    shown: Option<Shown>,
-}
-
-/// What a node has proved itself with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Shown {
-    /// SHA-256 of a token that lets nodes in.
-    token: Option<[u8; 32]>,
-    certificate: Option<ClientCertificate>,
-}
-
-impl Grant {
-    /// Returns whether an environment of this id and name is open to the node.
-    pub fn allows(&self, id: &str, name: &str) -> bool {
-        self.allowed
-            .iter()
-            .all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
-    }
-
-    /// Returns whether a node of this grant may take the seat of one that is connected with
-    /// `other`: one that proved itself in the same way, and a node of this process that of any.
-    pub fn may_replace(&self, other: &Self) -> bool {
-        self.shown.is_none() || self.shown == other.shown
-    }
-
-    /// Returns whether the node is one of this process.
-    pub fn is_own(&self) -> bool {
-        self.shown.is_none()
-    }
-
-    /// Returns whether every environment is open to the node, those of the future too.
-    pub fn is_unbound(&self) -> bool {
-        self.allowed.is_empty()
-    }
-}
-
-/// Whether a request is for the plan service.
+/// Returns whether a request is for the plan service.
 pub fn serves<B>(request: &Request<B>) -> bool {
     let path = request.uri().path().strip_prefix('/').unwrap_or_default();
     path.strip_prefix(SERVICE_NAME)

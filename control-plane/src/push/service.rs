@@ -1,4 +1,4 @@
-//! The plan service: takes a node's stream, hears its hello, and starts its session.
+//! The plan service: accepts the stream of a node, reads its hello, and starts its session.
 
 use std::sync::Arc;
 
@@ -10,23 +10,26 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::context::Context;
+use super::grant::Grant;
 use super::hub::Hub;
-use super::remote::Grant;
 use super::session::Session;
 
-/// Messages that wait for a node to take them; when they are full, its session waits, and nothing
+/// Messages that wait to be sent to a node; when they are full, its session waits, and nothing
 /// else.
 const QUEUE: usize = 16;
 
-/// What nodes connect to.
+/// Plan service, which nodes connect to.
 #[derive(Debug, Clone)]
 pub struct PlanStreams {
-    hub: Arc<Hub>,
+    context: Arc<Context>,
 }
 
 impl PlanStreams {
-    pub fn new(hub: Arc<Hub>) -> Self {
-        Self { hub }
+    pub fn new(hub: &Hub) -> Self {
+        Self {
+            context: Arc::clone(&hub.context),
+        }
     }
 
     /// The tonic service, for a listener or for a node in this process.
@@ -54,13 +57,14 @@ impl PlanService for PlanStreams {
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let (outbound, stream) = mpsc::channel(QUEUE);
-        let session = Session::open(Arc::clone(&self.hub), hello, grant, inbound, outbound).await?;
-        self.hub.tasks.spawn(session.run());
+        let context = Arc::clone(&self.context);
+        let session = Session::open(context, hello, grant, inbound, outbound).await?;
+        self.context.tasks.run_to_completion(session.run());
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
 
-/// The first message of a stream, which is a hello that this build can serve.
+/// Reads the first message of a stream: a hello of a node that this build can serve.
 async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
     let first = tokio::time::timeout(SILENCE, inbound.message())
         .await

@@ -1,8 +1,8 @@
-//! One node's stream, from its hello to its end: what comes in, what goes out, and the heartbeat.
-//! What to send is decided in `peer`.
+//! Stream of one node, from its hello to its end: reads and sends messages, and keeps the
+//! heartbeat. `peer` decides what to send.
 
-pub(super) mod line;
 mod report;
+pub(super) mod subscription;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -23,81 +23,81 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use super::asking::Observation;
-use super::hub::Hub;
+use super::context::Context;
+use super::grant::Grant;
+use super::node_record::NodeRecord;
 use super::nodes::{self, Node, Running, Scope, Seat};
-use super::peer::{Answered, Peer, Push, PushKind};
+use super::observations::Observation;
+use super::peer::{AckOutcome, Peer, Push, PushKind};
 use super::refusals::Refusal;
-use super::remote::Grant;
-use super::set::Set;
+use super::set::PlanSet;
 use super::source::Environment;
-use super::written::Written;
-use line::Line;
+use subscription::Subscription;
 
-/// The stream of one node.
+/// Stream of one node.
 pub struct Session {
-    hub: Arc<Hub>,
+    context: Arc<Context>,
     node: Node,
     inbound: Streaming<NodeMessage>,
     outbound: mpsc::Sender<Result<ControlMessage, Status>>,
-    lines: BTreeMap<EnvironmentId, Line>,
+    subscriptions: BTreeMap<EnvironmentId, Subscription>,
     /// Ids or names of the environments that the node asked for; none for all.
     named: Vec<String>,
     grant: Grant,
-    /// What the node is to be told, once it holds every environment that is new to it: it is
-    /// complete all the time.
+    /// The environments of the node. The message is sent once the node holds the new ones, so that
+    /// it is complete at any time.
     welcome: Option<Welcome>,
     nonce: u64,
     /// The plan schemas that the node's build can run.
     schemas: Schemas,
-    /// Woken when the node answered.
+    /// Notified when the node has answered.
     answered: Arc<Notify>,
     /// Cancelled when the node opens another stream.
     replaced: CancellationToken,
 }
 
-/// Why a stream ends.
+/// Reason of the end of a stream.
 enum End {
-    /// The node closed it, or is gone.
+    /// The node closed the stream, or is gone.
     Closed,
-    /// It broke the protocol, or cannot go on.
+    /// The node broke the protocol, or the stream cannot go on.
     Failed(Status),
 }
 
 impl Session {
-    /// Picks the environments that the node serves.
+    /// Opens the session of a node, with the environments that the node serves.
     ///
     /// # Errors
-    /// One that it names does not exist, or is not open to it; it asks for all, and some are not
-    /// open to it; the store cannot be read.
+    /// An environment that the node names does not exist or is not open to it; the node asks for
+    /// all, and some are not open to it; the store cannot be read.
     pub async fn open(
-        hub: Arc<Hub>,
+        context: Arc<Context>,
         hello: Hello,
         grant: Grant,
         inbound: Streaming<NodeMessage>,
         outbound: mpsc::Sender<Result<ControlMessage, Status>>,
     ) -> Result<Self, Status> {
-        let (epoch, all) = environments(&hub).await?;
+        let (epoch, all) = environments(&context).await?;
         let schemas = Schemas {
             min: hello.min_plan_schema,
             max: hello.max_plan_schema,
         };
-        line::check(&hello.environments, &all)?;
-        line::check_grant(&hello.environments, &grant, &all)?;
-        let served = line::served(&hello.environments, all);
+        subscription::check(&hello.environments, &all)?;
+        subscription::check_grant(&hello.environments, &grant, &all)?;
+        let served = subscription::served(&hello.environments, all);
         let mut states: BTreeMap<_, _> = hello
             .states
             .into_iter()
             .map(|s| (s.environment_id.clone(), s))
             .collect();
-        let lines = served.iter().map(|environment| {
+        let subscriptions = served.iter().map(|environment| {
             let state = states.remove(environment.id.as_str());
             (
                 environment.id.clone(),
-                Line::open(hub.feed(&environment.id), state),
+                Subscription::open(context.feed(&environment.id), state),
             )
         });
-        let lines: BTreeMap<_, _> = lines.collect();
+        let subscriptions: BTreeMap<_, _> = subscriptions.collect();
         let node = Node {
             id: NodeId::new(hello.node_id),
             boot_id: BootId::new(hello.boot_id),
@@ -106,7 +106,7 @@ impl Session {
             status: nodes::Status::Connected,
             last_seen: Timestamp::now(),
             in_flight: 0,
-            environments: lines
+            environments: subscriptions
                 .keys()
                 .map(|id| (id.clone(), Running::default()))
                 .collect(),
@@ -122,11 +122,11 @@ impl Session {
         let replaced = CancellationToken::new();
         let nonce = 0;
         Ok(Self {
-            hub,
+            context,
             node,
             inbound,
             outbound,
-            lines,
+            subscriptions,
             named,
             grant,
             welcome,
@@ -139,17 +139,17 @@ impl Session {
 
     /// Serves the node until its stream ends.
     pub async fn run(mut self) {
-        let hub = Arc::clone(&self.hub);
+        let context = Arc::clone(&self.context);
         let node_id = self.node.id.clone();
-        let seat = hub
+        let seat = context
             .nodes
             .connect(self.node.clone(), &self.grant, self.replaced.clone());
         let seat = match seat {
             Ok(seat) => seat,
             Err(taken) => {
                 let reason = taken.to_string();
-                tracing::warn!(node.id = %node_id, reason, "a node was refused");
-                // Nobody may be left to take it.
+                tracing::warn!(node.id = %self.node.id, reason, "a node was refused");
+                // The node may be gone.
                 let _ = self
                     .outbound
                     .try_send(Err(Status::permission_denied(reason)));
@@ -159,14 +159,14 @@ impl Session {
         tracing::info!(node.id = %self.node.id, node.build = %self.node.build, "node connected");
         let replaced = self.replaced.clone();
         let answered = Arc::clone(&self.answered);
-        let mut written = Written::new(node_id.clone());
+        let mut record = NodeRecord::new(node_id);
         let end = tokio::select! {
             end = self.serve(&seat) => end,
             () = replaced.cancelled() => {
                 End::Failed(Status::aborted("the node opened another stream"))
             }
-            never = written.keep(&hub, &answered) => match never {},
-            () = hub.stop.cancelled() => {
+            never = record.keep(&context, &answered) => match never {},
+            () = context.tasks.stopping().cancelled() => {
                 End::Failed(Status::unavailable("the control plane shuts down"))
             }
         };
@@ -178,12 +178,12 @@ impl Session {
                     reason = status.message(),
                     "the stream of a node was ended",
                 );
-                // Nobody may be left to take it.
+                // The node may be gone.
                 let _ = self.outbound.try_send(Err(status));
             }
         }
         drop(seat);
-        written.write(&hub).await;
+        record.write(&context).await;
     }
 
     async fn serve(&mut self, seat: &Seat<'_>) -> End {
@@ -194,11 +194,11 @@ impl Session {
     }
 
     async fn serve_until_it_fails(&mut self, seat: &Seat<'_>) -> Result<Infallible, End> {
-        let mut sets = self.hub.watch_sets();
-        let mut environments = self.hub.environments.subscribe();
+        let mut sets = self.context.watch_sets();
+        let mut environments = self.context.environments.subscribe();
         environments.borrow_and_update();
-        let mut drain_wishes = seat.drain_wishes();
-        let mut questions = self.hub.asking.questions();
+        let mut drain_requests = seat.drain_requests();
+        let mut questions = self.context.observations.questions();
         questions.borrow_and_update();
         let mut heartbeat = interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -209,23 +209,23 @@ impl Session {
         loop {
             sets.borrow_and_update();
             if self.push(seat).await? {
-                // Chunks may have taken long, and what came in meanwhile waits to be read.
+                // Chunks may have taken long, and messages that came meanwhile wait to be read.
                 heard = Instant::now();
             }
             if let Some(welcome) = self
                 .welcome
-                .take_if(|_| self.lines.values().all(Line::is_held))
+                .take_if(|_| self.subscriptions.values().all(Subscription::is_held))
             {
                 self.send(Out::Welcome(welcome)).await?;
             }
             tokio::select! {
-                // In this order: what a node said while its stream was held up here is read before
-                // it counts as silent.
+                // In this order: messages that came while the stream was busy here are read before
+                // the node counts as silent.
                 biased;
                 _ = heartbeat.tick() => self.send(Out::Heartbeat(self.heartbeat())).await?,
-                // It changes while the node has its seat, so that there is somebody to change it.
-                Ok(()) = drain_wishes.changed() => {
-                    let within = drain_wishes.borrow_and_update().unwrap_or_default();
+                // The sender lives as long as the registration of the node.
+                Ok(()) = drain_requests.changed() => {
+                    let within = drain_requests.borrow_and_update().unwrap_or_default();
                     let deadline_seconds = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
                     self.send(Out::Drain(Drain { deadline_seconds })).await?;
                 }
@@ -249,22 +249,23 @@ impl Session {
         }
     }
 
-    /// What the node should run by all that was sent before it.
+    /// Returns a heartbeat with the sets that the node should run by the pushes before it.
     fn heartbeat(&self) -> Heartbeat {
-        let lines = self.lines.iter();
-        let wanted = lines
-            .filter_map(|(environment, line)| report::wanted(environment, line.peer.as_ref()?));
+        let subscriptions = self.subscriptions.iter();
+        let wanted = subscriptions.filter_map(|(environment, subscription)| {
+            report::wanted(environment, subscription.peer.as_ref()?)
+        });
         Heartbeat {
             states: wanted.collect(),
             load: None,
         }
     }
 
-    /// Environments came or went: takes up and lets go what the node is to serve.
+    /// Updates the subscriptions after environments were created or removed.
     async fn serve_others(&mut self, seat: &Seat<'_>) -> Result<(), End> {
         // The database may be away for a moment, which is no reason to end the stream: the next
-        // look tells again.
-        let Ok((epoch, all)) = environments(&self.hub).await else {
+        // change of the environments brings the rest.
+        let Ok((epoch, all)) = environments(&self.context).await else {
             return Ok(());
         };
         // A name that another environment has now may not be open to the node.
@@ -272,20 +273,20 @@ impl Session {
             self.grant
                 .allows(environment.id.as_str(), &environment.name)
         });
-        let served = line::served(&self.named, open.collect());
+        let served = subscription::served(&self.named, open.collect());
         let ids: BTreeSet<_> = served
             .iter()
             .map(|environment| environment.id.clone())
             .collect();
-        if self.lines.keys().eq(ids.iter()) {
+        if self.subscriptions.keys().eq(ids.iter()) {
             return Ok(());
         }
-        self.lines.retain(|id, _| ids.contains(id));
+        self.subscriptions.retain(|id, _| ids.contains(id));
         for id in &ids {
-            let hub = &self.hub;
-            self.lines
+            let context = &self.context;
+            self.subscriptions
                 .entry(id.clone())
-                .or_insert_with(|| Line::open(hub.feed(id), None));
+                .or_insert_with(|| Subscription::open(context.feed(id), None));
         }
         seat.update(|node| {
             node.environments.retain(|id, _| ids.contains(id));
@@ -297,23 +298,27 @@ impl Session {
         Ok(())
     }
 
-    /// Sends whatever an environment lacks; gives whether anything went out.
+    /// Sends the pushes that the node needs, and returns whether there were any.
     async fn push(&mut self, seat: &Seat<'_>) -> Result<bool, End> {
         let mut pushes = Vec::new();
-        for (environment, line) in &mut self.lines {
-            // What comes meanwhile, one push brings when this one is answered.
-            if line.peer.as_ref().is_some_and(Peer::waits) {
+        for (environment, subscription) in &mut self.subscriptions {
+            // Later changes are sent together, once this push is answered.
+            if subscription.peer.as_ref().is_some_and(Peer::waits) {
                 continue;
             }
-            let withheld = self
-                .hub
-                .refusals
-                .withheld(environment, &self.node.build, self.schemas);
-            if line.begin() {
-                seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
+            let withheld =
+                self.context
+                    .refusals
+                    .withheld(environment, &self.node.build, self.schemas);
+            if subscription.begin() {
+                seat.update(|node| {
+                    report::runs(node, environment, subscription.peer.as_ref(), &withheld)
+                });
             }
-            let Some(set) = line.set() else { continue };
-            let Some(peer) = line.peer.as_mut() else {
+            let Some(set) = subscription.set() else {
+                continue;
+            };
+            let Some(peer) = subscription.peer.as_mut() else {
                 continue;
             };
             if let Some(push) = peer.next(&set, &withheld, self.nonce + 1) {
@@ -377,10 +382,10 @@ impl Session {
         }
     }
 
-    /// Waits for a snapshot's turn to be prepared, which may be long; the node hears meanwhile that
-    /// we are there, and not what it should run: that is on its way.
-    async fn encode(&self, set: &Arc<Set>) -> Result<(), End> {
-        let mut encoding = pin!(self.hub.encode(Arc::clone(set)));
+    /// Encodes a snapshot, which may wait long for its turn. Heartbeats meanwhile name no set: the
+    /// snapshot is on its way.
+    async fn encode(&self, set: &Arc<PlanSet>) -> Result<(), End> {
+        let mut encoding = pin!(self.context.encode(Arc::clone(set)));
         let mut heartbeat = interval(HEARTBEAT);
         loop {
             tokio::select! {
@@ -399,13 +404,13 @@ impl Session {
             Some(In::Heartbeat(heartbeat)) => {
                 seat.heard(|node| report::loaded(node, heartbeat.load.as_ref()));
                 for state in &heartbeat.states {
-                    let line = self
-                        .lines
+                    let subscription = self
+                        .subscriptions
                         .get_mut(&EnvironmentId::from(state.environment_id.as_str()));
-                    let ended = line
-                        .and_then(|line| line.peer.as_mut())
+                    let ended = subscription
+                        .and_then(|subscription| subscription.peer.as_mut())
                         .map(|peer| peer.beat(state));
-                    if ended == Some(Answered::Mismatch) {
+                    if ended == Some(AckOutcome::Mismatch) {
                         let environment = &state.environment_id;
                         tracing::warn!(
                             node.id = %self.node.id,
@@ -425,36 +430,40 @@ impl Session {
                     reason,
                     "node asks for a snapshot",
                 );
-                if let Some(Line {
+                if let Some(Subscription {
                     peer: Some(peer), ..
-                }) = self.lines.get_mut(&EnvironmentId::new(environment))
+                }) = self.subscriptions.get_mut(&EnvironmentId::new(environment))
                 {
                     peer.wants_snapshot();
                 }
                 Ok(())
             }
             Some(In::Observed(observed)) => {
-                // A node tells of the environments that it serves, and of no other.
-                let served = |id: &str| self.lines.contains_key(&EnvironmentId::from(id));
+                // A node reports on the environments that it serves alone.
+                let served = |id: &str| self.subscriptions.contains_key(&EnvironmentId::from(id));
                 let connectors = observed
                     .connectors
                     .into_iter()
                     .filter(|seen| served(&seen.environment_id));
-                connectors.for_each(|seen| self.hub.observe(Observation::Connector(seen)));
+                connectors.for_each(|seen| {
+                    self.context
+                        .observations
+                        .report(Observation::Connector(seen))
+                });
                 if observed.nonce > 0 {
-                    self.hub.observe(Observation::Answered {
+                    self.context.observations.report(Observation::Answered {
                         node: self.node.id.clone(),
                         nonce: observed.nonce,
                     });
                 }
                 Ok(())
             }
-            // It has finished what it had, and goes.
+            // The node has finished its messages.
             Some(In::Drained(_)) => Err(End::Closed),
             Some(In::Hello(_)) => Err(End::Failed(Status::invalid_argument(
                 "a hello is the first message of a stream, and no other",
             ))),
-            // A newer build may say what this one does not know.
+            // A newer build may send messages that this one does not know.
             None => Ok(()),
         }
     }
@@ -463,19 +472,19 @@ impl Session {
         &mut self,
         environment: &str,
         seat: &Seat<'_>,
-        answer: impl FnOnce(&mut Peer) -> Answered,
+        answer: impl FnOnce(&mut Peer) -> AckOutcome,
     ) -> Result<(), End> {
         let environment = EnvironmentId::from(environment);
-        let Some(line) = self.lines.get_mut(&environment) else {
+        let Some(subscription) = self.subscriptions.get_mut(&environment) else {
             return Ok(());
         };
-        let Some(peer) = &mut line.peer else {
+        let Some(peer) = &mut subscription.peer else {
             return Ok(());
         };
         let build = &self.node.build;
         let node = &self.node.id;
         match answer(peer) {
-            Answered::Applied {
+            AckOutcome::Applied {
                 generation,
                 refused,
             } => {
@@ -493,12 +502,15 @@ impl Session {
                         "node refused a resource",
                     );
                     let refusal = Refusal { hash, message };
-                    self.hub
-                        .refusals
-                        .note((&environment, generation), build, &resource, refusal);
+                    self.context.refusals.note(
+                        (&environment, generation),
+                        build,
+                        &resource,
+                        refusal,
+                    );
                 }
             }
-            Answered::Refused(reason) => {
+            AckOutcome::Refused(reason) => {
                 tracing::error!(
                     node.id = %node,
                     environment.id = %environment,
@@ -506,30 +518,30 @@ impl Session {
                     "node refused a whole set",
                 );
             }
-            Answered::Stale => {}
-            Answered::Mismatch => {
+            AckOutcome::Stale => {}
+            AckOutcome::Mismatch => {
                 tracing::warn!(
                     node.id = %node,
                     environment.id = %environment,
                     "node has another set than it should",
                 );
             }
-            Answered::Broken => {
+            AckOutcome::Broken => {
                 return Err(End::Failed(Status::aborted(
                     "a snapshot left the node with another set than it should",
                 )));
             }
         }
         let withheld = self
-            .hub
+            .context
             .refusals
             .withheld(&environment, build, self.schemas);
-        seat.heard(|node| report::runs(node, &environment, line.peer.as_ref(), &withheld));
+        seat.heard(|node| report::runs(node, &environment, subscription.peer.as_ref(), &withheld));
         self.answered.notify_one();
         Ok(())
     }
 
-    /// A node that takes nothing for three heartbeats is gone.
+    /// Sends a message. A node that reads nothing for three heartbeats is gone.
     async fn send(&self, kind: Out) -> Result<(), End> {
         let sent = timeout(
             SILENCE,
@@ -540,8 +552,8 @@ impl Session {
     }
 }
 
-async fn environments(hub: &Hub) -> Result<(EpochId, Vec<Environment>), Status> {
-    hub.source.environments().await.map_err(|error| {
+async fn environments(context: &Context) -> Result<(EpochId, Vec<Environment>), Status> {
+    context.source.environments().await.map_err(|error| {
         tracing::warn!(%error, "cannot read the environments for a node");
         Status::unavailable("the environments cannot be read")
     })

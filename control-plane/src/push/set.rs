@@ -1,28 +1,29 @@
-//! The set of resources that an environment's nodes run: what the store had published at one
-//! generation.
+//! Set of the resources that the nodes of an environment run: those that the store had published at
+//! one generation.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use kanat_model::id::EpochId;
-use kanat_plan_stream::snapshot::Encoded;
-use kanat_plan_stream::{Hash, Schemas, SetHash, Sharded, schema};
+use kanat_plan_stream::snapshot::EncodedSnapshot;
+use kanat_plan_stream::{Hash, Schemas, SetHash, ShardedMap, schema};
 use kanat_proto::node::v1::Resource;
 
-/// One environment at one generation. Neighbouring generations share what did not change.
+/// Resources of one environment at one generation. Neighbouring generations share the unchanged
+/// ones.
 #[derive(Debug)]
-pub struct Set {
+pub struct PlanSet {
     pub epoch: EpochId,
     pub generation: u64,
     pub hash: SetHash,
-    entries: Sharded<String, Arc<Entry>>,
-    encoded: OnceLock<Encoded>,
-    /// What builds run that lack the means for some of it, by their plan schemas.
-    without: Mutex<Vec<(Schemas, Arc<Set>)>>,
+    entries: ShardedMap<String, Arc<Entry>>,
+    encoded: OnceLock<EncodedSnapshot>,
+    /// Subsets for builds that lack the plan schema of some resources, by their schemas.
+    without: Mutex<Vec<(Schemas, Arc<PlanSet>)>>,
 }
 
-/// A resource of the set, its secrets in the clear.
+/// Resource of a set, with its secrets in the clear.
 pub struct Entry {
     pub hash: Hash,
     /// The plan schema that it takes to run it.
@@ -30,8 +31,8 @@ pub struct Entry {
     pub body: Bytes,
 }
 
-/// Kinds of older builds that share what is cut for them; more than a rolling upgrade has.
-const KINDS_OF_BUILDS: usize = 4;
+/// Maximum number of subsets; a rolling upgrade has fewer kinds of builds.
+const MAX_SUBSETS: usize = 4;
 
 /// Bodies hold secrets and stay out of logs.
 impl std::fmt::Debug for Entry {
@@ -40,21 +41,21 @@ impl std::fmt::Debug for Entry {
     }
 }
 
-/// What became of one resource id from one generation to a later one.
+/// Change of one resource from one generation to a later one.
 #[derive(Debug)]
 pub enum Change {
     Upsert(Entry),
     Removal,
 }
 
-impl Set {
-    /// The set that holds these resources.
+impl PlanSet {
+    /// Creates a set of these resources.
     pub fn new(
         epoch: EpochId,
         generation: u64,
         resources: impl IntoIterator<Item = (String, Entry)>,
     ) -> Self {
-        let entries: Sharded<_, _> = resources
+        let entries: ShardedMap<_, _> = resources
             .into_iter()
             .map(|(id, entry)| (id, Arc::new(entry)))
             .collect();
@@ -66,7 +67,7 @@ impl Set {
         epoch: EpochId,
         generation: u64,
         hash: SetHash,
-        entries: Sharded<String, Arc<Entry>>,
+        entries: ShardedMap<String, Arc<Entry>>,
     ) -> Self {
         Self {
             epoch,
@@ -78,7 +79,7 @@ impl Set {
         }
     }
 
-    /// The set after `changes`, at the cost of the changes.
+    /// Returns the set after `changes`, at the cost of the changes.
     #[must_use]
     pub fn changed(
         &self,
@@ -102,8 +103,8 @@ impl Set {
         Self::of(self.epoch.clone(), generation, hash, entries)
     }
 
-    /// The set without these resources, for which builds of those schemas lack the means; made
-    /// once, however many nodes ask.
+    /// Returns the set without these resources, which builds of those schemas cannot run. It is
+    /// made once for all nodes.
     pub fn without<'a>(
         &self,
         schemas: Schemas,
@@ -113,7 +114,7 @@ impl Set {
         if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
             return Arc::clone(set);
         }
-        if made.len() == KINDS_OF_BUILDS {
+        if made.len() == MAX_SUBSETS {
             made.remove(0);
         }
         let set = Arc::new(self.changed(
@@ -132,13 +133,13 @@ impl Set {
         self.entries.is_empty()
     }
 
-    /// A set that never held anything is not meant to replace one that does: it may be that of a
-    /// database put in place by mistake.
+    /// Returns whether an empty set may replace a full one. A set that never had a resource may
+    /// not: the database may have been put in place by mistake.
     pub fn empty_is_meant(&self) -> bool {
         self.generation > 0
     }
 
-    /// Ids that may differ between the two sets; all that do are among them.
+    /// Returns ids that may differ between the two sets; all that do are among them.
     pub fn differing<'a>(&'a self, other: &'a Self) -> HashSet<&'a str> {
         let own = self
             .entries
@@ -153,13 +154,13 @@ impl Set {
         .collect()
     }
 
-    /// Every resource, in no order.
+    /// Returns every resource, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Entry>)> {
         self.entries.iter().map(|(id, entry)| (id.as_str(), entry))
     }
 
-    /// How a node's set differs from this one: by id, the hash that the node holds, `None` where it
-    /// holds nothing.
+    /// Returns the differences of a node's set from this one: by id, the hash that the node holds,
+    /// or `None` if it lacks the resource.
     pub fn exceptions(&self, held: &HashMap<String, Hash>) -> HashMap<String, Option<Hash>> {
         let missing = self
             .entries
@@ -174,8 +175,8 @@ impl Set {
             .collect()
     }
 
-    /// The set as a snapshot carries it; made once, however many nodes ask.
-    pub fn encoded(&self) -> &Encoded {
+    /// Returns the encoded set for a snapshot. It is made once for all nodes.
+    pub fn encoded(&self) -> &EncodedSnapshot {
         self.encoded.get_or_init(|| {
             let mut resources: Vec<_> = self
                 .entries
@@ -183,7 +184,7 @@ impl Set {
                 .map(|(id, entry)| entry.to_resource(id))
                 .collect();
             resources.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-            Encoded::new(resources)
+            EncodedSnapshot::new(resources)
         })
     }
 }
@@ -210,11 +211,11 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn set(generation: u64, resources: &[(&str, &'static str)]) -> Set {
+    fn set(generation: u64, resources: &[(&str, &'static str)]) -> PlanSet {
         let entries = resources
             .iter()
             .map(|(id, body)| ((*id).to_owned(), entry(body)));
-        Set::new(EpochId::from("epoch_1"), generation, entries)
+        PlanSet::new(EpochId::from("epoch_1"), generation, entries)
     }
 
     fn entry(body: &'static str) -> Entry {

@@ -1,4 +1,4 @@
-//! Where push reads from: the store's published resources, opened with the master key.
+//! Source of push: the published resources of the store, opened with the master key.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kanat_proto::node::v1;
 use kanat_store::published::{self, Published, Revision, revision};
 use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
-use super::set::{Change, Entry, Set};
+use super::set::{Change, Entry, PlanSet};
 
 /// The store, as push sees it.
 #[derive(Clone)]
@@ -25,21 +25,21 @@ pub struct Environment {
     pub id: EnvironmentId,
     pub name: String,
     pub account_id: AccountId,
-    /// Of what its nodes are to run.
+    /// Revision of the resources that its nodes are to run.
     pub revision: Revision,
 }
 
-/// What a read came to.
+/// Outcome of a read.
 #[derive(Debug, Default)]
-pub struct Read {
+pub struct ReadOutcome {
     /// The new set; none when nothing changed.
-    pub set: Option<Arc<Set>>,
-    /// Nodes may run now what they refused before: something other than a flow came or changed,
-    /// which a flow may have lacked, or a resource was published again as it was.
+    pub set: Option<Arc<PlanSet>>,
+    /// True if nodes may now run resources that they refused before: a resource other than a flow
+    /// came or changed, which a flow may have lacked, or a resource was published again unchanged.
     pub refused_may_run: bool,
 }
 
-/// Why what is published cannot be read.
+/// Reason why the published resources cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -64,7 +64,7 @@ pub enum Error {
     CutOff,
 }
 
-/// What the body of a published resource is sealed for.
+/// Returns the context that the body of a published resource is sealed for.
 pub fn seal_context(environment: &EnvironmentId, resource_id: &str) -> String {
     format!("published/{environment}/{resource_id}")
 }
@@ -74,8 +74,10 @@ impl Source {
         Self { store, sealer }
     }
 
-    /// The database's epoch, and the environments of all accounts. That there are none is a read
-    /// that failed: every account has some.
+    /// Reads the database's epoch, and the environments of all accounts.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has no environment: every account has some.
     pub async fn environments(&self) -> Result<(EpochId, Vec<Environment>), Error> {
         let mut tx = self.store.read().await?;
         let epoch = meta::epoch(&mut tx).await?;
@@ -98,15 +100,17 @@ impl Source {
         }
     }
 
-    /// Reads what changed since `current`, or all of it when there is no such set. A set that
-    /// cannot be read wholly is not read at all. A store that turns out to have another past than
-    /// `current`, because it was restored from a backup, gets another epoch: its generations cannot
-    /// be compared with those that were read before.
+    /// Reads the changes since `current`, or the whole set without it. A store whose history is not
+    /// that of `current`, because it was restored from a backup, gets another epoch: its
+    /// generations cannot be compared with those that were read before.
+    ///
+    /// # Errors
+    /// The set cannot be read completely.
     pub async fn read(
         &self,
         environment: &EnvironmentId,
-        current: Option<&Arc<Set>>,
-    ) -> Result<Read, Error> {
+        current: Option<&Arc<PlanSet>>,
+    ) -> Result<ReadOutcome, Error> {
         loop {
             let mut tx = self.store.read().await?;
             let epoch = meta::epoch(&mut tx).await?;
@@ -114,13 +118,13 @@ impl Source {
             let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
             let Some(current) = current.filter(|set| set.epoch == epoch) else {
                 let set = self.whole(environment, tx).await?;
-                return Ok(Read {
+                return Ok(ReadOutcome {
                     set: Some(set),
                     refused_may_run: true,
                 });
             };
             if revision.is(current.generation, current.hash) {
-                return Ok(Read::default());
+                return Ok(ReadOutcome::default());
             }
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
@@ -130,20 +134,20 @@ impl Source {
                 let changes = self.open(environment, rows).await?;
                 let set = current.changed(revision.generation, changes);
                 if revision.fits(set.hash) {
-                    return Ok(Read {
+                    return Ok(ReadOutcome {
                         set: Some(Arc::new(set)),
                         refused_may_run,
                     });
                 }
             }
-            // Rows that were lost are no other past.
+            // Lost rows are no other history.
             self.whole(environment, tx).await?;
             self.renew_epoch(&epoch).await?;
         }
     }
 
-    /// All that is published, proven to be what was written.
-    async fn whole(&self, environment: &EnvironmentId, mut tx: Tx) -> Result<Arc<Set>, Error> {
+    /// Reads the whole set, and checks its hash.
+    async fn whole(&self, environment: &EnvironmentId, mut tx: Tx) -> Result<Arc<PlanSet>, Error> {
         let snapshot = published::snapshot(&mut tx, environment).await?;
         drop(tx);
         let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
@@ -152,7 +156,7 @@ impl Source {
             Change::Upsert(entry) => Some((id, entry)),
             Change::Removal => None,
         });
-        let set = Set::new(snapshot.epoch, snapshot.revision.generation, entries);
+        let set = PlanSet::new(snapshot.epoch, snapshot.revision.generation, entries);
         if snapshot.revision.fits(set.hash) {
             Ok(Arc::new(set))
         } else {
@@ -173,22 +177,22 @@ impl Source {
         Ok(())
     }
 
-    /// Whether other control planes may work on the same database.
+    /// Returns whether other control planes may work on the same database.
     pub fn is_shared(&self) -> bool {
         self.store.is_shared()
     }
 
-    /// When to look again for what was changed.
+    /// Returns the signals that the database may have changed.
     pub fn changes(&self) -> Changes {
         self.store.changes()
     }
 
-    /// What other control planes announce; `None` where there are none.
+    /// Returns the announcements of other control planes; `None` if there cannot be any.
     pub async fn listen(&self) -> Result<Option<Listener>, Error> {
         Ok(self.store.listen().await?)
     }
 
-    /// Nodes connected to other control planes than `own`, seen after `since`.
+    /// Returns the nodes of other control planes than `own` that were seen after `since`.
     pub async fn nodes_elsewhere(
         &self,
         own: &BootId,
@@ -198,8 +202,8 @@ impl Source {
         Ok(node::elsewhere(&mut tx, own, since).await?)
     }
 
-    /// Writes down how a node was last seen, and what changed of what it runs; unless another
-    /// control plane has seen it later.
+    /// Writes the record of a node, with its changed environments, unless another control plane has
+    /// written a later one.
     pub async fn save_node(
         &self,
         seen: &node::Node,
@@ -218,7 +222,7 @@ impl Source {
         Ok(tx.commit().await?)
     }
 
-    /// Opens bodies off the runtime's threads: there may be very many, and large ones.
+    /// Opens bodies off the runtime's threads: they may be many, and large.
     async fn open(
         &self,
         environment: &EnvironmentId,
@@ -258,13 +262,13 @@ fn open(
     Ok((row.resource_id, Change::Upsert(entry)))
 }
 
-/// Returns whether the row brings something other than a flow.
+/// Returns whether the row has a resource other than a flow.
 fn is_other(row: &Published) -> bool {
     !row.removed && !matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)))
 }
 
-/// Returns whether the row brings what `current` has already.
-fn is_again(row: &Published, current: &Set) -> bool {
+/// Returns whether the row has a content that `current` has already.
+fn is_again(row: &Published, current: &PlanSet) -> bool {
     !row.removed
         && current
             .get(&row.resource_id)

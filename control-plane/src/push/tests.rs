@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tonic::Code;
 
 use super::nodes::Status;
-use super::{Applied, Node as Known};
+use super::{Node as NodeState, Rollout};
 use node::{Control, Node};
 
 /// Ids of resources.
@@ -34,8 +34,8 @@ fn ids(resources: &[kanat_proto::node::v1::Resource]) -> Vec<&str> {
 
 impl Control {
     /// Returns when what is known of the nodes is as wanted.
-    async fn known(&self, wanted: impl Fn(&[Known]) -> bool) -> Vec<Known> {
-        let mut changed = self.hub.nodes.watch();
+    async fn known(&self, wanted: impl Fn(&[NodeState]) -> bool) -> Vec<NodeState> {
+        let mut changed = self.hub.context.nodes.watch();
         loop {
             let nodes = self.hub.nodes();
             if wanted(&nodes) {
@@ -57,6 +57,7 @@ impl Control {
     async fn up_to_date(&self) -> Node {
         // Its first look at the environments is behind it: a session reads the store then.
         self.hub
+            .context
             .environments
             .subscribe()
             .wait_for(|known| !known.is_empty())
@@ -64,7 +65,7 @@ impl Control {
             .unwrap();
         let mut node = self.connect(self.hello("node_1")).await;
         let (begin, _) = node.take_snapshot().await;
-        assert_eq!(self.applied(begin.generation).await, Applied::Everywhere);
+        assert_eq!(self.applied(begin.generation).await, Rollout::Everywhere);
         node
     }
 }
@@ -105,7 +106,7 @@ async fn a_second_hello_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_be_served_is_told_why() {
+async fn a_node_that_cannot_be_served_gets_the_reason() {
     let control = Control::start().await;
     let elsewhere = Hello {
         environments: vec!["nowhere".to_owned()],
@@ -163,7 +164,7 @@ async fn a_new_node_gets_a_snapshot_and_then_what_changes() {
     assert_eq!(delta.from_generation, 2);
     assert_eq!(delta.generation, 3);
     assert_eq!(ids(&delta.upserts), vec!["flow/3"]);
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
 
     control.remove("flow/1").await;
     let delta = node.take_delta().await;
@@ -188,6 +189,7 @@ async fn a_change_is_pending_until_the_node_has_answered() {
     assert!(
         !control
             .hub
+            .context
             .nodes
             .applied(&control.environment, &control.version(generation).await)
     );
@@ -195,14 +197,14 @@ async fn a_change_is_pending_until_the_node_has_answered() {
         .insert("flow/1".to_owned(), kanat_plan_stream::Hash::of(b"a"));
     node.ack(delta.nonce, &delta.environment_id, delta.generation)
         .await;
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
 }
 
 #[tokio::test]
 async fn without_nodes_a_change_is_everywhere() {
     let control = Control::start().await;
     let generation = control.put("flow/1", "a").await;
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
 }
 
 #[tokio::test]
@@ -221,7 +223,7 @@ async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
         "it has no plans yet"
     );
     node.take_snapshot().await;
-    assert_eq!(applied.await, Applied::Everywhere);
+    assert_eq!(applied.await, Rollout::Everywhere);
     drop(node);
     control
         .known(|nodes| nodes[0].status == Status::Disconnected)
@@ -229,7 +231,7 @@ async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
     let generation = control.put("flow/1", "b").await;
     assert_eq!(
         control.applied(generation).await,
-        Applied::Everywhere,
+        Rollout::Everywhere,
         "one that has gone is not waited for"
     );
 }
@@ -238,11 +240,17 @@ async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
 async fn sixteen_snapshots_are_prepared_at_once_and_the_next_one_waits_for_its_turn() {
     let control = Control::start().await;
     control.put("flow/1", "a").await;
-    let sixteen = control.hub.snapshots.acquire_many(16).await.unwrap();
-    assert_eq!(control.hub.snapshots.available_permits(), 0);
+    let sixteen = control
+        .hub
+        .context
+        .snapshots
+        .acquire_many(16)
+        .await
+        .unwrap();
+    assert_eq!(control.hub.context.snapshots.available_permits(), 0);
     let mut node = control.connect(control.hello("node_1")).await;
     let set = control.read_since(None).await.unwrap();
-    let mut encoding = pin!(control.hub.encode(set));
+    let mut encoding = pin!(control.hub.context.encode(set));
     assert!(futures::poll!(encoding.as_mut()).is_pending());
     drop(sixteen);
     encoding.await;
@@ -276,7 +284,7 @@ async fn a_refused_resource_is_listed_and_not_sent_again_to_that_build() {
     let mut node = control.up_to_date().await;
     let generation = control.put("flow/1", "bad").await;
     node.refuse("flow/1", "no such transform").await;
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
     let node_id = NodeId::from("node_1");
     assert_eq!(
         control.hub.rejections("flow/1"),
@@ -316,7 +324,7 @@ async fn a_refused_resource_is_listed_and_not_sent_again_to_that_build() {
     let generation = control.put("flow/1", "mended").await;
     assert_eq!(ids(&node.take_delta().await.upserts), ["flow/1"]);
     newer.take_delta().await;
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
     assert!(control.hub.rejections("flow/1").is_empty());
 }
 
@@ -342,7 +350,7 @@ async fn a_set_that_is_refused_as_a_whole_is_listed_until_another_is_taken() {
         rejections,
     }))
     .await;
-    let rejected = |node: &Known| node.environments[&control.environment].rejected.clone();
+    let rejected = |node: &NodeState| node.environments[&control.environment].rejected.clone();
     let nodes = control.known(|nodes| !rejected(&nodes[0]).is_empty()).await;
     let whole = &rejected(&nodes[0])[0];
     assert_eq!(
@@ -495,7 +503,7 @@ async fn nodes_show_what_they_run_and_stay_listed_when_they_go() {
         .await;
 
     // It is written down when its session has ended, for the next process.
-    control.hub.close().await;
+    control.tasks.close().await;
     control.restart();
     let written = saved::all(&mut control.store.read().await.unwrap())
         .await
@@ -540,7 +548,7 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
     let mut names = all.rewelcomed().await;
     names.sort();
     assert_eq!(names, ["canary", "development", "production", "staging"]);
-    let serves = |node: &Known| node.environments.contains_key(&canary.id);
+    let serves = |node: &NodeState| node.environments.contains_key(&canary.id);
     let nodes = control.known(|nodes| nodes.iter().any(serves)).await;
     assert_eq!(
         nodes

@@ -1,6 +1,6 @@
-//! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of them,
-//! the chunks of a snapshot, the parts of a lookup table, the form in which a plan is kept with
-//! messages, and the plan schemas that a build can run. No I/O.
+//! Agreement of both ends of the plan stream: names and hashes of resources, hashes of sets of
+//! them, the chunks of a snapshot, the parts of a lookup table, the form in which a plan is kept
+//! with messages, and the plan schemas that a build can run. No I/O.
 
 #![warn(missing_docs)]
 
@@ -17,21 +17,20 @@ use std::time::Duration;
 pub use resource::{Hash, Kind};
 pub use schema::Schemas;
 pub use set_hash::SetHash;
-pub use sharded::Sharded;
+pub use sharded::ShardedMap;
 
 /// The plan schema that this build writes, and the newest that it runs. 2 has lookup tables in
 /// parts.
 pub const PLAN_SCHEMA: u32 = 2;
 
-/// The oldest plan schema that this build runs.
+/// The oldest plan schema that this build runs: resources that need nothing newer have it.
 pub const MIN_PLAN_SCHEMA: u32 = 1;
 
 /// Time between two heartbeats of each end.
 pub const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Silence after which the other end is taken for gone: three heartbeats.
+/// Silence after which an end considers the other one gone: three heartbeats.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
-/// The largest gRPC message of the stream in bytes: a delta that would be longer goes out as a
-/// snapshot.
+/// Size limit of a gRPC message of the stream, in bytes: a larger delta is sent as a snapshot.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;

@@ -4,14 +4,14 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// What a resource is; the part of its id before the `/`.
+/// Kind of a resource; the part of its id before the `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A `kanat.plan.v1.FlowPlan`.
     Flow,
-    /// A `kanat.plan.v1.LookupTable`.
+    /// The head of a lookup table: a `kanat.plan.v1.LookupTable` without entries.
     LookupTable,
-    /// A `kanat.plan.v1.LookupTable` with some of the entries of one that is in parts.
+    /// A `kanat.plan.v1.LookupTable` with some of the entries of a table.
     LookupPart,
     /// A `kanat.plan.v1.ConnectorInstance`.
     ConnectorInstance,
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind that there is.
+    /// All kinds.
     pub const ALL: &'static [Self] = &[
         Self::Flow,
         Self::LookupTable,
@@ -38,7 +38,7 @@ impl Kind {
         Self::Environment,
     ];
 
-    /// The word that ids begin with.
+    /// Returns the word that ids begin with.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Flow => "flow",
@@ -52,13 +52,13 @@ impl Kind {
         }
     }
 
-    /// The resource id of the thing `id` of this kind, as in `flow/flw_1`.
+    /// Returns the resource id of the object `id` of this kind, as in `flow/flw_1`.
     pub fn resource_id(self, id: impl fmt::Display) -> String {
         format!("{}/{id}", self.as_str())
     }
 
-    /// Takes a resource id apart; `None` when it is of no known kind, as those of a newer build may
-    /// be.
+    /// Splits a resource id into kind and id; `None` when it is of no known kind, as those of a
+    /// newer build may be.
     pub fn parse(resource_id: &str) -> Option<(Self, &str)> {
         let (kind, id) = resource_id.split_once('/')?;
         let kind = Self::ALL.iter().copied().find(|k| k.as_str() == kind)?;
@@ -71,7 +71,7 @@ impl Kind {
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// The hash of `body`.
+    /// Computes the hash of `body`.
     pub fn of(body: &[u8]) -> Self {
         Self(Sha256::digest(body).into())
     }

@@ -1,6 +1,6 @@
-//! What is kept of a flow's version in the message log, by either plane: enough to run the messages
-//! that were accepted under it, and nothing that only the ingress needs. A plan with secrets of its
-//! own is sealed there.
+//! Form in which both planes keep the plan of a flow's version in the message log: enough to run
+//! the messages that were accepted under it, and nothing that only the ingress needs. A plan with
+//! secrets of its own is sealed there.
 
 use bytes::Bytes;
 use kanat_auth::Sealer;
@@ -8,8 +8,7 @@ use kanat_proto::plan::v1::trigger::Kind as Trigger;
 use kanat_proto::plan::v1::{FlowPlan, Webhook};
 use prost::Message;
 
-/// The plan without its webhook tokens, without the secrets that senders prove themselves with, and
-/// not paused.
+/// Returns the plan without its webhook tokens and the secrets of its senders, and not paused.
 pub fn body(plan: &FlowPlan) -> Bytes {
     let mut plan = plan.clone();
     plan.paused = false;
@@ -23,10 +22,10 @@ pub fn body(plan: &FlowPlan) -> Bytes {
     plan.encode_to_vec().into()
 }
 
-/// First byte of a body that is sealed: no encoding of a plan begins with it.
+/// First byte of a sealed body: no encoding of a plan begins with it.
 const SEALED: u8 = 0;
 
-/// Why a body is no plan.
+/// Reason why a body is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Its bytes are no plan.
@@ -40,7 +39,7 @@ pub enum Error {
     NoKey,
 }
 
-/// Returns what the message log is given of a plan: its body, sealed under the key of its
+/// Returns the form of a plan for the message log: its body, sealed under the key of its
 /// environment if it has secrets.
 pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
     let body = body(plan);
@@ -57,7 +56,7 @@ pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
     }
 }
 
-/// Returns the plan of what the message log has of a version.
+/// Reads a plan from the form that the message log has.
 ///
 /// # Errors
 /// It is no plan, or is sealed under another key than this.

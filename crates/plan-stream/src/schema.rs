@@ -1,12 +1,12 @@
-//! Builds next to each other work together: which plans a build can run is told by numbers, and a
-//! plan that takes more is withheld from it.
+//! Plan schemas: numbers by which builds next to each other work together. A resource that takes a
+//! newer schema than a build runs is withheld from it.
 
 use kanat_proto::plan::v1::Head;
 use prost::Message;
 
 use crate::{MIN_PLAN_SCHEMA, PLAN_SCHEMA};
 
-/// The plan schemas that a build can run, both ends included.
+/// Range of the plan schemas that a build can run, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schemas {
     /// The oldest.
@@ -15,19 +15,22 @@ pub struct Schemas {
     pub max: u32,
 }
 
-/// Those of this build.
+/// Plan schemas that this build can run.
 pub const OWN: Schemas = Schemas {
     min: MIN_PLAN_SCHEMA,
     max: PLAN_SCHEMA,
 };
 
 impl Schemas {
-    /// Whether there is a schema that both can run.
+    /// Returns whether there is a schema that both builds can run.
     pub fn meet(self, other: Self) -> bool {
         self.min <= other.max && other.min <= self.max
     }
 
-    /// Errors when it takes another schema to run a resource; the words are for an operator.
+    /// Checks that a resource of this schema can run.
+    ///
+    /// # Errors
+    /// The schema is outside of the range; the text is for an operator.
     pub fn check(self, schema: u32) -> Result<(), String> {
         if (self.min..=self.max).contains(&schema) {
             return Ok(());
@@ -39,9 +42,9 @@ impl Schemas {
     }
 }
 
-/// The plan schema that it takes to run the resource of this body.
+/// Returns the plan schema that it takes to run the resource of this body.
 pub fn of(body: &[u8]) -> u32 {
-    // What cannot be read at all is refused for that.
+    // A body that cannot be read is refused for that.
     Head::decode(body).map_or(MIN_PLAN_SCHEMA, |head| {
         head.plan_schema.max(MIN_PLAN_SCHEMA)
     })

@@ -1,4 +1,4 @@
-//! The hash of a whole set of resources, kept up to date at the cost of what changes.
+//! The hash of a whole set of resources, kept up to date at the cost of the resources that change.
 //!
 //! It is the exclusive or of the SHA-256 of every (id, content hash) pair: the order of the pairs
 //! does not matter, and one change of 100,000 flows costs two hashes. It tells two peers that trust
@@ -15,14 +15,14 @@ use crate::Hash;
 pub struct SetHash([u8; 32]);
 
 impl SetHash {
-    /// The hash of the set of these pairs, whose ids must differ.
+    /// Returns the hash of the set of these pairs, whose ids must differ.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, Hash)>) -> Self {
         pairs
             .into_iter()
             .fold(Self::default(), |set, (id, hash)| set.toggled(id, hash))
     }
 
-    /// The hash of the set with the pair added when it lacks it, without it when it has it.
+    /// Returns the hash of the set with the pair added, or removed if the set has it.
     #[must_use]
     pub fn toggled(self, id: &str, hash: Hash) -> Self {
         // The content hash has a fixed length and comes first, so that no two pairs read the same.

@@ -1,6 +1,5 @@
-//! A map that many readers share while it changes: a clone costs a few microseconds whatever it
-//! holds, and a change copies one shard of it. Made for sets of 100,000 entries that change one at
-//! a time.
+//! A map for readers that share it while it changes: a clone costs a few microseconds at any size,
+//! and a change copies one shard. Made for sets of 100,000 entries that change one at a time.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -9,14 +8,14 @@ use std::sync::Arc;
 
 const SHARDS: usize = 512;
 
-/// An immutable-by-sharing hash map: clones share what did not change since.
+/// A hash map whose clones share the shards that did not change since.
 #[derive(Debug)]
-pub struct Sharded<K, V> {
+pub struct ShardedMap<K, V> {
     shards: Arc<[Arc<HashMap<K, V>>]>,
     len: usize,
 }
 
-impl<K, V> Clone for Sharded<K, V> {
+impl<K, V> Clone for ShardedMap<K, V> {
     fn clone(&self) -> Self {
         Self {
             shards: Arc::clone(&self.shards),
@@ -25,7 +24,7 @@ impl<K, V> Clone for Sharded<K, V> {
     }
 }
 
-impl<K, V> Default for Sharded<K, V> {
+impl<K, V> Default for ShardedMap<K, V> {
     fn default() -> Self {
         let empty = Arc::new(HashMap::new());
         Self {
@@ -35,18 +34,18 @@ impl<K, V> Default for Sharded<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Sharded<K, V> {
-    /// How many entries it has.
+impl<K: Hash + Eq + Clone, V: Clone> ShardedMap<K, V> {
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -54,32 +53,32 @@ impl<K: Hash + Eq + Clone, V: Clone> Sharded<K, V> {
         self.shards[shard_of(key)].get(key)
     }
 
-    /// Sets the value of `key` and gives the former one.
+    /// Sets the value of `key`, and returns the former one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let former = self.shard_mut(shard_of(&key)).insert(key, value);
         self.len += usize::from(former.is_none());
         former
     }
 
-    /// Takes `key` out and gives its value.
+    /// Removes `key`, and returns its value.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
-        // A key that is not there must not cost a copy.
+        // The removal of an absent key must not copy the shard.
         self.get(key)?;
         let former = self.shard_mut(shard_of(key)).remove(key);
         self.len -= usize::from(former.is_some());
         former
     }
 
-    /// Every entry, in no order.
+    /// Returns every entry, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.shards.iter().flat_map(|shard| shard.iter())
     }
 
-    /// The entries that stand in shards which `other` does not share: all that differ are among
-    /// them, and few others when one was made from the other.
+    /// Returns the entries of shards that `other` does not share: all that differ are among them,
+    /// and few others when one map was made from the other.
     pub fn unshared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a K, &'a V)> {
         self.shards
             .iter()
@@ -93,7 +92,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Sharded<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> FromIterator<(K, V)> for Sharded<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> FromIterator<(K, V)> for ShardedMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();
         for (key, value) in entries {
@@ -103,8 +102,8 @@ impl<K: Hash + Eq + Clone, V: Clone> FromIterator<(K, V)> for Sharded<K, V> {
     }
 }
 
-/// The same for equal keys in one process; `Borrow` promises that it is the same for a key and its
-/// borrowed form.
+/// Returns the shard of a key. A key and its borrowed form have one hash, by the contract of
+/// `Borrow`.
 fn shard_of<Q: Hash + ?Sized>(key: &Q) -> usize {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
@@ -117,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_clone_keeps_what_it_had() {
-        let mut map: Sharded<String, u32> = (0..2_000).map(|n| (format!("key {n}"), n)).collect();
+        let mut map: ShardedMap<String, u32> =
+            (0..2_000).map(|n| (format!("key {n}"), n)).collect();
         let before = map.clone();
         assert_eq!(map.insert("key 7".to_owned(), 70), Some(7));
         assert_eq!(map.remove("key 8"), Some(8));
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn one_change_leaves_the_other_shards_shared() {
-        let mut map: Sharded<String, u32> = (0..20_000).map(|n| (format!("key {n}"), n)).collect();
+        let mut map: ShardedMap<String, u32> =
+            (0..20_000).map(|n| (format!("key {n}"), n)).collect();
         let before = map.clone();
         map.insert("key 7".to_owned(), 70);
         let unshared: Vec<_> = map.unshared(&before).collect();
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_empty_map_is_empty() {
-        let map = Sharded::<String, u32>::default();
+        let map = ShardedMap::<String, u32>::default();
         assert!(map.is_empty());
         assert_eq!(map.get("x"), None);
     }

@@ -1,5 +1,5 @@
-//! A set of resources as one length of bytes, cut into chunks, and put together again. Nothing
-//! comes out before length and SHA-256 agree.
+//! Snapshots: a set of resources as one run of bytes, split into chunks and assembled again. An
+//! assembly returns nothing before length and SHA-256 agree.
 
 use bytes::{Bytes, BytesMut};
 use kanat_proto::node::v1::{Resource, ResourceSet, SnapshotBegin};
@@ -7,17 +7,17 @@ use prost::Message;
 
 use crate::{Hash, SetHash};
 
-/// The bytes of one chunk but the last.
+/// Size of every chunk but the last, in bytes.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// A set, encoded once for every node that needs it.
+/// A set of resources, encoded once for all nodes that need it.
 #[derive(Debug, Clone)]
-pub struct Encoded {
+pub struct EncodedSnapshot {
     bytes: Bytes,
     sha256: Hash,
 }
 
-impl Encoded {
+impl EncodedSnapshot {
     /// Encodes the set.
     pub fn new(resources: Vec<Resource>) -> Self {
         let bytes = Bytes::from(ResourceSet { resources }.encode_to_vec());
@@ -25,17 +25,17 @@ impl Encoded {
         Self { bytes, sha256 }
     }
 
-    /// Bytes of all chunks together.
+    /// Returns the size of all chunks together, in bytes.
     pub fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// SHA-256 of all chunks together.
+    /// Returns the SHA-256 of all chunks together.
     pub fn sha256(&self) -> Hash {
         self.sha256
     }
 
-    /// The chunks in order; none when the set is empty.
+    /// Returns the chunks in order; none when the set is empty.
     pub fn chunks(&self) -> impl Iterator<Item = Bytes> + use<> {
         let bytes = self.bytes.clone();
         (0..bytes.len())
@@ -44,15 +44,15 @@ impl Encoded {
     }
 }
 
-/// Why a snapshot cannot be applied.
+/// Reason why a snapshot cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// More or fewer bytes than its beginning said.
     #[error("the snapshot has {actual} bytes, not {expected}")]
     Length {
-        /// As the beginning said.
+        /// Length that was announced.
         expected: u64,
-        /// As they came; at the chunk that went over it, when there are too many.
+        /// Length that was received, up to the chunk that exceeded the announced one.
         actual: u64,
     },
     /// The bytes are not those that were sent.
@@ -69,7 +69,7 @@ pub enum Error {
     SetHash,
 }
 
-/// A snapshot on its way in.
+/// A snapshot that is being received.
 #[derive(Debug)]
 pub struct Assembly {
     begin: SnapshotBegin,
@@ -77,7 +77,7 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Begins; room is made only as the bytes come.
+    /// Begins an assembly. Memory is allocated as chunks come.
     pub fn begin(begin: SnapshotBegin) -> Self {
         Self {
             begin,
@@ -85,12 +85,12 @@ impl Assembly {
         }
     }
 
-    /// The nonce of the snapshot.
+    /// Returns the nonce of the snapshot.
     pub fn nonce(&self) -> u64 {
         self.begin.nonce
     }
 
-    /// Takes the next chunk.
+    /// Appends the next chunk.
     ///
     /// # Errors
     /// More bytes than announced.
@@ -106,7 +106,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Ends, and gives what began it and the resources.
+    /// Ends the assembly, and returns its beginning and its resources.
     ///
     /// # Errors
     /// Anything that is not as it was announced.
@@ -130,7 +130,7 @@ impl Assembly {
     }
 }
 
-/// The hash of the set of these resources, each proven to have its own.
+/// Returns the hash of the set of these resources, after a check of the hash of each.
 fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
     resources
         .iter()
@@ -139,7 +139,7 @@ fn set_hash(resources: &[Resource]) -> Result<SetHash, Error> {
         })
 }
 
-/// The resource's hash, when its body has it.
+/// Returns the hash of a resource, after a check against its body.
 ///
 /// # Errors
 /// The body has another.
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn begin(encoded: &Encoded, resources: &[Resource]) -> SnapshotBegin {
+    fn begin(encoded: &EncodedSnapshot, resources: &[Resource]) -> SnapshotBegin {
         SnapshotBegin {
             nonce: 7,
             length: encoded.length(),
@@ -179,7 +179,7 @@ mod tests {
             resource("flow/1", vec![1; CHUNK_BYTES * 2]),
             resource("flow/2", vec![2; 10]),
         ];
-        let encoded = Encoded::new(resources.clone());
+        let encoded = EncodedSnapshot::new(resources.clone());
         assert_eq!(encoded.chunks().count(), 3);
         let mut assembly = Assembly::begin(begin(&encoded, &resources));
         for chunk in encoded.chunks() {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_empty_set_has_no_chunks() {
-        let encoded = Encoded::new(Vec::new());
+        let encoded = EncodedSnapshot::new(Vec::new());
         assert_eq!(encoded.chunks().count(), 0);
         assert_eq!(
             Assembly::begin(begin(&encoded, &[])).finish().unwrap().1,
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn refuses_a_snapshot_cut_short_or_too_long() {
         let resources = vec![resource("flow/1", vec![1; 100])];
-        let encoded = Encoded::new(resources.clone());
+        let encoded = EncodedSnapshot::new(resources.clone());
         let announced = begin(&encoded, &resources);
         let expected = announced.length;
         let short = Assembly::begin(announced.clone()).finish();
@@ -227,7 +227,7 @@ mod tests {
     fn refuses_bytes_bodies_and_sets_that_are_not_as_announced() {
         let good = vec![resource("flow/1", vec![1; 100])];
         let finish = |resources: Vec<Resource>, change: fn(&mut SnapshotBegin)| {
-            let encoded = Encoded::new(resources);
+            let encoded = EncodedSnapshot::new(resources);
             let mut announced = begin(&encoded, &good);
             change(&mut announced);
             let mut assembly = Assembly::begin(announced);

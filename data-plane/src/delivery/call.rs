@@ -16,7 +16,7 @@ use super::answer::{seen, shown};
 use super::{End, Run};
 use crate::connector::{NotNow, Pass, Verdict};
 use crate::observed::Ended;
-use crate::plans::Renewed;
+use crate::plans::RenewalOutcome;
 use crate::trace_context;
 
 /// Whose call it is.
@@ -76,7 +76,7 @@ impl Run<'_> {
                     .renewed(self.tools.observer.environment, instance)
                     .await
                 {
-                    Renewed::Token(environment) => {
+                    RenewalOutcome::Token(environment) => {
                         // One that is gone by now has nothing to call with.
                         let Some(instance) = environment.instance(instance.id()) else {
                             return Err(End::Failed {
@@ -88,7 +88,7 @@ impl Run<'_> {
                         instance.apply_auth(&mut again.url, &mut again.headers);
                         self.call_once(again, called, Some(instance)).await
                     }
-                    Renewed::Late => {
+                    RenewalOutcome::Late => {
                         let message = format!("{}; no new access token has come", failure.message);
                         let failure = Failure {
                             kind: ErrorKind::Credentials,
@@ -100,7 +100,7 @@ impl Run<'_> {
                             answer: Some(answer),
                         })
                     }
-                    Renewed::Never => Err(End::Failed {
+                    RenewalOutcome::Never => Err(End::Failed {
                         failure,
                         answer: Some(answer),
                     }),

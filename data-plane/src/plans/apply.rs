@@ -1,6 +1,5 @@
-//! Works a change into an environment: compiles beside, refuses the resources that cannot run, and
-//! gives the environment that takes the former one's place. Pure; nothing is live before the caller
-//! makes it so.
+//! Applies a change to an environment: compiles the new resources, refuses those that cannot run,
+//! and returns the environment that takes the former one's place. Pure: the caller makes it live.
 
 mod compile;
 
@@ -13,10 +12,10 @@ use kanat_plan_stream::snapshot::proven_hash;
 use kanat_plan_stream::{Hash, Kind, SetHash};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
 
-use super::environment::{Compiled, Environment, Held};
+use super::environment::{CompiledResource, Environment, HeldResource};
 use super::snapshot::FlowChange;
 
-/// The change from what an environment is to what it shall be.
+/// Change of an environment to another generation.
 #[derive(Debug)]
 pub struct Change {
     pub epoch: EpochId,
@@ -25,18 +24,18 @@ pub struct Change {
     pub removals: Vec<String>,
 }
 
-/// What a change came to.
+/// Outcome of applying a change.
 #[derive(Debug)]
-pub struct Applied {
+pub struct ApplyOutcome {
     pub environment: Environment,
     pub flows: Vec<FlowChange>,
     /// Resources that were refused, and keep their former version.
     pub rejections: Vec<Rejection>,
-    /// What really changed: the accepted upserts and the removals.
+    /// The applied part of the change: the accepted upserts and the removals.
     pub accepted: Delta,
 }
 
-/// Why a change cannot be worked in at all: it must come as a snapshot.
+/// Reason why a delta cannot be applied at all: a snapshot is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     #[error(
@@ -55,7 +54,10 @@ pub enum Mismatch {
     SetHash,
 }
 
-/// Reads a delta, and proves that it leads from `current` to the set that it announces.
+/// Reads a delta.
+///
+/// # Errors
+/// The delta does not lead from `current` to the set that it announces.
 pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch> {
     if delta.epoch != current.epoch.as_str() || delta.from_generation != current.generation {
         return Err(Mismatch::Start {
@@ -97,8 +99,8 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
     })
 }
 
-/// The change from `current` to a whole set, which is proven already: what is the same stays as it
-/// is.
+/// Returns the change from `current` to a whole set, whose hashes were checked. Resources that are
+/// the same stay as they are.
 pub fn of_snapshot(
     current: &Environment,
     begin: &SnapshotBegin,
@@ -129,8 +131,8 @@ pub fn of_snapshot(
     }
 }
 
-/// Works `change` in. Removals always apply; a resource that cannot run is refused alone.
-pub fn apply(current: &Environment, change: Change) -> Applied {
+/// Applies `change`. Removals always apply; a resource that cannot run is refused alone.
+pub fn apply(current: &Environment, change: Change) -> ApplyOutcome {
     let Change {
         epoch,
         generation,
@@ -149,7 +151,7 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
         generation,
         ..Delta::default()
     };
-    let mut applied = Applied {
+    let mut applied = ApplyOutcome {
         environment,
         flows: Vec::new(),
         rejections: Vec::new(),
@@ -158,10 +160,12 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
     for id in removals {
         applied.remove(id);
     }
-    // Names, paths and keys may change hands within one change: all give theirs back before any
-    // takes one.
+    // A name, path or key may pass from one resource to another within one change: all are released
+    // before any is taken.
     for resource in &upserts {
-        applied.take_name_back(&resource.id);
+        if let Some(held) = current.resources.get(&resource.id) {
+            applied.withdraw(&held.compiled);
+        }
     }
     // Flows come last, because they need the others, and parts first, because tables need them.
     upserts.sort_by_key(|resource| match Kind::parse(&resource.id) {
@@ -181,12 +185,12 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
     applied
 }
 
-impl Applied {
+impl ApplyOutcome {
     fn remove(&mut self, id: String) {
         if let Some(former) = self.environment.resources.remove(&id) {
             self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
-            self.take_back(&former.compiled);
-            if let Compiled::Flow(flow) = former.compiled {
+            self.withdraw(&former.compiled);
+            if let CompiledResource::Flow(flow) = former.compiled {
                 self.flows.push(FlowChange {
                     before: Some(flow),
                     after: None,
@@ -196,64 +200,43 @@ impl Applied {
         self.accepted.removals.push(id);
     }
 
-    fn take_name_back(&mut self, id: &str) {
-        match self
-            .environment
-            .resources
-            .get(id)
-            .map(|held| held.compiled.clone())
-        {
-            Some(
-                compiled @ (Compiled::Table(_)
-                | Compiled::Adapter(_)
-                | Compiled::Api(_)
-                | Compiled::Key(_)),
-            ) => {
-                self.take_back(&compiled);
-            }
-            Some(
-                Compiled::Part(_) | Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_),
-            )
-            | None => {}
-        }
-    }
-
-    fn take_back(&mut self, compiled: &Compiled) {
+    /// Removes a resource from the indexes by which it is found.
+    fn withdraw(&mut self, compiled: &CompiledResource) {
         match compiled {
-            Compiled::Flow(_) | Compiled::Part(_) => {}
-            Compiled::Table(table) => {
+            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
+            CompiledResource::Table(table) => {
                 self.environment.tables.remove(&table.name);
             }
-            Compiled::Instance(instance) => {
+            CompiledResource::Instance(instance) => {
                 self.environment.instances.remove(instance.id());
             }
-            Compiled::Adapter(adapter) => {
+            CompiledResource::Adapter(adapter) => {
                 self.environment.adapters.remove(&adapter.name);
             }
-            Compiled::Api(api) => self.environment.routes.remove(api),
-            Compiled::Key(key) => self.environment.keys.remove(key),
-            Compiled::Host(_) => self.environment.host = None,
+            CompiledResource::Api(api) => self.environment.routes.remove(api),
+            CompiledResource::Key(key) => self.environment.keys.remove(key),
+            CompiledResource::Host(_) => self.environment.host = None,
         }
     }
 
-    fn accept(&mut self, resource: Resource, mut compiled: Compiled) {
+    fn accept(&mut self, resource: Resource, mut compiled: CompiledResource) {
         let former = self
             .environment
             .resources
             .get(&resource.id)
             .and_then(|held| held.compiled.flow());
-        if let (Compiled::Flow(flow), Some(former)) = (&mut compiled, former)
+        if let (CompiledResource::Flow(flow), Some(former)) = (&mut compiled, former)
             && let Some(flow) = Arc::get_mut(flow)
         {
             flow.succeed(former);
         }
         let hash = Hash::of(&resource.body);
-        self.put(&compiled);
+        self.enter(&compiled);
         let after = compiled.flow().cloned();
         let body = resource.body.clone();
         let former = self.environment.resources.insert(
             resource.id.clone(),
-            Held {
+            HeldResource {
                 hash,
                 body,
                 compiled,
@@ -276,32 +259,33 @@ impl Applied {
         self.accepted.upserts.push(resource);
     }
 
-    /// Makes a resource found by what it is asked for.
-    fn put(&mut self, compiled: &Compiled) {
+    /// Enters a resource into the indexes by which it is found.
+    fn enter(&mut self, compiled: &CompiledResource) {
         match compiled {
-            Compiled::Flow(_) | Compiled::Part(_) => {}
-            Compiled::Table(table) => {
+            CompiledResource::Flow(_) | CompiledResource::Part(_) => {}
+            CompiledResource::Table(table) => {
                 self.environment
                     .tables
                     .insert(table.name.clone(), Arc::clone(table));
             }
-            Compiled::Instance(instance) => {
+            CompiledResource::Instance(instance) => {
                 self.environment
                     .instances
                     .insert(instance.id().to_owned(), Arc::clone(instance));
             }
-            Compiled::Adapter(adapter) => {
+            CompiledResource::Adapter(adapter) => {
                 self.environment
                     .adapters
                     .insert(adapter.name.clone(), Arc::clone(adapter));
             }
-            Compiled::Api(api) => self.environment.routes.insert(Arc::clone(api)),
-            Compiled::Key(key) => self.environment.keys.insert(Arc::clone(key)),
-            Compiled::Host(host) => self.environment.host = Some(Arc::clone(host)),
+            CompiledResource::Api(api) => self.environment.routes.insert(Arc::clone(api)),
+            CompiledResource::Key(key) => self.environment.keys.insert(Arc::clone(key)),
+            CompiledResource::Host(host) => self.environment.host = Some(Arc::clone(host)),
         }
     }
 
-    /// The former version stays, under the name that it had unless another took it.
+    /// Notes a refusal. The former version stays, under its name unless another resource has that
+    /// now.
     fn refuse(&mut self, resource: Resource, mut message: String) {
         let former = self.environment.resources.get(&resource.id);
         // Removals apply all the same: the version that stays may have lost what it takes.
@@ -310,22 +294,10 @@ impl Applied {
             message = format!("{message}; messages of the version that stays fail: {missing}");
         }
         let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();
-        match former.map(|held| held.compiled.clone()) {
-            Some(Compiled::Table(table)) if self.environment.tables.get(&table.name).is_none() => {
-                self.environment.tables.insert(table.name.clone(), table);
-            }
-            Some(Compiled::Adapter(adapter))
-                if self.environment.adapters.get(&adapter.name).is_none() =>
-            {
-                self.environment
-                    .adapters
-                    .insert(adapter.name.clone(), adapter);
-            }
-            Some(Compiled::Api(api)) if self.environment.routes.conflict(&api).is_none() => {
-                self.environment.routes.insert(api);
-            }
-            Some(Compiled::Key(key)) => self.environment.keys.insert(key),
-            Some(_) | None => {}
+        if let Some(compiled) = former.map(|held| held.compiled.clone())
+            && !self.is_name_taken(&compiled)
+        {
+            self.enter(&compiled);
         }
         self.rejections.push(Rejection {
             resource_id: resource.id,
@@ -333,6 +305,21 @@ impl Applied {
             message,
             running_hash,
         });
+    }
+
+    fn is_name_taken(&self, compiled: &CompiledResource) -> bool {
+        match compiled {
+            CompiledResource::Table(table) => self.environment.tables.get(&table.name).is_some(),
+            CompiledResource::Adapter(adapter) => {
+                self.environment.adapters.get(&adapter.name).is_some()
+            }
+            CompiledResource::Api(api) => self.environment.routes.conflict(api).is_some(),
+            CompiledResource::Flow(_)
+            | CompiledResource::Part(_)
+            | CompiledResource::Instance(_)
+            | CompiledResource::Key(_)
+            | CompiledResource::Host(_) => false,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The node's end of the plan stream: starts from what is on disk, connects, and connects again.
-//! What happens on one stream is in `client/session.rs`.
+//! The node's end of the plan stream: starts from the plans on disk, connects, and connects again.
+//! `client/session.rs` serves one stream.
 
 pub mod backoff;
 mod fallback;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
-use super::last_good::{LastGood, Set};
+use super::last_good::{LastGood, SavedSet};
 use super::snapshot::FlowChange;
 use super::{Plans, apply};
 pub use fallback::Fallback;
@@ -29,7 +29,7 @@ pub use remote::Remote;
 pub use session::Error;
 pub use transport::PlanClient;
 
-/// What a node says of itself, and where it keeps its plans.
+/// Identity of a node, and the folder of its plans.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub node_id: NodeId,
@@ -43,7 +43,7 @@ pub struct Options {
     pub data_dir: PathBuf,
 }
 
-/// Asked at every heartbeat.
+/// Gauge of the node's load, which is read at every heartbeat.
 pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
 
 /// Keeps the node's plans up to date.
@@ -57,16 +57,16 @@ pub struct Client {
     drain: watch::Sender<Option<Duration>>,
 }
 
-/// Used off the runtime's threads only, and by one of them at a time.
+/// Folder of the plans. It is used off the runtime's threads, and by one thread at a time.
 type Disk = Arc<Mutex<LastGood>>;
 
-/// Plans on the disk of a node that runs.
+/// Handle of the plans on the disk of a running node.
 #[derive(Debug, Clone)]
 pub struct SavedPlans(Disk);
 
 impl SavedPlans {
-    /// Seals under the master key in use what is under a former one. Gives the number of files that
-    /// were written anew.
+    /// Seals files that are under a former master key under the one in use, and returns their
+    /// number.
     ///
     /// # Errors
     /// The disk does not take it.
@@ -75,7 +75,7 @@ impl SavedPlans {
     }
 }
 
-/// Runs on a thread that may wait for the disk; `None` when the process is going down.
+/// Runs `work` on a thread that may wait for the disk; `None` when the process shuts down.
 async fn on_disk<T: Send + 'static>(
     disk: &Disk,
     work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
@@ -86,7 +86,7 @@ async fn on_disk<T: Send + 'static>(
 }
 
 impl Client {
-    /// Puts the plans that last ran in place, if there are any: the node is ready at once.
+    /// Starts with the plans that last ran, if there are any: the node is ready at once.
     pub async fn start(
         options: Options,
         plans: Plans,
@@ -110,18 +110,17 @@ impl Client {
         client
     }
 
-    /// Returns what it keeps on disk.
+    /// Returns the plans on disk.
     pub fn saved_plans(&self) -> SavedPlans {
         SavedPlans(Arc::clone(&self.disk))
     }
 
-    /// The control plane asked the node to drain within that time.
+    /// Returns the requests of the control plane to drain within a time.
     pub fn drain_requests(&self) -> watch::Receiver<Option<Duration>> {
         self.drain.subscribe()
     }
 
-    /// Follows the control plane until `stop`; whatever happens on the way is logged and tried
-    /// again.
+    /// Follows the control plane until `stop`. Failures are logged, and the stream is opened again.
     pub async fn run(self, stop: CancellationToken) {
         let mut turn = 0;
         let mut failures = 0;
@@ -191,11 +190,11 @@ impl Client {
         self.plans.replace(snapshot);
     }
 
-    /// Makes what an environment became live, then saves it; `None` when the process is going down.
+    /// Makes an environment live, then saves it; `None` when the process shuts down.
     ///
     /// # Errors
-    /// It is live, but the disk does not take it. Then it goes by the generation that it had
-    /// before, by which the control plane sends it again, until it is saved.
+    /// The environment is live, but the disk does not take it. It keeps the generation that it had
+    /// before, so that the control plane sends it again until it is saved.
     async fn put_in_place(
         &self,
         environment: Environment,
@@ -209,7 +208,7 @@ impl Client {
         let generation = former.map_or(0, |former| former.generation);
         self.plans
             .replace(snapshot.with(environment.clone(), flows));
-        // What runs flows that are gone ends, now that nothing new begins.
+        // Messages of removed flows end, now that no new one begins.
         for gone in flows
             .iter()
             .filter(|change| change.after.is_none())
@@ -230,7 +229,7 @@ impl Client {
         Some(saved)
     }
 
-    /// Runs on a thread that may wait for the disk; `None` when the process is going down.
+    /// Runs `work` on a thread that may wait for the disk; `None` when the process shuts down.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut LastGood) -> T + Send + 'static,
@@ -239,9 +238,9 @@ impl Client {
     }
 }
 
-/// A saved set, compiled.
-fn restored(set: Set) -> apply::Applied {
-    let Set {
+/// Compiles a saved set.
+fn restored(set: SavedSet) -> apply::ApplyOutcome {
+    let SavedSet {
         environment_id,
         epoch,
         generation,
@@ -260,9 +259,9 @@ fn restored(set: Set) -> apply::Applied {
     )
 }
 
-/// Environments that the node holds but is not to serve any more. Another database's word for it is
-/// not taken: it may have been put in place by mistake.
-fn left_behind(
+/// Returns the environments that the node holds but is not to serve any more. A control plane of
+/// another database is not believed: that database may have been put in place by mistake.
+fn no_longer_served(
     snapshot: &super::Snapshot,
     served: &[EnvironmentId],
     epoch: &str,

@@ -1,6 +1,6 @@
-//! A flow as a node holds it: its plan as it came, and little beside. What runs it is made when a
-//! message first needs it and let go when none came for a while, for most of many flows stand still
-//! most of the time.
+//! A deployed flow as a node holds it: its encoded plan, and little beside. The flow is compiled
+//! when a message needs it, and the compiled form is dropped when the flow is idle, as most of many
+//! flows are most of the time.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -23,28 +23,28 @@ use super::versions;
 use crate::backlog::{Backlog, Share};
 
 /// A deployed version of a flow.
-pub struct Deployed {
+pub struct DeployedFlow {
     pub id: FlowId,
     pub environment_id: EnvironmentId,
     pub version: u32,
-    /// Messages are accepted and held.
+    /// True if messages are held after they were accepted.
     pub paused: bool,
-    /// It asks its source by itself.
+    /// True if the flow polls its source.
     pub polls: bool,
     tokens: Box<[WebhookAddress]>,
-    /// The plan as it came.
+    /// The encoded plan.
     body: Bytes,
-    /// Of what the message log keeps of the plan.
+    /// Hash of the plan's form in the message log.
     saved: Hash,
     counts: Arc<metrics::Flow>,
-    at_hand: ArcSwapOption<Flow>,
-    /// Since it was last looked whether it still is.
+    compiled_cache: ArcSwapOption<Flow>,
+    /// True if the flow was used since the last call of `evict_if_idle`.
     used: AtomicBool,
     /// Cancelled when the flow is taken out of service; shared with every other version.
     pub removed: CancellationToken,
 }
 
-/// What opens a webhook.
+/// Address of a webhook.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WebhookAddress {
     pub token_sha256: [u8; 32],
@@ -58,17 +58,17 @@ pub struct Flow {
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
     pub version: u32,
-    /// Messages are accepted and held.
+    /// True if messages are held after they were accepted.
     pub paused: bool,
     pub program: Program,
-    /// Shared with every other version.
+    /// Counters of the flow; every other version has the same ones.
     pub counts: Arc<metrics::Flow>,
-    /// Its part in the backlog, shared with every other version.
+    /// The flow's share of the backlog; every other version has the same one.
     backlog: OnceLock<Arc<Share>>,
 }
 
-impl Deployed {
-    /// Takes up a plan whose encoding is `body`.
+impl DeployedFlow {
+    /// Creates a flow of a plan whose encoding is `body`.
     ///
     /// # Errors
     /// The plan is in a language that this build does not speak.
@@ -94,22 +94,22 @@ impl Deployed {
             body,
             saved,
             counts,
-            at_hand: ArcSwapOption::empty(),
+            compiled_cache: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
             removed: CancellationToken::new(),
         })
     }
 
-    /// What runs it.
+    /// Returns the compiled form of the flow.
     ///
     /// # Errors
-    /// None that [`Deployed::new`] did not have.
+    /// None that [`DeployedFlow::new`] did not have.
     pub fn ready(&self) -> Result<Arc<Flow>, versions::Error> {
-        // Not written by every message, for all cores read it.
+        // All cores read the flag: a message writes it only when it changes.
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
         }
-        if let Some(flow) = self.at_hand.load_full() {
+        if let Some(flow) = self.compiled_cache.load_full() {
             return Ok(flow);
         }
         let plan = self.plan().map_err(|source| self.unread(source))?;
@@ -123,7 +123,7 @@ impl Deployed {
             }
         })?;
         let flow = Arc::new(flow);
-        self.at_hand.store(Some(Arc::clone(&flow)));
+        self.compiled_cache.store(Some(Arc::clone(&flow)));
         Ok(flow)
     }
 
@@ -132,10 +132,10 @@ impl Deployed {
         self.removed = former.removed.clone();
     }
 
-    /// Lets go of what runs it, unless it was used since the last call.
-    pub fn rest(&self) {
+    /// Drops the compiled form, unless the flow was used since the last call.
+    pub fn evict_if_idle(&self) {
         if !self.used.swap(false, Relaxed) {
-            self.at_hand.store(None);
+            self.compiled_cache.store(None);
         }
     }
 
@@ -143,14 +143,14 @@ impl Deployed {
         FlowPlan::decode(self.body.as_ref())
     }
 
-    /// What the message log keeps of the plan.
+    /// Returns the plan's form in the message log.
     pub(super) fn saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
         self.plan()
             .map(|plan| saved::kept(&plan, sealer))
             .map_err(|source| self.unread(source))
     }
 
-    /// Whether the message log keeps the same of both.
+    /// Returns whether both have one form in the message log.
     pub(super) fn is_saved_as(&self, other: &Self) -> bool {
         (self.version, self.saved) == (other.version, other.saved)
     }
@@ -240,9 +240,9 @@ impl Flow {
 }
 
 /// Plans hold secrets of senders and stay out of logs.
-impl std::fmt::Debug for Deployed {
+impl std::fmt::Debug for DeployedFlow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deployed")
+        f.debug_struct("DeployedFlow")
             .field("id", &self.id)
             .field("version", &self.version)
             .finish_non_exhaustive()
@@ -275,26 +275,26 @@ mod tests {
         }
     }
 
-    fn deployed(plan: &FlowPlan) -> Deployed {
-        Deployed::new(plan.clone(), plan.encode_to_vec().into()).unwrap()
+    fn deployed(plan: &FlowPlan) -> DeployedFlow {
+        DeployedFlow::new(plan.clone(), plan.encode_to_vec().into()).unwrap()
     }
 
     #[test]
     fn what_runs_a_flow_is_made_when_it_is_needed_and_stays_while_it_is_used() {
         let plan = plan(Trigger::Webhook(Webhook::default()));
         let flow = deployed(&plan);
-        assert!(flow.at_hand.load().is_none());
+        assert!(flow.compiled_cache.load().is_none());
         let first = flow.ready().unwrap();
         assert_eq!(first.plan(), &plan);
         assert_eq!(first.version, 3);
-        flow.rest();
+        flow.evict_if_idle();
         assert!(
             Arc::ptr_eq(&first, &flow.ready().unwrap()),
             "it was used since it was last looked"
         );
-        flow.rest();
-        flow.rest();
-        assert!(flow.at_hand.load().is_none());
+        flow.evict_if_idle();
+        flow.evict_if_idle();
+        assert!(flow.compiled_cache.load().is_none());
         assert_eq!(flow.ready().unwrap().plan(), &plan);
     }
 
@@ -304,7 +304,7 @@ mod tests {
             when: "source.".to_owned(),
             ..FlowPlan::default()
         };
-        let refused = Deployed::new(plan.clone(), plan.encode_to_vec().into()).unwrap_err();
+        let refused = DeployedFlow::new(plan.clone(), plan.encode_to_vec().into()).unwrap_err();
         assert!(refused.to_string().starts_with("when: "), "{refused}");
     }
 
@@ -331,7 +331,7 @@ mod tests {
         );
         assert!(!webhook.polls);
         assert!(deployed(&plan(Trigger::Poll(Poll::default()))).polls);
-        assert!(webhook.at_hand.load().is_none());
+        assert!(webhook.compiled_cache.load().is_none());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What this node holds of one environment: its resources as they came, and the parts that messages
-//! use.
+//! One environment as this node holds it: the encoded resources, and their compiled forms, which
+//! messages use.
 
 use std::sync::Arc;
 
@@ -9,18 +9,17 @@ use kanat_catalog::Instance;
 use kanat_engine::Resources;
 use kanat_mapping::{AdapterRef, Lookup, Tables};
 use kanat_model::id::{EnvironmentId, EpochId};
-use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
+use kanat_plan_stream::{Hash, Kind, SetHash, ShardedMap};
 use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
 use kanat_script::{Adapter, Scripts};
 use prost::Message;
 
-use super::deployed::Deployed;
+use super::deployed::DeployedFlow;
 use super::published::{Api, Host, Key, Keys, Routes};
 use super::table::{Part, Table};
 
-/// Bytes that a message spends on each of its repeated fields beside what they say: a tag and a
-/// length.
-const OF_EACH: usize = 4;
+/// Upper bound of the tag and the length of a repeated field, in bytes.
+const FIELD_OVERHEAD: usize = 4;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Clone)]
@@ -29,32 +28,32 @@ pub struct Environment {
     pub epoch: EpochId,
     pub generation: u64,
     pub set_hash: SetHash,
-    pub(super) resources: Sharded<String, Held>,
+    pub(super) resources: ShardedMap<String, HeldResource>,
     /// By name.
-    pub(super) tables: Sharded<String, Arc<Table>>,
+    pub(super) tables: ShardedMap<String, Arc<Table>>,
     /// By id.
-    pub(super) instances: Sharded<String, Arc<Instance>>,
+    pub(super) instances: ShardedMap<String, Arc<Instance>>,
     /// By name.
-    pub(super) adapters: Sharded<String, Arc<Adapter>>,
+    pub(super) adapters: ShardedMap<String, Arc<Adapter>>,
     /// Published APIs by their paths.
     pub(crate) routes: Routes,
     pub(crate) keys: Keys,
-    /// What says which requests are for this environment; absent until it is told.
+    /// Settings by which requests find the environment; absent until they come.
     pub(super) host: Option<Arc<Host>>,
 }
 
-/// A resource as it came, and what it became.
+/// A resource: its encoding, and its compiled form.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct HeldResource {
     pub hash: Hash,
     pub body: Bytes,
-    pub compiled: Compiled,
+    pub compiled: CompiledResource,
 }
 
-/// A resource, ready to use.
+/// CompiledResource form of a resource.
 #[derive(Clone)]
-pub(super) enum Compiled {
-    Flow(Arc<Deployed>),
+pub(super) enum CompiledResource {
+    Flow(Arc<DeployedFlow>),
     Table(Arc<Table>),
     Part(Arc<Part>),
     Instance(Arc<Instance>),
@@ -64,61 +63,50 @@ pub(super) enum Compiled {
     Host(Arc<Host>),
 }
 
-impl Compiled {
-    pub fn flow(&self) -> Option<&Arc<Deployed>> {
-        match self {
-            Self::Flow(flow) => Some(flow),
-            Self::Table(_)
-            | Self::Part(_)
-            | Self::Instance(_)
-            | Self::Adapter(_)
-            | Self::Api(_)
-            | Self::Key(_)
-            | Self::Host(_) => None,
+impl CompiledResource {
+    pub fn flow(&self) -> Option<&Arc<DeployedFlow>> {
+        if let Self::Flow(flow) = self {
+            Some(flow)
+        } else {
+            None
         }
     }
 }
 
 impl Environment {
-    /// An environment of which nothing is held yet.
+    /// Creates an environment without resources.
     pub fn empty(id: EnvironmentId, epoch: EpochId) -> Self {
         Self {
             id,
             epoch,
             generation: 0,
             set_hash: SetHash::default(),
-            resources: Sharded::default(),
-            tables: Sharded::default(),
-            instances: Sharded::default(),
-            adapters: Sharded::default(),
+            resources: ShardedMap::default(),
+            tables: ShardedMap::default(),
+            instances: ShardedMap::default(),
+            adapters: ShardedMap::default(),
             routes: Routes::default(),
             keys: Keys::default(),
             host: None,
         }
     }
 
-    /// Where its published APIs are reached, when it has an address of its own.
+    /// Returns the address of the published APIs, if the environment has one of its own.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.host.as_ref()?.base_url.as_deref()
     }
 
-    /// What seals and opens what the message log keeps for this environment, and nobody may read
-    /// there.
+    /// Returns the sealer of content that nobody may read in the message log.
     pub(crate) fn sealer(&self) -> Option<&Sealer> {
         self.host.as_ref()?.sealer.as_deref()
     }
 
-    /// A part of a lookup table, by its resource id.
+    /// Returns a part of a lookup table by its resource id.
     pub(super) fn part(&self, resource_id: &str) -> Option<&Arc<Part>> {
-        match &self.resources.get(resource_id)?.compiled {
-            Compiled::Part(part) => Some(part),
-            Compiled::Flow(_)
-            | Compiled::Table(_)
-            | Compiled::Instance(_)
-            | Compiled::Adapter(_)
-            | Compiled::Api(_)
-            | Compiled::Key(_)
-            | Compiled::Host(_) => None,
+        if let CompiledResource::Part(part) = &self.resources.get(resource_id)?.compiled {
+            Some(part)
+        } else {
+            None
         }
     }
 
@@ -126,7 +114,7 @@ impl Environment {
         self.resources.is_empty()
     }
 
-    /// Which set this is, without its resources.
+    /// Returns the state of the environment without its resources.
     pub(super) fn state(&self) -> EnvironmentState {
         EnvironmentState {
             environment_id: self.id.to_string(),
@@ -137,8 +125,8 @@ impl Environment {
         }
     }
 
-    /// Which set this is, with the hash of every resource where these take up no more of `room`, in
-    /// bytes, than is left of it.
+    /// Returns the state of the environment, with the hashes of its resources if they fit into
+    /// `room` bytes, which it reduces.
     pub(super) fn full_state(&self, room: &mut usize) -> EnvironmentState {
         let mut state = self.state();
         let mut left = *room;
@@ -147,9 +135,9 @@ impl Environment {
                 id: id.clone(),
                 hash: held.hash.to_vec(),
             };
-            let size = resource.encoded_len() + OF_EACH;
+            let size = resource.encoded_len() + FIELD_OVERHEAD;
             if left < size {
-                // Part of them would say that the node lacks the others.
+                // Some of them would mean that the node lacks the others.
                 state.resources = Vec::new();
                 return state;
             }
@@ -160,7 +148,7 @@ impl Environment {
         state
     }
 
-    /// Every resource as it came, in no order.
+    /// Returns every encoded resource, in no order.
     pub(super) fn to_resources(&self) -> impl Iterator<Item = Resource> {
         self.resources.iter().map(|(id, held)| Resource {
             id: id.clone(),
@@ -190,15 +178,11 @@ impl Scripts for Environment {
         match named {
             AdapterRef::Name(name) => self.adapters.get(name).map(Arc::as_ref),
             AdapterRef::Id(id) => {
-                match &self.resources.get(&Kind::Adapter.resource_id(id))?.compiled {
-                    Compiled::Adapter(adapter) => Some(adapter),
-                    Compiled::Flow(_)
-                    | Compiled::Table(_)
-                    | Compiled::Part(_)
-                    | Compiled::Instance(_)
-                    | Compiled::Api(_)
-                    | Compiled::Key(_)
-                    | Compiled::Host(_) => None,
+                let held = self.resources.get(&Kind::Adapter.resource_id(id))?;
+                if let CompiledResource::Adapter(adapter) = &held.compiled {
+                    Some(adapter)
+                } else {
+                    None
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The plans that last ran, on disk: what a node starts from when no control plane is in reach.
+//! The plans that last ran, on disk: a node starts from them when no control plane is in reach.
 //!
 //! Each environment has a folder of numbered files. A file begins with the whole set, written
 //! beside, synced and renamed; changes are appended to it and synced, so that one flow's change
@@ -22,18 +22,18 @@ use prost::Message;
 
 use super::environment::Environment;
 use record::{Reader, Writer};
-pub use replay::Set;
+pub use replay::SavedSet;
 
-/// Files of one environment that are kept.
-const KEPT: usize = 3;
+/// Number of files of one environment that are kept.
+const MAX_FILES: usize = 3;
 
-/// Bytes of bodies in one record of a whole set.
+/// Size of the bodies in one record of a whole set, in bytes.
 const RECORD_BYTES: usize = 4 << 20;
 
-/// Appended bytes below which no new file is begun.
-const SMALL: u64 = 1 << 20;
+/// Size of appended records below which no new file is begun, in bytes.
+const MIN_APPENDED_BYTES: u64 = 1 << 20;
 
-/// The ids of the environments that the node serves, one a line.
+/// Name of the file with the ids of the environments that the node serves, one a line.
 const EXPECTED: &str = "environments";
 
 /// The folder of one node's plans.
@@ -54,11 +54,11 @@ struct Open {
     set_bytes: u64,
 }
 
-/// What was found on disk.
+/// Plans that were found on disk.
 #[derive(Debug, Default)]
-pub struct Found {
-    pub sets: Vec<Set>,
-    /// The environments that the node served; none when that is not known.
+pub struct LoadedPlans {
+    pub sets: Vec<SavedSet>,
+    /// The environments that the node served, if that is known.
     pub expected: Option<Vec<EnvironmentId>>,
 }
 
@@ -72,26 +72,26 @@ impl LastGood {
         }
     }
 
-    /// Reads the newest set of every environment that can be read. What cannot is passed over, and
-    /// said so in the log.
-    pub fn load(&mut self) -> Found {
+    /// Reads the newest readable set of every environment. Files that cannot be read are logged and
+    /// skipped.
+    pub fn load(&mut self) -> LoadedPlans {
         self.expected = self.load_expected();
         let sets = folders(&self.folder)
             .into_iter()
             .filter_map(|folder| self.load_environment(&folder));
-        Found {
+        LoadedPlans {
             sets: sets.collect(),
             expected: self.expected.clone(),
         }
     }
 
-    /// Saves what `environment` became; `change` is how.
+    /// Saves an environment after `change`.
     ///
     /// # Errors
     /// The disk does not take it. The next call writes the whole set.
     pub fn save(&mut self, environment: &Environment, change: &Delta) -> io::Result<()> {
         if let Some(mut open) = self.open.remove(&environment.id)
-            && open.writer.bytes() - open.set_bytes < open.set_bytes.max(SMALL)
+            && open.writer.bytes() - open.set_bytes < open.set_bytes.max(MIN_APPENDED_BYTES)
         {
             open.writer.write(&change.encode_to_vec(), &self.sealer)?;
             open.writer.sync()?;
@@ -124,12 +124,12 @@ impl LastGood {
         Ok(())
     }
 
-    /// Seals under the key in use what is under a former one. Gives the number of files that were
-    /// written anew; older files of an environment go, for they are for the case that the newest
-    /// one is damaged.
+    /// Seals files that are under a former key under the one in use, and returns their number.
+    /// Older files of an environment are removed: they are for the case that the newest one is
+    /// damaged.
     ///
     /// # Errors
-    /// The disk does not take it. What is under a former key by then stays so.
+    /// The disk does not take it. The remaining files stay under their former key.
     pub fn seal_anew(&mut self) -> io::Result<u32> {
         let mut count = 0;
         for folder in folders(&self.folder) {
@@ -176,10 +176,10 @@ impl LastGood {
         records.is_ok_and(|reader| replay::of(reader.records(&self.sealer)).is_some())
     }
 
-    /// Forgets an environment that the node no longer serves.
+    /// Removes an environment that the node no longer serves.
     ///
     /// # Errors
-    /// The disk does not let go of it.
+    /// The files cannot be removed.
     pub fn remove(&mut self, environment: &EnvironmentId) -> io::Result<()> {
         self.open.remove(environment);
         match fs::remove_dir_all(self.folder.join(folder_name(environment))) {
@@ -188,7 +188,7 @@ impl LastGood {
         }
     }
 
-    fn load_environment(&self, folder: &Path) -> Option<Set> {
+    fn load_environment(&self, folder: &Path) -> Option<SavedSet> {
         files(folder).into_iter().rev().find_map(|(number, path)| {
             let context = context(folder, number);
             let records = Reader::open(&path, context).inspect_err(|error| {
@@ -222,7 +222,7 @@ impl LastGood {
             number,
             whole(environment).map(|record| record.encode_to_vec()),
         )?;
-        for (_, path) in existing.iter().rev().skip(KEPT - 1) {
+        for (_, path) in existing.iter().rev().skip(MAX_FILES - 1) {
             fs::remove_file(path)?;
         }
         Ok(Open {
@@ -231,7 +231,7 @@ impl LastGood {
         })
     }
 
-    /// Writes a file of these records: it is whole and durable, or not there.
+    /// Writes a file of these records: afterwards it is whole and durable, or absent.
     fn write_file(
         &self,
         folder: &Path,
@@ -251,7 +251,7 @@ impl LastGood {
     }
 }
 
-/// The whole set as deltas from nothing; only the last one has a set hash.
+/// Returns the whole set as deltas from nothing; only the last one has a set hash.
 fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
     let mut resources = environment.to_resources().peekable();
     let mut done = false;
@@ -281,7 +281,7 @@ fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
     })
 }
 
-/// What a file's records are bound to.
+/// Returns the context that the records of a file are sealed for.
 fn context(folder: &Path, number: u64) -> String {
     format!(
         "plans/{}/{number}",
@@ -289,7 +289,8 @@ fn context(folder: &Path, number: u64) -> String {
     )
 }
 
-/// Ids come over the wire: one that is no plain name is spelled in hexadecimal digits.
+/// Returns the folder of an environment. Ids come over the wire: one that is no plain name is
+/// written in hexadecimal digits.
 fn folder_name(id: &EnvironmentId) -> String {
     let plain = !id.as_str().is_empty()
         && id
@@ -303,8 +304,8 @@ fn folder_name(id: &EnvironmentId) -> String {
     }
 }
 
-/// Makes a folder when it is missing. It is its owner's alone, and open to its owner, whatever the
-/// umask of the process says.
+/// Creates a folder if it is missing. Its owner alone has access, whatever the umask of the process
+/// is.
 fn make_private(folder: &Path) -> io::Result<()> {
     const MODE: u32 = 0o700;
     match fs::DirBuilder::new().mode(MODE).create(folder) {
@@ -333,7 +334,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The numbered files, oldest first.
+/// Returns the numbered files, oldest first.
 fn files(folder: &Path) -> Vec<(u64, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = entries

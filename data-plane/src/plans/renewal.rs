@@ -1,5 +1,5 @@
-//! Access tokens that were refused before their end: the control plane is told, and who was refused
-//! waits for another.
+//! Renewal of access tokens that were refused before they expired: the control plane is asked for
+//! another token, and the refused calls wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,27 +14,27 @@ use tokio::time::sleep;
 use super::{Environment, Plans};
 use crate::observed::Observer;
 
-/// From the refusal of a token until it is given up that another comes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time after the refusal of a token within which another one has to come.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For one instance no other is asked for in this time: a provider that refuses what it has just
-/// given is not asked again.
-const PAUSE: Duration = Duration::from_secs(60);
+/// Time between two renewals for one instance: a provider that refuses the token that it has just
+/// issued is not asked again.
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether there is another.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checks whether another token has come.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What became of the wish for another token.
-pub(crate) enum Renewed {
-    /// It is in this environment.
+/// Outcome of the wait for another token.
+pub(crate) enum RenewalOutcome {
+    /// The token is in this environment.
     Token(Arc<Environment>),
-    /// It has not come in time.
+    /// No token has come in time.
     Late,
-    /// None is to be had: the refusal stands.
+    /// The provider issues none: the refusal stands.
     Never,
 }
 
-/// The refusals of late, by the instance's id.
+/// Recently refused tokens by the instance's id.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<HashMap<String, Refusal>>);
 
@@ -43,35 +43,35 @@ struct Refusal {
     at: Instant,
 }
 
-/// What is to be done about one more refusal.
+/// Action on one more refusal.
 #[derive(Debug, PartialEq, Eq)]
-enum Duty {
-    /// Tell of it, and wait.
-    Tell,
-    /// It was told: wait for so long.
-    Wait(Duration),
-    /// Another token was refused a moment ago: there is no sense in it.
-    Nothing,
+enum RenewalAction {
+    /// Ask for another token, and wait for it.
+    Request,
+    /// Another token was asked for already: wait for this time.
+    Await(Duration),
+    /// Another token was refused a moment ago: do not ask again.
+    None,
 }
 
 impl Plans {
-    /// Waits for another access token than the one of `instance`, which was refused.
+    /// Waits for another access token in the place of the one of `instance`, which was refused.
     pub(crate) async fn renewed(
         &self,
         environment: &EnvironmentId,
         instance: &Instance,
-    ) -> Renewed {
+    ) -> RenewalOutcome {
         let Some(token) = instance.access_token().filter(|token| token.renewable) else {
-            return Renewed::Never;
+            return RenewalOutcome::Never;
         };
         let outcome = || {
             let snapshot = self.load();
             let current = snapshot.environment(environment)?;
             let other = current.instance(instance.id())?.access_token()?;
             match (other.text != token.text, other.renewable) {
-                (true, _) => Some(Renewed::Token(Arc::clone(current))),
-                // The provider was asked for another, and gives none.
-                (false, false) => Some(Renewed::Never),
+                (true, _) => Some(RenewalOutcome::Token(Arc::clone(current))),
+                // The provider was asked for another token, and issues none.
+                (false, false) => Some(RenewalOutcome::Never),
                 (false, true) => None,
             }
         };
@@ -79,14 +79,14 @@ impl Plans {
             return outcome;
         }
         let hash = Sha256::digest(token.text.as_bytes()).to_vec();
-        let patience = match self
+        let remaining = match self
             .shared
             .refusals
             .note(instance.id(), &hash, Instant::now())
         {
-            Duty::Nothing => return Renewed::Never,
-            Duty::Wait(patience) => patience,
-            Duty::Tell => {
+            RenewalAction::None => return RenewalOutcome::Never,
+            RenewalAction::Await(remaining) => remaining,
+            RenewalAction::Request => {
                 tracing::info!(
                     instance.id = %instance.id(),
                     "a connector refused its access token: another is asked for",
@@ -96,29 +96,30 @@ impl Plans {
                     environment,
                 }
                 .token_refused(instance.id(), hash);
-                PATIENCE
+                RENEWAL_TIMEOUT
             }
         };
         let begun = Instant::now();
-        while begun.elapsed() < patience {
-            sleep(LOOK).await;
+        while begun.elapsed() < remaining {
+            sleep(POLL_INTERVAL).await;
             if let Some(outcome) = outcome() {
                 return outcome;
             }
         }
-        Renewed::Late
+        RenewalOutcome::Late
     }
 }
 
 impl Refusals {
-    fn note(&self, instance: &str, token: &[u8], now: Instant) -> Duty {
+    fn note(&self, instance: &str, token: &[u8], now: Instant) -> RenewalAction {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.retain(|_, refusal| now.saturating_duration_since(refusal.at) < PAUSE);
+        refusals
+            .retain(|_, refusal| now.saturating_duration_since(refusal.at) < MIN_RENEWAL_INTERVAL);
         match refusals.get(instance) {
-            Some(refusal) if refusal.token == token => {
-                Duty::Wait(PATIENCE.saturating_sub(now.saturating_duration_since(refusal.at)))
-            }
-            Some(_) => Duty::Nothing,
+            Some(refusal) if refusal.token == token => RenewalAction::Await(
+                RENEWAL_TIMEOUT.saturating_sub(now.saturating_duration_since(refusal.at)),
+            ),
+            Some(_) => RenewalAction::None,
             None => {
                 refusals.insert(
                     instance.to_owned(),
@@ -127,7 +128,7 @@ impl Refusals {
                         at: now,
                     },
                 );
-                Duty::Tell
+                RenewalAction::Request
             }
         }
     }
@@ -138,21 +139,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_once_and_that_of_the_next_token_stands() {
+    fn a_refusal_is_reported_once_and_that_of_the_next_token_stands() {
         let refusals = Refusals::default();
         let begin = Instant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
-        assert_eq!(refusals.note("ci_1", b"first", begin), Duty::Tell);
+        assert_eq!(
+            refusals.note("ci_1", b"first", begin),
+            RenewalAction::Request
+        );
         assert_eq!(
             refusals.note("ci_1", b"first", after(4)),
-            Duty::Wait(Duration::from_secs(6))
+            RenewalAction::Await(Duration::from_secs(6))
         );
         assert_eq!(
             refusals.note("ci_1", b"first", after(40)),
-            Duty::Wait(Duration::ZERO)
+            RenewalAction::Await(Duration::ZERO)
         );
-        assert_eq!(refusals.note("ci_1", b"second", after(5)), Duty::Nothing);
-        assert_eq!(refusals.note("ci_2", b"second", after(5)), Duty::Tell);
-        assert_eq!(refusals.note("ci_1", b"second", after(60)), Duty::Tell);
+        assert_eq!(
+            refusals.note("ci_1", b"second", after(5)),
+            RenewalAction::None
+        );
+        assert_eq!(
+            refusals.note("ci_2", b"second", after(5)),
+            RenewalAction::Request
+        );
+        assert_eq!(
+            refusals.note("ci_1", b"second", after(60)),
+            RenewalAction::Request
+        );
     }
 }

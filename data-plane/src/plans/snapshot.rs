@@ -1,49 +1,49 @@
-//! Everything that this node runs at one moment, found by flow and by webhook token.
+//! All plans that this node runs at one moment, found by flow and by webhook token.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, FlowId};
-use kanat_plan_stream::Sharded;
+use kanat_plan_stream::ShardedMap;
 
-use super::deployed::{Deployed, WebhookAddress};
+use super::deployed::{DeployedFlow, WebhookAddress};
 use super::environment::Environment;
 use super::published::Hosts;
 use super::{Runnable, versions};
 
-/// The plans of all environments. Never changed; `Snapshot::with` makes the next one.
+/// The plans of all environments. A snapshot is never changed: `Snapshot::with` makes the next one.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     environments: BTreeMap<EnvironmentId, Arc<Environment>>,
-    flows: Sharded<FlowId, Arc<Deployed>>,
-    webhooks: Sharded<[u8; 32], Webhook>,
-    /// Whose published APIs a request is for.
+    flows: ShardedMap<FlowId, Arc<DeployedFlow>>,
+    webhooks: ShardedMap<[u8; 32], Webhook>,
+    /// Environments by the hosts of requests to their published APIs.
     hosts: Arc<Hosts>,
-    /// The environments that the node is to serve; nothing is known of them before the first
-    /// contact.
+    /// The environments that the node is to serve; not known before the first contact with a
+    /// control plane.
     expected: Option<Vec<EnvironmentId>>,
-    /// Whether every environment that was to be served has been here once.
+    /// True if the node has once had every environment that it was to serve.
     has_started: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Webhook {
-    flow: Arc<Deployed>,
+    flow: Arc<DeployedFlow>,
     /// Not accepted from this instant on.
     expires_at: Option<Timestamp>,
 }
 
-/// What became of one flow from one snapshot to the next.
+/// Change of one flow from one snapshot to the next.
 #[derive(Debug)]
 pub struct FlowChange {
-    pub before: Option<Arc<Deployed>>,
-    pub after: Option<Arc<Deployed>>,
+    pub before: Option<Arc<DeployedFlow>>,
+    pub after: Option<Arc<DeployedFlow>>,
 }
 
 impl Snapshot {
-    /// The flow that a webhook token opens at `now`, by the token's SHA-256.
-    pub fn webhook(&self, token_sha256: &[u8; 32], now: Timestamp) -> Option<&Arc<Deployed>> {
+    /// Returns the flow that a webhook token opens at `now`, by the token's SHA-256.
+    pub fn webhook(&self, token_sha256: &[u8; 32], now: Timestamp) -> Option<&Arc<DeployedFlow>> {
         let webhook = self.webhooks.get(token_sha256)?;
         webhook
             .expires_at
@@ -51,7 +51,7 @@ impl Snapshot {
             .then_some(&webhook.flow)
     }
 
-    pub fn flow(&self, id: &FlowId) -> Option<&Arc<Deployed>> {
+    pub fn flow(&self, id: &FlowId) -> Option<&Arc<DeployedFlow>> {
         self.flows.get(id)
     }
 
@@ -59,12 +59,12 @@ impl Snapshot {
         self.environments.get(id)
     }
 
-    /// A deployed flow with the resources of its environment; `None` when the node does not serve
-    /// that.
+    /// Returns a deployed flow with the resources of its environment; `None` when the node does not
+    /// serve the environment.
     ///
     /// # Errors
-    /// As of [`Deployed::ready`].
-    pub fn runnable(&self, flow: &Deployed) -> Result<Option<Runnable>, versions::Error> {
+    /// The flow cannot be compiled, see [`DeployedFlow::ready`].
+    pub fn runnable(&self, flow: &DeployedFlow) -> Result<Option<Runnable>, versions::Error> {
         let Some(environment) = self.environment(&flow.environment_id) else {
             return Ok(None);
         };
@@ -76,22 +76,22 @@ impl Snapshot {
         }))
     }
 
-    /// The environment whose published APIs a request to this host, as it names it, is for.
+    /// Returns the environment whose published APIs a request to this host is for.
     pub(crate) fn of_host(&self, host: &str) -> Option<&Arc<Environment>> {
         self.environment(self.hosts.find(host)?)
     }
 
-    /// Every environment of which something is held.
+    /// Returns every environment that the node holds.
     pub fn environments(&self) -> impl Iterator<Item = &Arc<Environment>> {
         self.environments.values()
     }
 
-    /// Every deployed flow, in no order.
-    pub fn flows(&self) -> impl Iterator<Item = &Arc<Deployed>> {
+    /// Returns every deployed flow, in no order.
+    pub fn flows(&self) -> impl Iterator<Item = &Arc<DeployedFlow>> {
         self.flows.iter().map(|(_, flow)| flow)
     }
 
-    /// Whether every environment that is to be served is here.
+    /// Returns whether the node has every environment that it is to serve.
     pub fn is_complete(&self) -> bool {
         let expected = self.expected.as_ref();
         expected
@@ -102,7 +102,7 @@ impl Snapshot {
         self.expected.as_deref()
     }
 
-    /// The snapshot for a node that is to serve these environments.
+    /// Returns the snapshot for a node that is to serve these environments.
     #[must_use]
     pub(super) fn expecting(&self, environments: Vec<EnvironmentId>) -> Self {
         let mut next = Self {
@@ -113,8 +113,8 @@ impl Snapshot {
         next
     }
 
-    /// The snapshot with `environment` in the place of its former self, of which these flows
-    /// changed.
+    /// Returns the snapshot with `environment` in the place of its former generation, of which
+    /// these flows changed.
     #[must_use]
     pub(super) fn with(&self, environment: Environment, changes: &[FlowChange]) -> Self {
         let mut next = self.clone();
@@ -122,7 +122,7 @@ impl Snapshot {
         let former = next
             .environments
             .insert(environment.id.clone(), Arc::new(environment));
-        // Settings that have not changed are the same ones.
+        // Settings that have not changed are the same object.
         let is_same = |former: Arc<Environment>| match (&former.host, &host) {
             (Some(former), Some(host)) => Arc::ptr_eq(former, host),
             (former, host) => former.is_none() && host.is_none(),
@@ -135,7 +135,7 @@ impl Snapshot {
         next
     }
 
-    /// The snapshot without an environment that this node no longer serves.
+    /// Returns the snapshot without an environment that this node no longer serves.
     #[must_use]
     pub(super) fn without(&self, id: &EnvironmentId) -> Self {
         let mut next = self.clone();
@@ -153,8 +153,8 @@ impl Snapshot {
         next
     }
 
-    /// Notes that every environment is here, if it is. A later one does not change that: calls are
-    /// not refused because an environment is being made.
+    /// Notes whether the node has every environment. A later environment does not change that:
+    /// calls are not refused because an environment is being made.
     fn start(&mut self) {
         if !self.has_started && self.is_complete() {
             self.has_started = true;

@@ -1,10 +1,10 @@
 //! The node's end of the plan stream: a real log, a real folder, and a control plane that follows a
 //! script.
 
-mod behind;
 mod control;
 mod disk;
 mod fallback;
+mod lagging;
 mod missing;
 mod silence;
 mod table;

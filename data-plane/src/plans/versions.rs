@@ -1,5 +1,5 @@
-//! Versions of flows that are no longer deployed but still have messages: kept in the message log,
-//! compiled when needed.
+//! Former versions of flows that still have messages: kept in the message log, and compiled when a
+//! message needs them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use super::deployed::Flow;
 use super::environment::Environment;
 use super::snapshot::FlowChange;
 
-/// Compiled versions that are kept at hand.
-const AT_HAND: usize = 1_000;
+/// CompiledResource versions that are kept at hand.
+const MAX_COMPILED_VERSIONS: usize = 1_000;
 
-/// Plans that are saved in one call.
-const BATCH: usize = 500;
+/// Number of plans that one call saves.
+const BATCH_SIZE: usize = 500;
 
-/// Why a version cannot be had.
+/// Reason why a version is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the message log neither keeps nor gives versions of flows: {0}")]
@@ -54,11 +54,11 @@ pub enum Error {
 /// Former versions by flow and number.
 pub struct Versions {
     log: Arc<dyn MessageLog>,
-    at_hand: Mutex<AtHand>,
+    compiled_cache: Mutex<CompiledVersions>,
 }
 
 #[derive(Default)]
-struct AtHand {
+struct CompiledVersions {
     flows: HashMap<(FlowId, u32), (Arc<Flow>, u64)>,
     uses: u64,
 }
@@ -67,7 +67,7 @@ impl Versions {
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
         Self {
             log,
-            at_hand: Mutex::default(),
+            compiled_cache: Mutex::default(),
         }
     }
 
@@ -132,12 +132,14 @@ impl Versions {
         Err(Error::Deleted(flow_id.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, AtHand> {
-        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CompiledVersions> {
+        self.compiled_cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl AtHand {
+impl CompiledVersions {
     fn used(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<Flow>> {
         self.uses += 1;
         let (flow, used) = self.flows.get_mut(&(flow_id.clone(), version))?;
@@ -146,7 +148,7 @@ impl AtHand {
     }
 
     fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<Flow>) {
-        if self.flows.len() >= AT_HAND
+        if self.flows.len() >= MAX_COMPILED_VERSIONS
             && let Some(oldest) = self
                 .flows
                 .iter()
@@ -187,13 +189,13 @@ pub async fn save(
         .iter()
         .filter_map(|change| to_save(change, sealer).transpose());
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
-    for batch in plans.chunks(BATCH) {
+    for batch in plans.chunks(BATCH_SIZE) {
         log.save_plans(batch.to_vec()).await?;
     }
     Ok(())
 }
 
-/// What a change adds to what is saved already; pausing a flow or rotating its token adds nothing.
+/// Returns the plan that a change adds to the saved ones. A pause or a rotated token adds none.
 fn to_save(change: &FlowChange, sealer: Option<&Sealer>) -> Result<Option<SavedPlan>, Error> {
     let Some(after) = change.after.as_ref() else {
         return Ok(None);

@@ -33,7 +33,7 @@ use crate::backlog::Backlog;
 use crate::connector::{Bounds, NotNow, Pass};
 use crate::delivery::{ended, retry_after, verdict};
 use crate::observed::{Ended, Observer};
-use crate::plans::{Plans, Renewed, Runnable};
+use crate::plans::{Plans, RenewalOutcome, Runnable};
 
 /// From the first byte of a connection to the last of an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -436,17 +436,17 @@ impl Cycle<'_> {
                     .await
                 {
                     // The cycle goes on at once, with it.
-                    Renewed::Token(_) => {
+                    RenewalOutcome::Token(_) => {
                         return Err(Halt::Waits {
                             until: Timestamp::steady(),
                         });
                     }
-                    Renewed::Late => {
+                    RenewalOutcome::Late => {
                         let message = format!("{message}; no new access token has come");
                         self.failed(&message);
                         return Err(message.into());
                     }
-                    Renewed::Never => {}
+                    RenewalOutcome::Never => {}
                 }
             }
             if ended == Some(Ended::Failed) {

@@ -8,11 +8,11 @@ use kanat_model::Timestamp;
 use kanat_model::id::BootId;
 
 use super::state::State;
-use crate::plans::Deployed;
+use crate::plans::DeployedFlow;
 
 pub(super) struct Hold {
     /// The flow as it was when the right was taken.
-    pub flow: Arc<Deployed>,
+    pub flow: Arc<DeployedFlow>,
     pub owner: BootId,
     pub token: i64,
     /// How long others wait for a word of the holder.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
-use crate::plans::Deployed;
+use crate::plans::DeployedFlow;
 
 /// At any time but while it is looked at a flow waits for its next look.
 #[derive(Default)]
 pub(super) struct Looks {
-    flows: HashMap<FlowId, Arc<Deployed>>,
+    flows: HashMap<FlowId, Arc<DeployedFlow>>,
     /// Those that wait, by when each is due.
     waiting: BTreeSet<(Timestamp, FlowId)>,
     /// Those that are looked at, also when they are not deployed any more.
@@ -29,7 +29,7 @@ pub(super) struct Looked {
 impl Looks {
     /// These flows poll from now on, and no others. Those that are new, or of a newer version, are
     /// due.
-    pub fn replace(&mut self, deployed: impl Iterator<Item = Arc<Deployed>>, now: Timestamp) {
+    pub fn replace(&mut self, deployed: impl Iterator<Item = Arc<DeployedFlow>>, now: Timestamp) {
         let former = std::mem::take(&mut self.flows);
         let due: HashMap<_, _> = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -48,7 +48,7 @@ impl Looks {
     }
 
     /// The next flow that is due; it is looked at from now on.
-    pub fn next_due(&mut self, now: Timestamp) -> Option<Arc<Deployed>> {
+    pub fn next_due(&mut self, now: Timestamp) -> Option<Arc<DeployedFlow>> {
         let (at, id) = self.waiting.pop_first()?;
         if at > now {
             self.waiting.insert((at, id));
@@ -90,14 +90,14 @@ mod tests {
 
     use super::*;
 
-    fn flow(id: &str, version: u32) -> Arc<Deployed> {
+    fn flow(id: &str, version: u32) -> Arc<DeployedFlow> {
         let plan = FlowPlan {
             flow_id: id.to_owned(),
             version,
             ..FlowPlan::default()
         };
         let body = plan.encode_to_vec().into();
-        Arc::new(Deployed::new(plan, body).unwrap())
+        Arc::new(DeployedFlow::new(plan, body).unwrap())
     }
 
     fn at(second: i64) -> Timestamp {

@@ -11,7 +11,7 @@ use crate::error::Refusal;
 use crate::limit::{Limited, Limiter, Standing};
 use crate::oauth2::{self, Issuers, Subject};
 use crate::plans::published::api::Auth;
-use crate::plans::published::keys::{Key, Refused, bearer};
+use crate::plans::published::keys::{Key, KeyError, bearer};
 
 /// Who a call is from.
 pub(crate) enum Caller {
@@ -115,10 +115,10 @@ fn beyond(limited: &Limited) -> Refusal {
     })
 }
 
-fn unauthenticated(refused: Refused) -> Refusal {
+fn unauthenticated(refused: KeyError) -> Refusal {
     let challenge = HeaderValue::from_static(match refused {
-        Refused::Missing => "Bearer realm=\"api\"",
-        Refused::Invalid => "Bearer realm=\"api\", error=\"invalid_token\"",
+        KeyError::Missing => "Bearer realm=\"api\"",
+        KeyError::Invalid => "Bearer realm=\"api\", error=\"invalid_token\"",
     });
     Refusal::new(StatusCode::UNAUTHORIZED, refused.to_string())
         .with(header::WWW_AUTHENTICATE, challenge)

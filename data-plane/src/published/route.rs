@@ -10,7 +10,7 @@ use kanat_net::Peer;
 
 use crate::error::Refusal;
 use crate::plans::published::api::{Api, State, Version};
-use crate::plans::published::path::Requested;
+use crate::plans::published::path::RequestPath;
 use crate::plans::{Environment, Snapshot};
 
 /// What stands at the address of a request.
@@ -53,7 +53,7 @@ impl Route {
             return Self::Nothing;
         };
         let path = parts.uri.path();
-        let Some(requested) = Requested::parse(path) else {
+        let Some(requested) = RequestPath::parse(path) else {
             return Self::Nothing;
         };
         let method = if parts.method == Method::HEAD {
@@ -193,7 +193,7 @@ pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
 }
 
 /// The path of a request without its version.
-fn unversioned<'r>(path: &'r str, requested: &Requested<'_>) -> &'r str {
+fn unversioned<'r>(path: &'r str, requested: &RequestPath<'_>) -> &'r str {
     match requested.version {
         Some(_) => path
             .get(1..)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kanat_plan_stream::snapshot::Encoded;
+use kanat_plan_stream::snapshot::EncodedSnapshot;
 use kanat_plan_stream::{Hash, Kind, SetHash};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
@@ -204,7 +204,7 @@ fn snapshot(set: &Set) -> Vec<Out> {
             .iter()
             .map(|(id, body)| (id.as_str(), Hash::of(body))),
     );
-    let encoded = Encoded::new(resources);
+    let encoded = EncodedSnapshot::new(resources);
     let begin = SnapshotBegin {
         nonce: set.generation,
         environment_id: ENVIRONMENT.to_owned(),

@@ -21,7 +21,7 @@ use prost::Message;
 use super::names::EnvironmentNames;
 use super::{definition, existing, fields, identity, refuse_callers, uses, webhook};
 use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
-use crate::push::Applied;
+use crate::push::Rollout;
 pub use together::Deploys;
 use together::{Ended, Ready};
 
@@ -177,7 +177,7 @@ async fn put_into_service(
                     flow,
                     held_messages: None,
                 },
-                applied: Applied::Everywhere,
+                applied: Rollout::Everywhere,
             });
         }
         if_match.check(flow.revision)?;
@@ -201,7 +201,7 @@ async fn put_into_service(
         {
             let applied = match version {
                 Some(version) => app.hub.applied(&caller.environment_id, &version).await,
-                None => Applied::Everywhere,
+                None => Rollout::Everywhere,
             };
             return Ok(Changed {
                 value: Deployed {

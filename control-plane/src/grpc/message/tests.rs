@@ -426,7 +426,7 @@ async fn the_live_stream_begins_now_and_resumes_where_it_was_left() {
         .stream_messages(fixture.request(follow(Some("x".to_owned()))))
         .await;
     assert_eq!(wrong.err().unwrap().code(), Code::InvalidArgument);
-    fixture.api.app.hub.stop();
+    fixture.api.app.tasks.stop();
     assert!(filtered.next().await.is_none() && live.next().await.is_none());
 }
 

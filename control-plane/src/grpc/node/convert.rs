@@ -4,7 +4,7 @@ use kanat_model::id::EnvironmentId;
 use kanat_proto::v1 as wire;
 
 use crate::push::Node;
-use crate::push::nodes::Rejected;
+use crate::push::nodes::Rejection;
 
 /// A node, with what it runs of `environment`.
 pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
@@ -37,7 +37,7 @@ pub fn node(node: Node, environment: &EnvironmentId) -> wire::Node {
     }
 }
 
-fn rejection(rejected: Rejected) -> wire::RejectedResource {
+fn rejection(rejected: Rejection) -> wire::RejectedResource {
     wire::RejectedResource {
         resource: rejected.resource_id,
         message: rejected.message,

@@ -1,4 +1,4 @@
-//! What a node is sent, case by case.
+//! Pushes to a node, case by case.
 
 use bytes::Bytes;
 use kanat_model::id::EnvironmentId;
@@ -15,14 +15,14 @@ fn entry(body: &'static str) -> Entry {
     Entry::new(Bytes::from_static(body.as_bytes()))
 }
 
-fn set(generation: u64, resources: &[(&str, &'static str)]) -> Arc<Set> {
+fn set(generation: u64, resources: &[(&str, &'static str)]) -> Arc<PlanSet> {
     let entries = resources
         .iter()
         .map(|(id, body)| ((*id).to_owned(), entry(body)));
-    Arc::new(Set::new(EpochId::from("epoch_1"), generation, entries))
+    Arc::new(PlanSet::new(EpochId::from("epoch_1"), generation, entries))
 }
 
-fn put(set: &Set, id: &str, body: &'static str) -> Arc<Set> {
+fn put(set: &PlanSet, id: &str, body: &'static str) -> Arc<PlanSet> {
     Arc::new(set.changed(
         set.generation + 1,
         [(id.to_owned(), Change::Upsert(entry(body)))],
@@ -49,7 +49,7 @@ fn state(generation: u64, resources: &[(&str, &str)]) -> EnvironmentState {
     }
 }
 
-fn next(peer: &mut Peer, set: &Arc<Set>, nonce: u64) -> Option<Push> {
+fn next(peer: &mut Peer, set: &Arc<PlanSet>, nonce: u64) -> Option<Push> {
     peer.next(
         set,
         &Refusals::default().withheld(&EnvironmentId::from("env_1"), "1.0.0", schema::OWN),
@@ -66,8 +66,8 @@ fn ack(push: &Push) -> Ack {
     }
 }
 
-fn applied(generation: u64) -> Answered {
-    Answered::Applied {
+fn applied(generation: u64) -> AckOutcome {
+    AckOutcome::Applied {
         generation,
         refused: Vec::new(),
     }
@@ -130,18 +130,21 @@ fn a_node_that_says_only_which_set_it_holds_goes_on_from_it_or_gets_a_snapshot()
 }
 
 #[test]
-fn a_heartbeat_that_tells_of_another_set_of_the_same_generation_brings_a_snapshot() {
+fn a_heartbeat_with_another_set_of_the_same_generation_brings_a_snapshot() {
     let first = set(3, &[("flow/1", "a")]);
     let mut peer = Peer::new(None, &first);
     let push = next(&mut peer, &first, 1).unwrap();
     // It may be live already, and not answered yet.
-    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), Answered::Stale);
+    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), AckOutcome::Stale);
     assert_eq!(peer.acked(&ack(&push)), applied(3));
     for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
-        assert_eq!(peer.beat(&told), Answered::Stale);
+        assert_eq!(peer.beat(&told), AckOutcome::Stale);
     }
     assert!(next(&mut peer, &first, 2).is_none());
-    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), Answered::Mismatch);
+    assert_eq!(
+        peer.beat(&state(3, &[("flow/1", "b")])),
+        AckOutcome::Mismatch
+    );
     assert!(is_snapshot(&next(&mut peer, &first, 2).unwrap()));
 }
 
@@ -222,9 +225,9 @@ fn an_answer_to_another_push_says_nothing() {
         nonce: 6,
         ..ack(&push)
     };
-    assert_eq!(peer.acked(&stale), Answered::Stale);
+    assert_eq!(peer.acked(&stale), AckOutcome::Stale);
     assert_eq!(peer.acked(&ack(&push)), applied(1));
-    assert_eq!(peer.acked(&ack(&push)), Answered::Stale);
+    assert_eq!(peer.acked(&ack(&push)), AckOutcome::Stale);
 }
 
 #[test]
@@ -255,7 +258,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     let refused = vec![("flow/1".to_owned(), refused, "no such transform".to_owned())];
     assert_eq!(
         peer.nacked(&nack),
-        Answered::Applied {
+        AckOutcome::Applied {
             generation: 3,
             refused
         }
@@ -311,7 +314,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        Answered::Mismatch
+        AckOutcome::Mismatch
     );
     let push = next(&mut peer, &after, 2).unwrap();
     assert!(is_snapshot(&push));
@@ -320,7 +323,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        Answered::Mismatch
+        AckOutcome::Mismatch
     );
     let push = next(&mut peer, &after, 3).unwrap();
     assert_eq!(
@@ -328,7 +331,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
-        Answered::Broken
+        AckOutcome::Broken
     );
 }
 
@@ -356,7 +359,7 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     };
     assert_eq!(
         peer.nacked(&nack),
-        Answered::Refused("not meant".to_owned())
+        AckOutcome::Refused("not meant".to_owned())
     );
     assert!(next(&mut peer, &empty, 2).is_none());
     assert_eq!(

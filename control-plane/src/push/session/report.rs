@@ -1,14 +1,14 @@
-//! What a session tells of its node.
+//! Reports of a session on its node.
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::Kind;
 use kanat_proto::node::v1::{EnvironmentState, Load};
 
-use crate::push::nodes::{Node, Rejected, Running, Status};
+use crate::push::nodes::{Node, Rejection, Running, Status};
 use crate::push::peer::Peer;
 use crate::push::refusals::Withheld;
 
-/// What the node runs of an environment.
+/// Updates the state of an environment on the node.
 pub fn runs(
     node: &mut Node,
     environment: &EnvironmentId,
@@ -18,7 +18,7 @@ pub fn runs(
     let Some(peer) = peer else { return };
     let rejected = peer.exceptions().filter_map(|(id, entry)| {
         let message = withheld.message(id, entry)?;
-        Some(Rejected {
+        Some(Rejection {
             resource_id: id.to_owned(),
             message,
         })
@@ -26,7 +26,7 @@ pub fn runs(
     let mut rejected: Vec<_> = rejected.collect();
     if let Some(reason) = peer.refusal() {
         let message = format!("the whole set was refused, and the one before it runs: {reason}");
-        rejected.push(Rejected {
+        rejected.push(Rejection {
             resource_id: Kind::Environment.resource_id(environment.as_str()),
             message,
         });
@@ -42,7 +42,7 @@ pub fn runs(
     node.environments.insert(environment.clone(), running);
 }
 
-/// How busy the node is.
+/// Updates the load of the node.
 pub fn loaded(node: &mut Node, load: Option<&Load>) {
     if let Some(load) = load {
         node.in_flight = load.in_flight;
@@ -54,7 +54,7 @@ pub fn loaded(node: &mut Node, load: Option<&Load>) {
     }
 }
 
-/// What the node should run of an environment by now, as a heartbeat says it.
+/// Returns the set of an environment that the node should run, for a heartbeat.
 pub fn wanted(environment: &EnvironmentId, peer: &Peer) -> Option<EnvironmentState> {
     let (epoch, generation, set_hash) = peer.wanted()?;
     Some(EnvironmentState {

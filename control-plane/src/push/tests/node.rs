@@ -20,13 +20,15 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use crate::push::set::Set;
+use crate::push::set::PlanSet;
 use crate::push::source::{Source, seal_context};
-use crate::push::{Applied, Hub, PlanStreams, Version};
+use crate::push::{Hub, PlanStreams, Rollout, Version};
+use crate::tasks::Tasks;
 
 /// A hub on a fresh store.
 pub struct Control {
     pub hub: Arc<Hub>,
+    pub tasks: Tasks,
     pub store: Store,
     /// The one environment that most tests use, of the three that a fresh store has.
     pub environment: EnvironmentId,
@@ -49,9 +51,11 @@ impl Control {
             .unwrap();
         let environment = environments[0].id.clone();
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
-        let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
+        let tasks = Tasks::default();
+        let source = Source::new(store.clone(), Arc::clone(&sealer));
         Self {
-            hub,
+            hub: Hub::new(source, tasks.clone()),
+            tasks,
             store,
             environment,
             sealer,
@@ -61,7 +65,7 @@ impl Control {
 
     /// Ends, and goes on twice: what happens to one store from now on does not happen to the other.
     pub async fn forked(self) -> (Self, Self) {
-        self.hub.close().await;
+        self.tasks.close().await;
         self.store.close().await;
         let copy = tempfile::tempdir().unwrap();
         for file in std::fs::read_dir(self.folder.path()).unwrap() {
@@ -72,12 +76,12 @@ impl Control {
     }
 
     /// Reads as the feed of a hub would that holds `current`.
-    pub async fn read_since(&self, current: Option<&Arc<Set>>) -> Option<Arc<Set>> {
+    pub async fn read_since(&self, current: Option<&Arc<PlanSet>>) -> Option<Arc<PlanSet>> {
         let source = Source::new(self.store.clone(), Arc::clone(&self.sealer));
         source.read(&self.environment, current).await.unwrap().set
     }
 
-    /// What a change of that generation is known by.
+    /// The version of a change of that generation.
     pub async fn version(&self, generation: u64) -> Version {
         let epoch = meta::epoch(&mut self.store.read().await.unwrap())
             .await
@@ -85,8 +89,8 @@ impl Control {
         Version { epoch, generation }
     }
 
-    /// Whether it is live, once the nodes have answered.
-    pub async fn applied(&self, generation: u64) -> Applied {
+    /// How far the change has reached the nodes, once they have answered.
+    pub async fn applied(&self, generation: u64) -> Rollout {
         self.hub
             .applied(&self.environment, &self.version(generation).await)
             .await
@@ -94,7 +98,9 @@ impl Control {
 
     /// The same store, another process.
     pub fn restart(&mut self) {
-        self.hub = Hub::new(Source::new(self.store.clone(), Arc::clone(&self.sealer)));
+        self.tasks = Tasks::default();
+        let source = Source::new(self.store.clone(), Arc::clone(&self.sealer));
+        self.hub = Hub::new(source, self.tasks.clone());
     }
 
     /// Publishes a resource and says so; gives the generation.
@@ -112,7 +118,7 @@ impl Control {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        self.hub.changed(&self.environment, generation);
+        self.hub.changed(&self.environment);
         generation
     }
 
@@ -122,14 +128,14 @@ impl Control {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        self.hub.changed(&self.environment, generation);
+        self.hub.changed(&self.environment);
         generation
     }
 
     /// Returns when the feed of the environment has read that generation.
     pub async fn read(&self, generation: u64) {
-        let mut sets = self.hub.watch_sets();
-        let feed = self.hub.feed(&self.environment);
+        let mut sets = self.hub.context.watch_sets();
+        let feed = self.hub.context.feed(&self.environment);
         while feed
             .state()
             .set
@@ -143,8 +149,7 @@ impl Control {
         &self,
         messages: mpsc::Receiver<NodeMessage>,
     ) -> Result<Streaming<ControlMessage>, Status> {
-        let mut client =
-            PlanServiceClient::new(PlanStreams::new(Arc::clone(&self.hub)).into_server());
+        let mut client = PlanServiceClient::new(PlanStreams::new(&self.hub).into_server());
         Ok(client
             .sync(ReceiverStream::new(messages))
             .await?
@@ -204,16 +209,16 @@ pub struct Node {
     inbound: Streaming<ControlMessage>,
 }
 
-/// What a node was sent, of one environment.
+/// Push of one environment that a node has received.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Pushed {
+pub enum ReceivedPush {
     Snapshot(SnapshotBegin, Vec<Resource>),
     Delta(Delta),
 }
 
 impl Node {
     /// The next push, put together; beats of the heart are passed over.
-    pub async fn pushed(&mut self) -> Result<Pushed, Status> {
+    pub async fn pushed(&mut self) -> Result<ReceivedPush, Status> {
         let mut assembly: Option<Assembly> = None;
         loop {
             let message = self
@@ -222,12 +227,12 @@ impl Node {
                 .await?
                 .ok_or_else(|| Status::cancelled("the stream ended"))?;
             match message.kind.unwrap() {
-                In::Delta(delta) => return Ok(Pushed::Delta(delta)),
+                In::Delta(delta) => return Ok(ReceivedPush::Delta(delta)),
                 In::SnapshotBegin(begin) => assembly = Some(Assembly::begin(begin)),
                 In::SnapshotChunk(chunk) => assembly.as_mut().unwrap().push(&chunk.data).unwrap(),
                 In::SnapshotEnd(_) => {
                     let (begin, resources) = assembly.unwrap().finish().unwrap();
-                    return Ok(Pushed::Snapshot(begin, resources));
+                    return Ok(ReceivedPush::Snapshot(begin, resources));
                 }
                 In::Heartbeat(_) => {}
                 other @ (In::Welcome(_) | In::Drain(_) | In::ObservedRequest(_)) => {
@@ -237,7 +242,7 @@ impl Node {
         }
     }
 
-    /// What it should run, as the next heartbeat says that tells.
+    /// The sets that the node should run, by the next heartbeat that names some.
     pub async fn beat(&mut self) -> Vec<EnvironmentState> {
         loop {
             let message = self
@@ -275,15 +280,17 @@ impl Node {
 
     pub async fn snapshot(&mut self) -> (SnapshotBegin, Vec<Resource>) {
         match self.pushed().await.unwrap() {
-            Pushed::Snapshot(begin, resources) => (begin, resources),
-            Pushed::Delta(delta) => panic!("a delta where a snapshot was expected: {delta:?}"),
+            ReceivedPush::Snapshot(begin, resources) => (begin, resources),
+            ReceivedPush::Delta(delta) => {
+                panic!("a delta where a snapshot was expected: {delta:?}")
+            }
         }
     }
 
     pub async fn delta(&mut self) -> Delta {
         match self.pushed().await.unwrap() {
-            Pushed::Delta(delta) => delta,
-            Pushed::Snapshot(begin, _) => {
+            ReceivedPush::Delta(delta) => delta,
+            ReceivedPush::Snapshot(begin, _) => {
                 panic!("a snapshot where a delta was expected: {begin:?}")
             }
         }
@@ -368,7 +375,7 @@ impl Node {
             .unwrap();
     }
 
-    /// What it would say in a hello.
+    /// The state that the node would name in a hello.
     pub fn state(&self, generation: u64) -> EnvironmentState {
         EnvironmentState {
             environment_id: self.welcome.environments[0].id.clone(),

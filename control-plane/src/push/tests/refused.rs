@@ -1,4 +1,4 @@
-//! What nodes refuse, and what they lacked for it.
+//! Resources that nodes refuse, and those that they lacked.
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn what_is_published_again_as_it_was_goes_to_the_nodes_that_refused_it() {
     let generation = control.put("flow/1", "a").await;
     assert_eq!(ids(&refuses.take_delta().await.upserts), ["flow/1"]);
     assert_eq!(ids(&takes.take_delta().await.upserts), [""; 0]);
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
     assert_eq!(control.hub.rejections("flow/1"), []);
 }
 

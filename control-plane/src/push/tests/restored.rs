@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Control;
-use crate::push::set::Set;
+use crate::push::set::PlanSet;
 
 /// Contents of a set, by id.
-fn contents(set: &Set) -> Vec<(&str, &str)> {
+fn contents(set: &PlanSet) -> Vec<(&str, &str)> {
     let mut all: Vec<_> = set
         .iter()
         .map(|(id, entry)| (id, std::str::from_utf8(&entry.body).unwrap()))
@@ -16,7 +16,7 @@ fn contents(set: &Set) -> Vec<(&str, &str)> {
 }
 
 /// A set of generation 3, and a control plane on a backup that was made at generation 1.
-async fn behind() -> (Arc<Set>, Control) {
+async fn lagging() -> (Arc<PlanSet>, Control) {
     let control = Control::start().await;
     control.put("flow/1", "a").await;
     let (running, restored) = control.forked().await;
@@ -27,7 +27,7 @@ async fn behind() -> (Arc<Set>, Control) {
 
 #[tokio::test]
 async fn an_older_store_is_read_anew_under_another_epoch() {
-    let (held, restored) = behind().await;
+    let (held, restored) = lagging().await;
     let read = restored.read_since(Some(&held)).await.unwrap();
     assert_eq!(read.generation, 1);
     assert_eq!(contents(&read), vec![("flow/1", "a")]);
@@ -40,7 +40,7 @@ async fn an_older_store_is_read_anew_under_another_epoch() {
 
 #[tokio::test]
 async fn the_same_generation_with_other_contents_is_noticed() {
-    let (held, restored) = behind().await;
+    let (held, restored) = lagging().await;
     restored.put("flow/1", "c").await;
     restored.put("flow/3", "y").await;
     let read = restored.read_since(Some(&held)).await.unwrap();
@@ -51,7 +51,7 @@ async fn the_same_generation_with_other_contents_is_noticed() {
 
 #[tokio::test]
 async fn a_later_generation_of_another_past_is_noticed() {
-    let (held, restored) = behind().await;
+    let (held, restored) = lagging().await;
     for n in 0..4 {
         restored.put("flow/3", &format!("y{n}")).await;
     }
@@ -63,7 +63,7 @@ async fn a_later_generation_of_another_past_is_noticed() {
 
 #[tokio::test]
 async fn the_same_past_goes_on_under_its_epoch() {
-    let (held, restored) = behind().await;
+    let (held, restored) = lagging().await;
     restored.put("flow/1", "b").await;
     restored.put("flow/2", "x").await;
     assert!(

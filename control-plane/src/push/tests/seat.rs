@@ -1,6 +1,4 @@
-//! Whose seat a node may take.
-
-use std::sync::Arc;
+//! Registration of node ids: which node may replace which.
 
 use kanat_auth::key;
 use kanat_model::Secret;
@@ -29,7 +27,7 @@ async fn connect(control: &Control, token: &str, node: &str) -> Result<Stream, t
         environments: vec!["staging".to_owned()],
     };
     let access = Access::by_token(&Secret::new("join".to_owned())).and_bound(vec![bound]);
-    let plans = PlanStreams::new(Arc::clone(&control.hub)).into_server();
+    let plans = PlanStreams::new(&control.hub).into_server();
     let mut client = PlanServiceClient::new(RemotePlans::new(access, plans));
     let (out, messages) = mpsc::channel(1);
     let hello = Hello {
@@ -56,7 +54,7 @@ async fn is_refused(control: &Control, token: &str, node: &str) {
 
 /// Returns when that node is not connected any more.
 async fn is_gone(control: &Control, node: &str) {
-    let gone = |nodes: &[super::Known]| {
+    let gone = |nodes: &[super::NodeState]| {
         nodes
             .iter()
             .any(|known| known.id.as_str() == node && known.status == Status::Disconnected)

@@ -18,11 +18,11 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The clock stands still until the test moves it, for as long as this lives: by itself, it would
 /// also go on while something is on its way between the two ends.
-struct Stopped {
+struct StoppedNode {
     _ends_it: std::sync::mpsc::Sender<()>,
 }
 
-impl Stopped {
+impl StoppedNode {
     fn clock() -> Self {
         let (ends_it, ended) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || ended.recv());
@@ -35,7 +35,7 @@ impl Stopped {
 async fn a_node_is_gone_after_three_missed_heartbeats_and_not_before() {
     let control = Control::start().await;
     let mut node = control.up_to_date().await;
-    let stopped = Stopped::clock();
+    let stopped = StoppedNode::clock();
     // As long as it beats, it stays. Each is heard before the clock goes on.
     for in_flight in 1..=6 {
         advance(HEARTBEAT).await;

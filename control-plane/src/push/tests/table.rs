@@ -56,7 +56,7 @@ impl Control {
 }
 
 #[tokio::test]
-async fn a_change_of_an_entry_is_a_delta_of_its_part_also_for_a_node_that_is_some_changes_behind() {
+async fn a_change_of_an_entry_is_a_delta_of_its_part_also_after_missed_changes() {
     let mut control = Control::start().await;
     control.put_table().await;
     let mut node = control.connect(control.hello("node_1")).await;
@@ -68,7 +68,7 @@ async fn a_change_of_an_entry_is_a_delta_of_its_part_also_for_a_node_that_is_som
     let delta = node.take_delta().await;
     assert_eq!(ids(&delta.upserts), [part.as_str()]);
     assert!(delta.encoded_len() < 64 << 10, "{}", delta.encoded_len());
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
 
     control.read(control.change_part("three").await.1).await;
     let hello = Hello {
@@ -98,7 +98,7 @@ async fn a_build_that_knows_no_parts_is_refused_the_table_with_both_versions_nam
     assert_eq!(ids(&node.take_snapshot().await.1), ["flow/1"]);
     let (_, generation) = control.change_part("two").await;
     assert_eq!(ids(&node.take_delta().await.upserts), [""; 0]);
-    assert_eq!(control.applied(generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Rollout::Everywhere);
     let [(_, message)] = control.hub.rejections(TABLE).try_into().unwrap();
     assert_eq!(
         message,

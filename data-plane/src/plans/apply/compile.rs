@@ -1,4 +1,4 @@
-//! From a resource as it came to what runs, beside the environment that it is for.
+//! Compiles a resource for the environment that it belongs to.
 
 use std::sync::Arc;
 
@@ -14,127 +14,82 @@ use kanat_proto::plan::v1::{
 use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
-use super::Applied;
-use crate::plans::deployed::Deployed;
-use crate::plans::environment::Compiled;
+use super::ApplyOutcome;
+use crate::plans::deployed::DeployedFlow;
+use crate::plans::environment::CompiledResource;
 use crate::plans::published::{Api, Host, Key};
 use crate::plans::table::{Part, Table};
 
-impl Applied {
-    /// Errors with what keeps the resource from running, in words for an operator.
-    pub(super) fn compile(&self, resource: &Resource) -> Result<Compiled, String> {
+impl ApplyOutcome {
+    /// Compiles a resource.
+    ///
+    /// # Errors
+    /// The resource cannot run; the text is for an operator.
+    pub(super) fn compile(&self, resource: &Resource) -> Result<CompiledResource, String> {
         let body = resource.body.as_ref();
         schema::OWN.check(schema::of(body))?;
         match Kind::parse(&resource.id) {
-            Some((Kind::Flow, id)) => {
-                has_what_it_takes(body)?;
-                let plan: FlowPlan = decode(body)?;
-                belongs(&plan.flow_id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                self.check_references(&plan)?;
-                let flow = Deployed::new(plan, resource.body.clone())
-                    .map_err(|error| error.to_string())?;
-                Ok(Compiled::Flow(Arc::new(flow)))
-            }
-            Some((Kind::LookupTable, id)) => {
-                let table: LookupTable = decode(body)?;
-                belongs(&table.id, id)?;
-                let table = Table::new(table, |part| self.environment.part(part))?;
-                Ok(Compiled::Table(Arc::new(table)))
-            }
-            Some((Kind::LookupPart, id)) => {
-                let part: LookupTable = decode(body)?;
-                belongs(&part.id, id)?;
-                Ok(Compiled::Part(Arc::new(Part::new(part.entries))))
-            }
-            Some((Kind::ConnectorInstance, id)) => {
-                let ConnectorInstance {
-                    id: own,
-                    name,
-                    catalog_id,
-                    config,
-                    access_token,
-                    access_token_ends_at: ends_at,
-                    access_token_renewable: renewable,
-                    access_token_refusal: refusal,
-                } = decode(body)?;
-                belongs(&own, id)?;
-                let instance = Instance::new(&own, &name, &catalog_id, &config)?;
-                if access_token.is_empty() {
-                    let instance = if refusal.is_empty() {
-                        instance
-                    } else {
-                        instance.with_refusal(refusal)
-                    };
-                    return Ok(Compiled::Instance(Arc::new(instance)));
-                }
-                let ends_at = Some(ends_at)
-                    .filter(|at| *at > 0)
-                    .map(Timestamp::from_millis);
-                let token = AccessToken {
-                    text: access_token,
-                    ends_at,
-                    renewable,
-                };
-                Ok(Compiled::Instance(Arc::new(
-                    instance.with_access_token(token)?,
-                )))
-            }
-            Some((Kind::Adapter, id)) => {
-                let v1::Adapter {
-                    id: own,
-                    name,
-                    version,
-                    kind,
-                    code,
-                } = decode(body)?;
-                belongs(&own, id)?;
-                let kind = adapter::Kind::parse(&kind)
-                    .ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
-                Ok(Compiled::Adapter(Arc::new(Adapter {
-                    id: own,
-                    name,
-                    version,
-                    kind,
-                    script: Script::new(code),
-                })))
-            }
-            Some((Kind::PublishedApi, id)) => {
-                let plan: PublishedApi = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                let api = Api::compile(plan)?;
-                match self.environment.routes.conflict(&api) {
-                    Some(other) => Err(format!(
-                        "published API {:?} has its method and path",
-                        other.id
-                    )),
-                    None => Ok(Compiled::Api(Arc::new(api))),
-                }
-            }
-            Some((Kind::ConsumerKey, id)) => {
-                let plan: ConsumerKey = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                Key::compile(plan).map(|key| Compiled::Key(Arc::new(key)))
-            }
-            Some((Kind::Environment, id)) => {
-                let plan: EnvironmentSettings = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.id, self.environment.id.as_str())?;
-                Host::compile(plan).map(|host| Compiled::Host(Arc::new(host)))
-            }
+            Some((Kind::Flow, id)) => self.flow(resource, id),
+            Some((Kind::LookupTable, id)) => self.table(decode(body)?, id),
+            Some((Kind::LookupPart, id)) => part(decode(body)?, id),
+            Some((Kind::ConnectorInstance, id)) => instance(decode(body)?, id),
+            Some((Kind::Adapter, id)) => adapter(decode(body)?, id),
+            Some((Kind::PublishedApi, id)) => self.api(decode(body)?, id),
+            Some((Kind::ConsumerKey, id)) => self.key(decode(body)?, id),
+            Some((Kind::Environment, id)) => self.host(decode(body)?, id),
             None => Err("this build knows no resource of that kind".to_owned()),
         }
     }
 
-    /// What a flow names must be here.
+    fn flow(&self, resource: &Resource, id: &str) -> Result<CompiledResource, String> {
+        check_supported_features(&resource.body)?;
+        let plan: FlowPlan = decode(&resource.body)?;
+        belongs(&plan.flow_id, id)?;
+        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        self.check_references(&plan)?;
+        let flow = DeployedFlow::new(plan, resource.body.clone());
+        let flow = flow.map_err(|error| error.to_string())?;
+        Ok(CompiledResource::Flow(Arc::new(flow)))
+    }
+
+    fn table(&self, table: LookupTable, id: &str) -> Result<CompiledResource, String> {
+        belongs(&table.id, id)?;
+        let table = Table::new(table, |part| self.environment.part(part))?;
+        Ok(CompiledResource::Table(Arc::new(table)))
+    }
+
+    fn api(&self, plan: PublishedApi, id: &str) -> Result<CompiledResource, String> {
+        belongs(&plan.id, id)?;
+        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        let api = Api::compile(plan)?;
+        match self.environment.routes.conflict(&api) {
+            Some(other) => Err(format!(
+                "published API {:?} has its method and path",
+                other.id
+            )),
+            None => Ok(CompiledResource::Api(Arc::new(api))),
+        }
+    }
+
+    fn key(&self, plan: ConsumerKey, id: &str) -> Result<CompiledResource, String> {
+        belongs(&plan.id, id)?;
+        belongs(&plan.environment_id, self.environment.id.as_str())?;
+        Key::compile(plan).map(|key| CompiledResource::Key(Arc::new(key)))
+    }
+
+    fn host(&self, plan: EnvironmentSettings, id: &str) -> Result<CompiledResource, String> {
+        belongs(&plan.id, id)?;
+        belongs(&plan.id, self.environment.id.as_str())?;
+        Host::compile(plan).map(|host| CompiledResource::Host(Arc::new(host)))
+    }
+
+    /// Checks that all that a flow names is in the environment.
     pub(super) fn check_references(&self, plan: &FlowPlan) -> Result<(), String> {
         self.check_instances(plan)?;
         self.check_adapter(plan)
     }
 
-    /// Every connector instance that a flow names must be here.
+    /// Checks that every connector instance that a flow names is in the environment.
     fn check_instances(&self, plan: &FlowPlan) -> Result<(), String> {
         let target = plan.target.iter().map(|target| &target.instance);
         let steps = plan.steps.iter().map(|step| &step.instance);
@@ -148,7 +103,7 @@ impl Applied {
         }
     }
 
-    /// The adapter that a flow's payloads go through must be here.
+    /// Checks that the adapter of a flow's payloads is in the environment.
     fn check_adapter(&self, plan: &FlowPlan) -> Result<(), String> {
         let named = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
         match named.filter(|id| self.environment.adapter(AdapterRef::Id(id)).is_none()) {
@@ -158,12 +113,49 @@ impl Applied {
     }
 }
 
+fn part(part: LookupTable, id: &str) -> Result<CompiledResource, String> {
+    belongs(&part.id, id)?;
+    Ok(CompiledResource::Part(Arc::new(Part::new(part.entries))))
+}
+
+fn instance(plan: ConnectorInstance, id: &str) -> Result<CompiledResource, String> {
+    belongs(&plan.id, id)?;
+    let instance = Instance::new(&plan.id, &plan.name, &plan.catalog_id, &plan.config)?;
+    let instance = if !plan.access_token.is_empty() {
+        instance.with_access_token(AccessToken {
+            text: plan.access_token,
+            ends_at: Some(plan.access_token_ends_at)
+                .filter(|at| *at > 0)
+                .map(Timestamp::from_millis),
+            renewable: plan.access_token_renewable,
+        })?
+    } else if !plan.access_token_refusal.is_empty() {
+        instance.with_refusal(plan.access_token_refusal)
+    } else {
+        instance
+    };
+    Ok(CompiledResource::Instance(Arc::new(instance)))
+}
+
+fn adapter(plan: v1::Adapter, id: &str) -> Result<CompiledResource, String> {
+    belongs(&plan.id, id)?;
+    let kind = adapter::Kind::parse(&plan.kind)
+        .ok_or_else(|| format!("{:?} is no type of an adapter", plan.kind))?;
+    Ok(CompiledResource::Adapter(Arc::new(Adapter {
+        id: plan.id,
+        name: plan.name,
+        version: plan.version,
+        kind,
+        script: Script::new(plan.code),
+    })))
+}
+
 fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
     M::decode(body).map_err(|error| format!("the resource cannot be read: {error}"))
 }
 
-/// In a test, a build may lack a word of the language.
-fn has_what_it_takes(body: &[u8]) -> Result<(), String> {
+/// Refuses a plan with a word of the language that the build lacks, as a test may have it.
+fn check_supported_features(body: &[u8]) -> Result<(), String> {
     match kanat_failpoint::text("plans.lacks") {
         Some(word) if body.windows(word.len()).any(|part| part == word.as_bytes()) => {
             Err(format!("this build has no {word}"))

@@ -43,9 +43,8 @@ fn flow(adapter: &str) -> Resource {
     resource(Kind::Flow, "flw_1", &plan)
 }
 
-fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> Applied {
+fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> ApplyOutcome {
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
-    let upserts = upserts.into_iter().map(Upsert::from).collect();
     apply(
         current,
         Change {
@@ -143,7 +142,7 @@ fn a_flow_waits_for_the_adapter_that_it_names() {
 }
 
 #[test]
-fn a_set_that_is_too_large_to_be_named_is_told_by_its_hash_alone() {
+fn a_set_that_is_too_large_to_be_named_has_its_hash_alone_in_the_hello() {
     let adapters = vec![
         adapter("adp_1", "a", "transform"),
         adapter("adp_2", "b", "source"),

@@ -1,31 +1,33 @@
-//! How long to wait before the next connection: full jitter, so that nodes which lost one control
-//! plane together do not come back together.
+//! Delay before the next connection. It has full jitter, so that nodes which lost one control plane
+//! together do not come back together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(30);
+/// Longest delay after the first failure.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+/// Longest delay after any number of failures.
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
-/// The failures in a row (from 1), after a stream that held for so long. One that outlasted the
-/// wait that counting it would cost was a good one: control planes that are restarted in turn keep
-/// no node waiting.
+/// Returns the number of failures in a row (from 1) after a stream that lasted for `held`. A stream
+/// that outlasted the delay of the next failure begins the count anew: control planes that are
+/// restarted in turn keep no node waiting.
 pub fn failures(before: u32, held: Duration) -> u32 {
     let next = before.saturating_add(1);
     if held > longest(next) { 1 } else { next }
 }
 
-/// The wait after so many failures in a row (from 1), for a `jitter` from 0 to 1.
+/// Returns the delay after a number of failures in a row (from 1), for a `jitter` from 0 to 1.
 pub fn delay(failures: u32, jitter: f64) -> Duration {
     longest(failures).mul_f64(jitter.clamp(0.0, 1.0))
 }
 
 fn longest(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    (FIRST * (1 << doublings)).min(LONGEST)
+    (FIRST_DELAY * (1 << doublings)).min(MAX_DELAY)
 }
 
-/// A number from 0 to 1; the standard library seeds every `RandomState` differently.
+/// Returns a random number from 0 to 1: the standard library seeds every `RandomState` differently.
 pub fn jitter() -> f64 {
     RandomState::new().hash_one(0) as f64 / u64::MAX as f64
 }

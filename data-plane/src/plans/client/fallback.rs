@@ -10,19 +10,19 @@ use kanat_plan_stream::snapshot::proven_hash;
 use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
 use super::Client;
-use crate::plans::apply::{self, Applied};
+use crate::plans::apply::{self, ApplyOutcome};
 use crate::plans::environment::Environment;
-use crate::plans::last_good::Set;
+use crate::plans::last_good::SavedSet;
 use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
 
-type Read = dyn Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync;
+type ReadSets = dyn Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync;
 
-/// Where plans are read from then; errors are for an operator.
+/// Reader of plans from elsewhere; its errors are for an operator.
 #[derive(Clone)]
-pub struct Fallback(Arc<Read>);
+pub struct Fallback(Arc<ReadSets>);
 
-/// Why sets from elsewhere are not used.
+/// Reason why sets from elsewhere are not used.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{0}")]
@@ -53,7 +53,8 @@ impl std::fmt::Debug for Fallback {
 }
 
 impl Client {
-    /// Takes plans from elsewhere when there are none, and a control plane could not be reached.
+    /// Runs plans from elsewhere if the node has none. It is called when no control plane was
+    /// reached.
     pub(super) async fn fall_back(&self) {
         let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else {
             return;
@@ -72,12 +73,12 @@ impl Client {
         let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
         let held = self.plans.load();
         let mut saved = Ok(());
-        for set in sets.into_iter().filter(|set| is_news(&held, set)) {
+        for set in sets.into_iter().filter(|set| is_newer(&held, set)) {
             let held = Arc::clone(&held);
             let id = set.environment_id.clone();
             let generation = set.generation;
             let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
-            let Applied {
+            let ApplyOutcome {
                 environment,
                 flows,
                 accepted,
@@ -101,16 +102,16 @@ impl Client {
     }
 }
 
-/// What ran here stays, unless this is what came after it. Which of two epochs is the newer cannot
-/// be told: a control plane will.
-fn is_news(held: &Snapshot, set: &Set) -> bool {
+/// Returns whether `set` is later than what the node holds. Of two epochs, only a control plane
+/// knows the later one, so that a set of another epoch is not.
+fn is_newer(held: &Snapshot, set: &SavedSet) -> bool {
     let held = held.environment(&set.environment_id);
     held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)
 }
 
-/// The set in the place of what is held of its environment, compiled.
-fn adopted(held: &Snapshot, set: Set) -> Applied {
-    let Set {
+/// Compiles the set in the place of what the node holds of its environment.
+fn adopted(held: &Snapshot, set: SavedSet) -> ApplyOutcome {
+    let SavedSet {
         environment_id,
         epoch,
         generation,
@@ -129,8 +130,8 @@ fn adopted(held: &Snapshot, set: Set) -> Applied {
     apply::apply(&current, apply::of_snapshot(&current, &begin, resources))
 }
 
-/// The set, when its resources are those that it was published with.
-fn proven(set: PublishedSet) -> Result<Set, Error> {
+/// Checks that the resources of a set are those that it was published with.
+fn proven(set: PublishedSet) -> Result<SavedSet, Error> {
     let id = set
         .environment
         .map(|environment| environment.id)
@@ -142,7 +143,7 @@ fn proven(set: PublishedSet) -> Result<Set, Error> {
             Some(hash.toggled(&resource.id, proven_hash(resource).ok()?))
         });
     let set_hash = hash.filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
-    Ok(Set {
+    Ok(SavedSet {
         set_hash: set_hash.ok_or_else(|| Error::Damaged(id.clone()))?,
         environment_id: EnvironmentId::new(id),
         epoch: EpochId::new(set.epoch),

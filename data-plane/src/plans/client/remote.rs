@@ -1,4 +1,4 @@
-//! Control planes over the network: where they are, and how this node proves itself.
+//! Control planes over the network: their addresses, and the credentials of this node.
 
 use std::time::Duration;
 
@@ -11,23 +11,22 @@ use tower::ServiceExt;
 
 use super::{PlanClient, backoff};
 
-/// A control plane that does not take a connection within this time is passed over.
+/// Time limit of a connection; then the next control plane is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How this node reaches control planes.
+/// Addresses of control planes, and the credentials of this node.
 #[derive(Default)]
 pub struct Remote {
     /// Addresses, such as `https://control.example.com:8443`.
     pub urls: Vec<String>,
     pub join_token: Option<Secret<String>>,
-    /// Certificates in PEM of the authority that vouches for control planes; the usual ones when
-    /// there is none.
+    /// Certificates in PEM of the authority of control planes; the public ones when there is none.
     pub authority: Option<Vec<u8>>,
-    /// Certificate and key in PEM that this node shows.
+    /// Certificate and key of this node, in PEM.
     pub identity: Option<(Vec<u8>, Secret<Vec<u8>>)>,
 }
 
-/// Why control planes cannot be reached as it was said.
+/// Reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a node needs the address of a control plane")]
@@ -42,8 +41,8 @@ pub enum Error {
 }
 
 impl Remote {
-    /// A client that connects when it is used. Nodes begin at different control planes, so that
-    /// these share the load.
+    /// Creates a client that connects when it is used. Nodes begin at different control planes, so
+    /// that these share the load.
     ///
     /// # Errors
     /// An address, a certificate or the token cannot be used.

@@ -20,25 +20,25 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::transport::Transport;
-use super::{Client, left_behind};
-use crate::plans::apply::{self, Applied, Change};
+use super::{Client, no_longer_served};
+use crate::plans::apply::{self, ApplyOutcome, Change};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
 
-/// What a hello names of what the node holds. A node that holds more says only which set it is: if
-/// that is still the one to be run, nothing is sent, and else all of it.
-const STATES_BYTES: usize = MAX_MESSAGE_BYTES / 2;
+/// Size limit of the resource hashes in a hello, in bytes. A node with more names only the hash of
+/// its set: if that is the current set, nothing is sent; otherwise a snapshot is.
+const MAX_STATES_BYTES: usize = MAX_MESSAGE_BYTES / 2;
 
-/// Answers that wait to be taken by the transport.
+/// Messages that wait for the transport.
 const QUEUE: usize = 16;
 
-/// How often it is told what connectors were seen to do.
-const OBSERVATIONS: Duration = Duration::from_secs(2);
+/// Interval of reports of what connectors were observed to do.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long a farewell may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time limit of the end of a stream on shutdown.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a stream ended.
+/// Reason of the end of a stream.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the control plane ended the stream: {} ({:?})", .0.message(), .0.code())]
@@ -65,8 +65,8 @@ impl From<Status> for Error {
     }
 }
 
-/// Serves one stream; `Ok` when it ended because of `stop`. Says when the control plane took the
-/// node, if it did.
+/// Serves one stream. Returns `Ok` when it ended because of `stop`, and sets `welcomed` to the time
+/// at which the control plane accepted the node.
 pub(super) async fn run(
     client: &Client,
     mut control: PlanServiceClient<Transport>,
@@ -79,7 +79,7 @@ pub(super) async fn run(
         outbound,
         welcomed,
         assembly: None,
-        behind: Vec::new(),
+        outdated: Vec::new(),
     };
     session.send(Out::Hello(session.hello())).await?;
     // Nobody says what the node should run while there is no stream.
@@ -95,9 +95,9 @@ pub(super) async fn run(
             ended = seen => ended,
             () = stop.cancelled() => {
                 session.send(Out::Drained(Drained {})).await?;
-                // The stream stays open until the control plane has heard it, or is not there to
-                // hear it.
-                let _ = timeout(FAREWELL, async {
+                // The stream stays open until the control plane has read the message, or the time
+                // is over.
+                let _ = timeout(CLOSE_TIMEOUT, async {
                     while let Ok(Some(_)) = inbound.message().await {}
                 })
                 .await;
@@ -111,26 +111,26 @@ pub(super) async fn run(
     }
 }
 
-/// A stop that finds no stream to say farewell on.
+/// Returns a moment after `stop`, also while there is no stream to close.
 async fn stopped_while_connecting(stop: &CancellationToken) {
     stop.cancelled().await;
-    sleep(FAREWELL).await;
+    sleep(CLOSE_TIMEOUT).await;
 }
 
 struct Session<'c> {
     client: &'c Client,
     outbound: mpsc::Sender<NodeMessage>,
     welcomed: &'c mut Option<Instant>,
-    /// A snapshot on its way in.
+    /// The snapshot that is being received.
     assembly: Option<Assembly>,
-    /// What the last heartbeat said that the node should run, and it did not.
-    behind: Vec<EnvironmentState>,
+    /// Sets that the node should run by the last heartbeat, and did not.
+    outdated: Vec<EnvironmentState>,
 }
 
 impl Session<'_> {
     fn hello(&self) -> Hello {
         let options = &self.client.options;
-        let mut room = STATES_BYTES;
+        let mut room = MAX_STATES_BYTES;
         let states = self
             .client
             .plans
@@ -156,7 +156,7 @@ impl Session<'_> {
                 .await
                 .map_err(|_| Error::Silent)??;
             let Some(kind) = message.ok_or(Error::Closed)?.kind else {
-                // A newer build may say what this one does not know.
+                // A newer build may send messages that this one does not know.
                 continue;
             };
             match kind {
@@ -187,24 +187,24 @@ impl Session<'_> {
         }
     }
 
-    /// Holds what the node should run against what it does. Nothing of that is under way: it was
-    /// sent before the heartbeat. But an answer may be, so that the node asks for the whole set
-    /// only when the next heartbeat says the same.
+    /// Compares the sets that the node should run with those that it runs. All of them were sent
+    /// before the heartbeat, but an answer may still be on its way to the control plane: the node
+    /// asks for a snapshot only when the next heartbeat says the same.
     async fn heard(&mut self, heartbeat: Heartbeat) -> Result<(), Error> {
         self.note_served().await?;
-        let behind = self.client.plans.behind(heartbeat.states);
+        let outdated = self.client.plans.outdated(heartbeat.states);
         kanat_telemetry::metrics()
             .plans_behind
-            .set(i64::try_from(behind.len()).unwrap_or(i64::MAX));
-        let (again, first): (Vec<_>, Vec<_>) = behind
+            .set(i64::try_from(outdated.len()).unwrap_or(i64::MAX));
+        let (repeated, first): (Vec<_>, Vec<_>) = outdated
             .into_iter()
-            .partition(|wanted| self.behind.contains(wanted));
-        self.behind = first;
+            .partition(|wanted| self.outdated.contains(wanted));
+        self.outdated = first;
         for EnvironmentState {
             environment_id,
             generation,
             ..
-        } in again
+        } in repeated
         {
             let reason = format!(
                 "the node does not run generation {generation} as it should, and nothing is under \
@@ -224,7 +224,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The snapshot on its way in, which must be the one that `nonce` names.
+    /// Returns the snapshot that is being received, which must be the one that `nonce` names.
     fn assembling(&mut self, nonce: u64) -> Result<&mut Assembly, Error> {
         self.assembly
             .as_mut()
@@ -244,7 +244,7 @@ impl Session<'_> {
             "connected to the control plane"
         );
         let mut snapshot = (*self.client.plans.load()).clone();
-        let gone = left_behind(&snapshot, &served, &welcome.epoch);
+        let gone = no_longer_served(&snapshot, &served, &welcome.epoch);
         for environment in &gone {
             tracing::info!(
                 environment.id = %environment,
@@ -268,8 +268,8 @@ impl Session<'_> {
         self.note_served().await
     }
 
-    /// Writes down which environments the node serves, where that is not done. A disk that does not
-    /// take it keeps no plans from coming: it is tried again at every heartbeat.
+    /// Saves which environments the node serves, unless they are saved. A failure keeps no plans
+    /// from coming: the next heartbeat tries again.
     async fn note_served(&self) -> Result<(), Error> {
         let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else {
             return Ok(());
@@ -328,7 +328,7 @@ impl Session<'_> {
         )
     }
 
-    /// Compiles beside, writes down the versions, makes the set live, saves it, answers.
+    /// Compiles a change, keeps the versions in the log, makes the set live, saves it, answers.
     async fn apply(
         &mut self,
         nonce: u64,
@@ -336,7 +336,7 @@ impl Session<'_> {
         change: Change,
     ) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
-        let Applied {
+        let ApplyOutcome {
             environment,
             flows,
             rejections,
@@ -411,8 +411,7 @@ impl Session<'_> {
     }
 }
 
-/// Says at every beat that the node is there, what it holds and how busy it is; ends only when the
-/// stream does.
+/// Sends heartbeats, with the sets that the node holds and its load, until the stream ends.
 async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
     let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -435,9 +434,9 @@ async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Res
     }
 }
 
-/// Tells what connectors were seen to do; ends only when the stream does.
+/// Reports what connectors were observed to do, until the stream ends.
 async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
-    let mut due = interval(OBSERVATIONS);
+    let mut due = interval(REPORT_INTERVAL);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -450,7 +449,7 @@ async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> R
     }
 }
 
-/// A control plane that takes nothing for three heartbeats is gone.
+/// Sends a message. A control plane that reads nothing for three heartbeats is gone.
 async fn send(outbound: &mpsc::Sender<NodeMessage>, kind: Out) -> Result<(), Error> {
     let sent = timeout(SILENCE, outbound.send(NodeMessage { kind: Some(kind) })).await;
     sent.map_err(|_| Error::Silent)?.map_err(|_| Error::Closed)

@@ -1,4 +1,4 @@
-//! How a node reaches its control planes: over the network, or in the same process.
+//! Connection of a node to its control planes: over the network, or in the same process.
 
 use super::Fallback;
 use http::{Request, Response};
@@ -8,13 +8,12 @@ use tonic::body::Body;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt};
 
-pub(super) type Transport = BoxCloneSyncService<Request<Body>, Response<Body>, Failed>;
+pub(super) type Transport = BoxCloneSyncService<Request<Body>, Response<Body>, CallError>;
 
-/// Whatever kept a call from its answer; a type with a name, because a boxed error makes futures
-/// that are not `Send`.
+/// Failure of a call. It is a named type because a boxed error makes futures that are not `Send`.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(super) struct Failed(BoxError);
+pub(super) struct CallError(BoxError);
 
 /// One control plane or several, tried in turn.
 #[derive(Debug, Clone)]
@@ -25,7 +24,8 @@ pub struct PlanClient {
 }
 
 impl PlanClient {
-    /// A control plane: a tonic `Channel`, or the `PlanServiceServer` of the same process.
+    /// Creates a client of one control plane: a tonic `Channel`, or the `PlanServiceServer` of the
+    /// same process.
     pub fn new<S>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + Sync + 'static,
@@ -39,7 +39,7 @@ impl PlanClient {
         }
     }
 
-    /// Another one, for when the former cannot be reached.
+    /// Adds a control plane, for when the former ones cannot be reached.
     #[must_use]
     pub fn or<S>(mut self, service: S) -> Self
     where
@@ -51,7 +51,7 @@ impl PlanClient {
         self
     }
 
-    /// Plans from elsewhere, for a node that holds none and reaches no control plane.
+    /// Adds plans from elsewhere, for a node that holds none and reaches no control plane.
     #[must_use]
     pub fn falling_back(self, fallback: Fallback) -> Self {
         Self {
@@ -64,7 +64,8 @@ impl PlanClient {
         self.fallback.as_ref()
     }
 
-    /// The one whose turn it is: they take turns, so that one that is gone is left at once.
+    /// Returns the control plane of this attempt. They take turns, so that one that is gone is left
+    /// at once.
     pub(super) fn attempt(&self, turn: usize) -> PlanServiceClient<Transport> {
         let turn = turn % (1 + self.others.len());
         let transport = turn
@@ -82,5 +83,5 @@ where
     S::Error: Into<BoxError>,
     S::Future: Send,
 {
-    BoxCloneSyncService::new(service.map_err(|error| Failed(error.into())))
+    BoxCloneSyncService::new(service.map_err(|error| CallError(error.into())))
 }

@@ -1,5 +1,5 @@
-//! A file of sealed records: each its length in four bytes, then itself. Records that are cut
-//! short, changed or moved end the file.
+//! File of sealed records. Each is its length in four bytes, and its content. The first record that
+//! is cut short, changed or moved ends the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -25,7 +25,7 @@ pub struct Reader {
 }
 
 impl Writer {
-    /// Begins a file that only this user can read, in the place of one that stands there.
+    /// Creates a file that only this user can read, in the place of a former one.
     pub fn create(path: &Path, context: String) -> io::Result<Self> {
         let file = OpenOptions::new()
             .write(true)
@@ -58,14 +58,13 @@ impl Writer {
         self.file.sync_all()
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Returns whether the first record of a file is sealed under the key in use; a file without one
-/// is, too.
+/// Returns whether the first record of a file is sealed under the key in use, or the file has none.
 pub fn is_under_key_in_use(path: &Path, sealer: &Sealer) -> io::Result<bool> {
     let mut begin = Vec::new();
     let header = sealer.header();
@@ -83,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// The records up to the end of the file, or to the first that cannot be opened.
+    /// Returns the records up to the end of the file, or to the first one that cannot be opened.
     pub fn records(mut self, sealer: &Sealer) -> impl Iterator<Item = Vec<u8>> {
         let mut number = 0;
         std::iter::from_fn(move || {
@@ -91,7 +90,7 @@ impl Reader {
             self.file.read_exact(&mut length).ok()?;
             let length = u64::from(u32::from_le_bytes(length));
             let mut sealed = Vec::new();
-            // Room is made for what is there, not for what a damaged length says.
+            // Memory is allocated for the bytes of the file, not for a length that may be damaged.
             let read = self
                 .file
                 .by_ref()

@@ -1,4 +1,4 @@
-//! From the records of a file to the set that they end with. Pure.
+//! Replays the records of a file to the set that they end with. Pure.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use prost::Message;
 
 /// The resources of an environment as they were last saved.
 #[derive(Debug, Clone)]
-pub struct Set {
+pub struct SavedSet {
     pub environment_id: EnvironmentId,
     pub epoch: EpochId,
     pub generation: u64,
@@ -20,9 +20,9 @@ pub struct Set {
     pub resources: Vec<Resource>,
 }
 
-/// Works the records in one after another. The set is what stood at the last record whose set hash
-/// agrees; `None` when no record's does, and when a lookup table does not come out as it was.
-pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
+/// Replays records in their order. Returns the set after the last record whose set hash matches;
+/// `None` when there is no such record, or a lookup table does not have the hash that was saved.
+pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<SavedSet> {
     let mut replay = Replay::default();
     let mut set = None;
     let mut pending = Vec::new();
@@ -50,7 +50,7 @@ pub fn of(records: impl Iterator<Item = Vec<u8>>) -> Option<Set> {
         .into_values()
         .map(SavedResource::into_resource)
         .collect::<Option<_>>()?;
-    Some(Set {
+    Some(SavedSet {
         environment_id,
         epoch,
         generation,
@@ -70,7 +70,7 @@ struct Replay {
 #[derive(Clone)]
 struct SavedResource {
     resource: Resource,
-    /// Of the body after all changes.
+    /// Hash of the body after all changes.
     hash: Hash,
     changes: Vec<TableChange>,
 }
@@ -83,7 +83,7 @@ struct Head {
 }
 
 impl Replay {
-    /// All of these or, when they do not come out at the set hash of the last, none.
+    /// Applies all of these deltas or, when they do not lead to the set hash of the last one, none.
     fn apply(&mut self, deltas: Vec<Delta>) -> Option<Head> {
         let mut hash = self.hash;
         let mut upserts: HashMap<String, Option<SavedResource>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What is found again on disk, whatever became of it meanwhile.
+//! Plans on disk, and those that are found there after damage, restarts and new keys.
 
 use std::io::Write;
 
@@ -10,15 +10,15 @@ use kanat_proto::plan::v1::lookup_table::Entry;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{Applied, Change, apply};
+use crate::plans::apply::{ApplyOutcome, Change, apply};
 
-struct Saved {
+struct Fixture {
     folder: TempDir,
     last_good: LastGood,
     environment: Environment,
 }
 
-impl Saved {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let last_good = open(folder.path());
@@ -48,7 +48,7 @@ impl Saved {
     }
 
     /// The next generation, which has these resources in it.
-    fn applied(&self, upserts: Vec<Resource>) -> Applied {
+    fn applied(&self, upserts: Vec<Resource>) -> ApplyOutcome {
         apply(
             &self.environment,
             Change {
@@ -60,8 +60,8 @@ impl Saved {
         )
     }
 
-    /// Appends the next generation as a former build does, in which an entry of the table, which has
-    /// no other, has another value.
+    /// Appends the next generation as a former build does, in which an entry of the table, which
+    /// has no other, has another value.
     fn change_as_a_former_build(&mut self, table: &str, version: u32, value: &str) {
         let id = Kind::LookupTable.resource_id(table);
         let held = self
@@ -120,7 +120,7 @@ impl Saved {
         self.last_good = open(self.folder.path());
     }
 
-    fn found(&self) -> Option<Set> {
+    fn found(&self) -> Option<SavedSet> {
         open(self.folder.path()).load().sets.pop()
     }
 }
@@ -149,7 +149,7 @@ fn table(id: &str) -> LookupTable {
 
 #[test]
 fn finds_the_last_generation_of_what_was_saved() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     assert!(saved.found().is_none());
     for n in 0..10 {
         saved.put(&table(&format!("lt_{}", n % 7)));
@@ -163,7 +163,7 @@ fn finds_the_last_generation_of_what_was_saved() {
 
 #[test]
 fn a_change_that_was_cut_short_is_as_if_it_had_not_been() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     saved.put(&table("lt_1"));
     let path = saved.files().pop().unwrap();
     let whole = fs::metadata(&path).unwrap().len();
@@ -192,7 +192,7 @@ fn a_change_that_was_cut_short_is_as_if_it_had_not_been() {
 
 #[test]
 fn three_files_are_kept_and_an_older_one_stands_in_for_a_damaged_one() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     for n in 0..5 {
         saved.put(&table(&format!("lt_{n}")));
         saved.restart();
@@ -209,7 +209,7 @@ fn three_files_are_kept_and_an_older_one_stands_in_for_a_damaged_one() {
 
 #[test]
 fn a_file_that_outgrew_its_set_is_followed_by_a_new_one() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     let entry = entry(&"k".repeat(400_000), "");
     for version in 0..6 {
         saved.put(&LookupTable {
@@ -226,7 +226,7 @@ fn a_file_that_outgrew_its_set_is_followed_by_a_new_one() {
 
 #[test]
 fn a_set_of_several_records_comes_back_whole() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     let entry = entry(&"k".repeat(3 << 20), "");
     for n in 0..3 {
         saved.restart();
@@ -240,7 +240,7 @@ fn a_set_of_several_records_comes_back_whole() {
 
 #[test]
 fn what_another_key_sealed_is_not_found() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     saved.put(&table("lt_1"));
     let mut other = LastGood::new(
         saved.folder.path().to_owned(),
@@ -251,7 +251,7 @@ fn what_another_key_sealed_is_not_found() {
 
 #[test]
 fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     saved
         .last_good
         .expect(&[EnvironmentId::from("env_1")])
@@ -282,7 +282,7 @@ fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
 
 #[test]
 fn its_folders_are_their_owner_s_alone() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     let plans = saved.folder.path().join("data/plans");
     saved.last_good = open(&plans);
     saved.last_good.expect(&[]).unwrap();
@@ -299,7 +299,7 @@ fn its_folders_are_their_owner_s_alone() {
 
 #[test]
 fn an_id_that_is_no_plain_name_stays_in_the_folder() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     saved.environment.id = EnvironmentId::from("../../etc");
     saved.put(&table("lt_1"));
     assert_eq!(saved.found().unwrap().environment_id.as_str(), "../../etc");
@@ -310,7 +310,7 @@ fn an_id_that_is_no_plain_name_stays_in_the_folder() {
 
 #[test]
 fn the_served_environments_are_remembered() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     assert_eq!(saved.last_good.load().expected, None);
     let ids = vec![EnvironmentId::from("env_1"), EnvironmentId::from("env_2")];
     saved.last_good.expect(&ids).unwrap();
@@ -321,7 +321,7 @@ fn the_served_environments_are_remembered() {
 
 #[test]
 fn changes_of_entries_that_a_former_build_saved_are_worked_in() {
-    let mut saved = Saved::new();
+    let mut saved = Fixture::new();
     saved.put(&LookupTable {
         version: 1,
         entries: vec![entry("key", "of version 1")],

@@ -1,4 +1,4 @@
-//! A published API, compiled: what a node needs to answer a call of it.
+//! CompiledResource published API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use kanat_schema::Schema;
 use super::answering::Answering;
 use super::path::Path;
 
-/// Headers that a call may need, and pages may send.
+/// Headers that a page may always send: a call may need them.
 const ALWAYS_ALLOWED: [&str; 3] = ["authorization", "content-type", "idempotency-key"];
 
-/// How long a call that waits may take when the API does not say.
+/// Time limit of a synchronous call when the API does not have one.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// One method on one path, in all its versions.
@@ -26,18 +26,18 @@ pub(crate) struct Api {
     pub method: Method,
     pub path: Path,
     pub auth: Auth,
-    /// An invalid request is refused; else it is noted on the message, and goes on.
+    /// True if an invalid request is refused; otherwise it is noted on the message, and goes on.
     pub strict: bool,
-    /// In the order of their numbers; at least one.
+    /// Versions in the order of their numbers; at least one.
     pub versions: Vec<Version>,
-    /// How long a call that waits may take.
+    /// Time limit of a synchronous call.
     pub deadline: Duration,
-    /// What ran out of time is discarded; else it goes on.
+    /// True if the message of a call that ran out of time is discarded; otherwise it goes on.
     pub discard_late: bool,
     pub cors: Option<Cors>,
 }
 
-/// Who may call.
+/// Authentication of callers.
 #[derive(Debug)]
 pub(crate) enum Auth {
     Anyone,
@@ -47,17 +47,17 @@ pub(crate) enum Auth {
 
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// As in `v2`, and the number in it.
+    /// The label, such as `v2`; `number` is the number in it.
     pub label: String,
     pub number: u32,
     pub state: State,
     pub flow_id: FlowId,
     pub request_schema: Option<Schema>,
-    /// How to answer a call that waits; `None` when calls do not.
+    /// Form of the answers to synchronous calls; `None` when calls are asynchronous.
     pub answering: Option<Arc<Answering>>,
 }
 
-/// Where a version stands in its life.
+/// State of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Active,
@@ -74,13 +74,13 @@ impl State {
     }
 }
 
-/// Which pages of other origins may call from a browser.
+/// Pages of other origins that may call from a browser.
 #[derive(Debug)]
 pub(crate) struct Cors {
     pub origins: Origins,
-    /// What requests may carry, as the header lists it.
+    /// Headers that requests may have, as the answer lists them.
     pub headers: HeaderValue,
-    /// They may carry whatever they ask for.
+    /// True if requests may have any header.
     pub any_header: bool,
     pub exposed_headers: Option<HeaderValue>,
     pub credentials: bool,
@@ -94,7 +94,10 @@ pub(crate) enum Origins {
 }
 
 impl Api {
-    /// Errors with what keeps it from running, in words for an operator.
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// The API cannot run; the text is for an operator.
     pub fn compile(plan: v1::PublishedApi) -> Result<Self, String> {
         let method = match plan.method.as_str() {
             "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => {

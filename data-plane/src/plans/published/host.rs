@@ -1,4 +1,4 @@
-//! Which environment a request is for, by the host that it names.
+//! Finds the environment of a request by the host that it names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,24 +9,26 @@ use kanat_net::Authority;
 use kanat_proto::plan::v1::EnvironmentSettings;
 use url::Url;
 
-/// What an environment says of the requests that are for it, and the key of what is sealed in it.
+/// Settings of an environment: the hosts of requests to it, and its sealing key.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
-    /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell
-    /// environments apart.
+    /// Address of the environment's APIs, without a slash at the end; `None` when it has none.
     pub base_url: Option<Box<str>>,
     authority: Option<Authority>,
-    /// It takes the requests whose host names no environment, unless it has an address of its own.
+    /// True if the environment gets the requests whose host names no environment, unless it has an address.
     is_default: bool,
-    /// The host name of the service's public URL.
+    /// Host name of the service's public URL.
     public_host: Option<Box<str>>,
-    /// For what the message log keeps and nobody may read there; `None` from a control plane of a
+    /// Sealer of content that nobody may read in the message log; `None` from a control plane of a
     /// former build.
     pub sealer: Option<Arc<Sealer>>,
 }
 
 impl Host {
-    /// Errors with what is wrong with the settings.
+    /// Compiles settings.
+    ///
+    /// # Errors
+    /// The settings are not valid; the text is for an operator.
     pub fn compile(settings: EnvironmentSettings) -> Result<Self, String> {
         let EnvironmentSettings {
             base_url,
@@ -85,21 +87,21 @@ impl Host {
 /// The environments of a node by host.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    /// None where several name the host: whose calls they are, nobody knows.
+    /// Environments by their hosts; `None` for a host that several environments have.
     named: HashMap<Authority, Option<EnvironmentId>>,
     default: Option<EnvironmentId>,
     /// Host names of the service itself.
     public: HashSet<Box<str>>,
-    /// Whether a host that is not among these may be another environment's.
+    /// True if an unknown host may be that of another environment.
     is_told_apart: bool,
 }
 
 impl Hosts {
-    /// Of environments in the order of their ids, with what each says; `are_all` tells whether
-    /// there may be others of which the node has not heard yet. The only one is the default one,
-    /// whatever it says. Of several, a default one that has an address takes the requests to that
-    /// address alone. An address that several have is nobody's, and the host of the service is no
-    /// other one's than the default one's.
+    /// Builds the index of environments, which are in the order of their ids; `are_all` is false
+    /// when the node may lack some. The only environment is the default one, whatever its settings
+    /// are. Of several, a default one that has an address gets the requests to that address alone.
+    /// An address of several environments belongs to none, and the host of the service to no other
+    /// than the default one.
     pub fn new<'a>(
         environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>,
         are_all: bool,

@@ -1,4 +1,4 @@
-//! Consumer keys: found by the SHA-256 of their text, as webhook tokens are.
+//! Consumer keys, found by the SHA-256 of their text, as webhook tokens are.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kanat_auth::consumer_key;
 use kanat_message_log::quota;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
-use kanat_plan_stream::Sharded;
+use kanat_plan_stream::ShardedMap;
 use kanat_proto::plan::v1::ConsumerKey;
 use sha2::{Digest, Sha256};
 
@@ -26,9 +26,9 @@ pub(crate) struct Key {
     suspended: bool,
 }
 
-/// Why a call is not let in; what it was is not told.
+/// Reason why a call is refused. It does not say which check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum KeyError {
     #[error("a consumer key is needed, as a bearer token")]
     Missing,
     #[error("the consumer key is not valid")]
@@ -38,11 +38,14 @@ pub(crate) enum Refused {
 /// The keys of an environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Keys {
-    by_sha256: Sharded<[u8; 32], Arc<Key>>,
+    by_sha256: ShardedMap<[u8; 32], Arc<Key>>,
 }
 
 impl Key {
-    /// Errors with what is wrong with the plan.
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// The plan is not valid; the text is for an operator.
     pub fn compile(plan: ConsumerKey) -> Result<Self, String> {
         let sha256 = plan
             .sha256
@@ -60,7 +63,7 @@ impl Key {
         })
     }
 
-    /// What its text begins with, which says whose it is and opens nothing.
+    /// Returns the beginning of the key's text, which names its consumer and opens nothing.
     pub fn prefix(&self) -> String {
         consumer_key::prefix(&self.consumer)
     }
@@ -71,7 +74,7 @@ impl Keys {
         self.by_sha256.insert(key.sha256, key);
     }
 
-    /// Takes `key` out, unless another has its place.
+    /// Removes `key`, unless another key has taken its place.
     pub fn remove(&mut self, key: &Key) {
         if self
             .by_sha256
@@ -82,25 +85,25 @@ impl Keys {
         }
     }
 
-    /// The key that a request carries, when it opens this API at `now`.
+    /// Returns the key of a request, if it opens this API at `now`.
     pub fn find(
         &self,
         api_id: &str,
         headers: &HeaderMap,
         now: Timestamp,
-    ) -> Result<&Arc<Key>, Refused> {
-        let text = bearer(headers).ok_or(Refused::Missing)?;
+    ) -> Result<&Arc<Key>, KeyError> {
+        let text = bearer(headers).ok_or(KeyError::Missing)?;
         let sha256: [u8; 32] = Sha256::digest(text).into();
         let key = self
             .by_sha256
             .get(&sha256)
             .filter(|key| key.api_id == api_id && !key.suspended);
         key.filter(|key| key.expires_at.is_none_or(|expires_at| now < expires_at))
-            .ok_or(Refused::Invalid)
+            .ok_or(KeyError::Invalid)
     }
 }
 
-/// The token of `Authorization: Bearer`.
+/// Returns the token of `Authorization: Bearer`.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked(7)?;
@@ -128,7 +131,7 @@ mod tests {
         api_id: &str,
         authorization: &str,
         now: Timestamp,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, KeyError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, authorization.parse().unwrap());
         keys.find(api_id, &headers, now)
@@ -177,11 +180,11 @@ mod tests {
         }
         assert_eq!(
             keys.find("api_1", &HeaderMap::new(), DEADLINE).map(drop),
-            Err(Refused::Missing)
+            Err(KeyError::Missing)
         );
         assert_eq!(
             found(&keys, "api_1", "Bearer other", DEADLINE),
-            Err(Refused::Invalid)
+            Err(KeyError::Invalid)
         );
     }
 

@@ -1,13 +1,13 @@
-//! Paths of published APIs, as `orders/{id}/lines`, and how the path of a request is taken apart.
+//! Paths of published APIs, such as `orders/{id}/lines`, and of requests.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// A path of more segments leads nowhere.
+/// Maximum number of segments of a path.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
-/// Where an API stands.
+/// Path of a published API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     segments: Vec<Segment>,
@@ -16,12 +16,15 @@ pub(crate) struct Path {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Segment {
     Static(String),
-    /// Takes any one segment that is not empty.
+    /// Matches any one segment that is not empty.
     Parameter(String),
 }
 
 impl Path {
-    /// Errors with what is wrong with the text, in words for an operator.
+    /// Parses the text of a path.
+    ///
+    /// # Errors
+    /// The text is no path; the error is for an operator.
     pub fn parse(text: &str) -> Result<Self, String> {
         let segments: Vec<Segment> = text.split('/').map(segment).collect::<Result<_, _>>()?;
         if segments.len() > MAX_SEGMENTS {
@@ -36,7 +39,7 @@ impl Path {
         &self.segments
     }
 
-    /// What the parameters stand for in a request whose path this one takes.
+    /// Returns the names and values of the parameters, for a request whose path this one matches.
     pub fn parameters<'p, 'r>(
         &'p self,
         segments: &'r [Cow<'r, str>],
@@ -74,14 +77,14 @@ fn segment(text: &str) -> Result<Segment, String> {
     }
 }
 
-/// A request's path: the version that it names, and its segments, decoded.
+/// Path of a request: the version that it names, and its segments, decoded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Requested<'r> {
+pub(crate) struct RequestPath<'r> {
     pub version: Option<u32>,
     pub segments: Vec<Cow<'r, str>>,
 }
 
-impl<'r> Requested<'r> {
+impl<'r> RequestPath<'r> {
     /// `None` for a path that no API can have.
     pub fn parse(path: &'r str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
@@ -103,7 +106,7 @@ impl<'r> Requested<'r> {
     }
 }
 
-/// The number in `v2`, as one writes it.
+/// Returns the number in a segment such as `v2`.
 fn version(segment: &str) -> Option<u32> {
     let digits = segment.strip_prefix('v')?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
 
     fn requested(path: &str) -> Option<(Option<u32>, Vec<String>)> {
-        let Requested { version, segments } = Requested::parse(path)?;
+        let RequestPath { version, segments } = RequestPath::parse(path)?;
         Some((version, segments.into_iter().map(Cow::into_owned).collect()))
     }
 
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn parameters_get_the_segments_in_their_places() {
         let path = Path::parse("orders/{id}/lines/{line}").unwrap();
-        let requested = Requested::parse("/orders/7/lines/a%2Fb").unwrap();
+        let requested = RequestPath::parse("/orders/7/lines/a%2Fb").unwrap();
         let parameters: Vec<_> = path.parameters(&requested.segments).collect();
         assert_eq!(parameters, [("id", "7"), ("line", "a/b")]);
         for wrong in ["", "a//b", "{}", "a{b}", "{a{b}}", "/a", "a/", "%2f", "%ff"] {

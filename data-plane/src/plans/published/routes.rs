@@ -1,82 +1,83 @@
-//! Which APIs stand at a path: a tree of segments, kept as one map from the text of every beginning
-//! of a path, so that neighbouring sets share what did not change and a look-up costs as much as
-//! the path is long, however many APIs there are.
+//! Published APIs by path: a prefix tree of segments, kept as one map from the text of every
+//! prefix, so that neighbouring sets share what did not change. A look-up costs the length of the
+//! path, whatever the number of APIs is.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use kanat_plan_stream::Sharded;
+use kanat_plan_stream::ShardedMap;
 
 use super::api::Api;
 use super::path::{Path, Segment};
 
-/// Stands for a parameter in a beginning of a path; no static segment has braces.
+/// Text of a parameter in a prefix; no static segment has braces.
 const PARAMETER: &str = "/{}";
 
-/// The APIs of an environment by their paths.
+/// Published APIs of an environment by path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Routes {
-    places: Sharded<String, Place>,
+    prefixes: ShardedMap<String, Prefix>,
 }
 
-/// A beginning of a path.
+/// Prefix of a path.
 #[derive(Debug, Clone, Default)]
-struct Place {
-    /// Paths that go on from here.
-    onward: usize,
-    /// The APIs that stand here, one for each method.
+struct Prefix {
+    /// Number of longer paths with this prefix.
+    longer: usize,
+    /// APIs at this path, one for each method.
     apis: Vec<Arc<Api>>,
 }
 
 impl Routes {
-    /// The API that has the place of `api`: the same method, and a path that takes the same
-    /// requests.
+    /// Returns another API with the method of `api` and a path that matches the same requests.
     pub fn conflict(&self, api: &Api) -> Option<&Arc<Api>> {
-        let place = self.places.get(&whole(&api.path))?;
-        place
+        let prefix = self.prefixes.get(&whole(&api.path))?;
+        prefix
             .apis
             .iter()
             .find(|other| other.method == api.method && other.id != api.id)
     }
 
-    /// Puts `api` in its place, which must be free.
+    /// Inserts `api`, which has no conflict.
     pub fn insert(&mut self, api: Arc<Api>) {
         let (beginnings, whole) = beginnings(&api.path);
         for beginning in beginnings {
-            self.change(beginning, |place| place.onward += 1);
+            self.change(beginning, |prefix| prefix.longer += 1);
         }
-        self.change(whole, |place| place.apis.push(api));
+        self.change(whole, |prefix| prefix.apis.push(api));
     }
 
-    /// Takes `api` out, if it is here.
+    /// Removes `api`, if it is here.
     pub fn remove(&mut self, api: &Api) {
         let (beginnings, whole) = beginnings(&api.path);
         if !self
-            .places
+            .prefixes
             .get(&whole)
-            .is_some_and(|place| place.apis.iter().any(|other| other.id == api.id))
+            .is_some_and(|prefix| prefix.apis.iter().any(|other| other.id == api.id))
         {
             return;
         }
         for beginning in beginnings {
-            self.change(beginning, |place| place.onward -= 1);
+            self.change(beginning, |prefix| prefix.longer -= 1);
         }
-        self.change(whole, |place| place.apis.retain(|other| other.id != api.id));
+        self.change(whole, |prefix| {
+            prefix.apis.retain(|other| other.id != api.id)
+        });
     }
 
-    fn change(&mut self, key: String, change: impl FnOnce(&mut Place)) {
-        let mut place = self.places.get(&key).cloned().unwrap_or_default();
-        change(&mut place);
-        if place.onward == 0 && place.apis.is_empty() {
-            self.places.remove(&key);
+    fn change(&mut self, key: String, change: impl FnOnce(&mut Prefix)) {
+        let mut prefix = self.prefixes.get(&key).cloned().unwrap_or_default();
+        change(&mut prefix);
+        if prefix.longer == 0 && prefix.apis.is_empty() {
+            self.prefixes.remove(&key);
         } else {
-            self.places.insert(key, place);
+            self.prefixes.insert(key, prefix);
         }
     }
 
-    /// Shows `visit` the APIs at each path that takes the segments, those with static segments
-    /// before those with parameters, until it has seen enough.
+    /// Calls `visit` with the APIs at each path that matches the segments, static segments before
+    /// parameters, until it breaks.
     pub fn visit<'s, T>(
         &'s self,
         segments: &[Cow<'_, str>],
@@ -92,7 +93,7 @@ impl Routes {
         }
     }
 
-    /// As deep as a path has segments, which its reader bounds; it only goes where paths go on.
+    /// Visits one level of the tree. The depth is at most that of the longest path.
     fn walk<'s, T>(
         &'s self,
         beginning: &mut String,
@@ -103,7 +104,7 @@ impl Routes {
             return ControlFlow::Continue(());
         };
         let length = beginning.len();
-        // What only looks like a beginning of a path stands for itself in a parameter.
+        // A segment with such characters is no static segment, but may be a parameter.
         let is_static = !segment.contains(['/', '{', '}']);
         for next in [is_static.then_some(segment.as_ref()), None] {
             match next {
@@ -113,12 +114,12 @@ impl Routes {
                 }
                 None => beginning.push_str(PARAMETER),
             }
-            if let Some(place) = self.places.get(beginning.as_str()) {
+            if let Some(prefix) = self.prefixes.get(beginning.as_str()) {
                 if rest.is_empty() {
-                    if !place.apis.is_empty() {
-                        visit(&place.apis)?;
+                    if !prefix.apis.is_empty() {
+                        visit(&prefix.apis)?;
                     }
-                } else if place.onward > 0 {
+                } else if prefix.longer > 0 {
                     self.walk(beginning, rest, visit)?;
                 }
             }
@@ -135,7 +136,7 @@ fn whole(path: &Path) -> String {
     beginnings(path).1
 }
 
-/// The beginnings of a path without the whole, and the whole.
+/// Returns the proper prefixes of a path, and the whole path.
 fn beginnings(path: &Path) -> (Vec<String>, String) {
     let mut beginnings = Vec::with_capacity(path.segments().len());
     let mut whole = String::new();
@@ -158,7 +159,7 @@ fn beginnings(path: &Path) -> (Vec<String>, String) {
 mod tests {
     use kanat_proto::plan::v1::{ApiVersion, PublishedApi};
 
-    use super::super::path::Requested;
+    use super::super::path::RequestPath;
     use super::*;
 
     fn api(id: &str, method: &str, path: &str) -> Arc<Api> {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     fn found(routes: &Routes, path: &str) -> Vec<String> {
-        let requested = Requested::parse(path).unwrap();
+        let requested = RequestPath::parse(path).unwrap();
         let mut found = Vec::new();
         let end: Option<()> = routes.visit(&requested.segments, &mut |apis| {
             found.extend(apis.iter().map(|api| api.id.clone()));
@@ -221,18 +222,18 @@ mod tests {
         }
         let before = routes.clone();
         routes.insert(api("new", "GET", "shops/7/{id}/new"));
-        let copied = routes.places.unshared(&before.places).count();
+        let copied = routes.prefixes.unshared(&before.prefixes).count();
         assert!(
-            copied * 50 < routes.places.len(),
+            copied * 50 < routes.prefixes.len(),
             "{copied} of {} were copied",
-            routes.places.len()
+            routes.prefixes.len()
         );
         assert_eq!(found(&routes, "/shops/9999/1/lines"), ["9999"]);
         assert_eq!(found(&before, "/shops/7/1/new"), Vec::<String>::new());
     }
 
     #[test]
-    fn what_is_taken_out_leaves_nothing_behind() {
+    fn a_removed_api_leaves_no_prefix() {
         let mut routes = Routes::default();
         let first = api("a", "GET", "x/{y}/z");
         let second = api("b", "POST", "x/{other}/z");
@@ -250,6 +251,6 @@ mod tests {
         routes.remove(&first);
         assert_eq!(found(&routes, "/x/1/z"), ["b"]);
         routes.remove(&second);
-        assert!(routes.places.is_empty());
+        assert!(routes.prefixes.is_empty());
     }
 }

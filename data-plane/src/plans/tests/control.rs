@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use kanat_model::id::EnvironmentId;
-use kanat_plan_stream::snapshot::Encoded;
+use kanat_plan_stream::snapshot::EncodedSnapshot;
 use kanat_plan_stream::{Hash, Kind, SetHash};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
@@ -92,7 +92,7 @@ impl Stream {
     ) {
         self.nonce += 1;
         let nonce = self.nonce;
-        let encoded = Encoded::new(resources.to_vec());
+        let encoded = EncodedSnapshot::new(resources.to_vec());
         let mut begin = SnapshotBegin {
             nonce,
             environment_id: environment.to_owned(),

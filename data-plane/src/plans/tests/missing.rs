@@ -32,7 +32,7 @@ async fn a_flow_that_names_what_is_not_there_is_refused_until_it_comes() {
 }
 
 #[tokio::test]
-async fn a_version_that_stays_without_what_it_takes_is_told_of() {
+async fn a_version_that_stays_without_its_references_is_reported() {
     let (_folder, _control, mut stream, node, set) = running().await;
     let mut bad = FlowPlan {
         when: "source. |".to_owned(),

@@ -91,9 +91,9 @@ impl Deploys {
         // One task for each: the first takes all who wait along, and the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
-        let hub = Arc::clone(&app.hub);
+        let tasks = app.tasks.clone();
         let under_way = app.master_keys.under_way.begin();
-        hub.run_to_its_end(async move {
+        tasks.run_to_completion(async move {
             let _under_way = under_way;
             let _turn = line.turn.lock().await;
             // Those whose answer never comes, of the group and of those behind it, learn that it

@@ -1,31 +1,31 @@
-//! One environment of a stream, and which environments a stream has.
+//! Subscription of a node to one environment, and the environments that a node may subscribe to.
 
 use std::sync::Arc;
 
 use kanat_proto::node::v1::EnvironmentState;
 use tonic::Status;
 
-use crate::push::feed::{Feed, State};
+use crate::push::feed::{Feed, State, Urgency};
+use crate::push::grant::Grant;
 use crate::push::peer::Peer;
-use crate::push::remote::Grant;
-use crate::push::set::Set;
+use crate::push::set::PlanSet;
 use crate::push::source::Environment;
 
-/// One environment of a stream.
-pub struct Line {
+/// Subscription of a stream to one environment.
+pub struct Subscription {
     feed: Arc<Feed>,
-    /// What the node holds; none until it has begun.
+    /// State of the environment on the node; none before the first set is known.
     pub peer: Option<Peer>,
-    /// What the node said that it holds, until then.
+    /// State that the node claimed to hold, until then.
     hello: Option<EnvironmentState>,
     reads_at_hello: u64,
 }
 
-impl Line {
+impl Subscription {
     pub fn open(feed: Arc<Feed>, hello: Option<EnvironmentState>) -> Self {
         let reads_at_hello = feed.state().reads;
-        // A node that was served by another control plane may know more than this one has read.
-        feed.wanted(hello.as_ref().map_or(0, |state| state.generation));
+        // A node that was connected to another control plane may hold more than this one has read.
+        feed.request(Urgency::Batched);
         Self {
             feed,
             peer: None,
@@ -34,7 +34,7 @@ impl Line {
         }
     }
 
-    /// Whether it is known what the node holds of it.
+    /// Returns whether the set that the node holds is known.
     pub fn is_held(&self) -> bool {
         self.peer
             .as_ref()
@@ -42,7 +42,7 @@ impl Line {
     }
 
     /// Returns the set that the node is to run, unless the store was not read yet.
-    pub fn set(&self) -> Option<Arc<Set>> {
+    pub fn set(&self) -> Option<Arc<PlanSet>> {
         self.feed.state().set
     }
 
@@ -65,7 +65,10 @@ impl Line {
     }
 }
 
-/// Errors when a node names an environment that does not exist.
+/// Checks the environments that a node names.
+///
+/// # Errors
+/// One of them does not exist.
 pub fn check(named: &[String], all: &[Environment]) -> Result<(), Status> {
     match named
         .iter()
@@ -78,7 +81,10 @@ pub fn check(named: &[String], all: &[Environment]) -> Result<(), Status> {
     }
 }
 
-/// Errors when a node asks for an environment that is not open to it.
+/// Checks the environments that a node asks for.
+///
+/// # Errors
+/// One of them is not open to the node.
 pub fn check_grant(named: &[String], grant: &Grant, all: &[Environment]) -> Result<(), Status> {
     if named.is_empty() && !grant.is_unbound() {
         return Err(Status::permission_denied(
@@ -97,7 +103,7 @@ pub fn check_grant(named: &[String], grant: &Grant, all: &[Environment]) -> Resu
     }
 }
 
-/// The environments that a node serves: those that it names by id or name, or all.
+/// Returns the environments that a node serves: those that it names by id or name, or all.
 pub fn served(named: &[String], all: Vec<Environment>) -> Vec<Environment> {
     all.into_iter()
         .filter(|e| named.is_empty() || named.iter().any(|name| is(e, name)))

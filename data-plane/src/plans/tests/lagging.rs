@@ -25,7 +25,7 @@ async fn beat(stream: &Stream, generation: u64, resources: &[kanat_proto::node::
 }
 
 #[tokio::test]
-async fn a_node_that_is_behind_at_two_heartbeats_asks_for_a_snapshot() {
+async fn a_node_that_lags_at_two_heartbeats_asks_for_a_snapshot() {
     let (_folder, _control, mut stream, node, mut set) = running().await;
     let held = set.clone();
     set.push(flow(&plan("flw_2", 1)));

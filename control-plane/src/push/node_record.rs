@@ -1,5 +1,5 @@
-//! What is written down of a node: for after a restart, and for the other control planes, which
-//! wait for its acks too.
+//! Record of a node in the store: for after a restart, and for the other control planes, which wait
+//! for its acks too.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -11,20 +11,20 @@ use kanat_store::node::Running;
 use tokio::sync::Notify;
 use tokio::time::interval;
 
-use super::hub::Hub;
+use super::context::Context;
 
-/// How often, where nobody but this process reads it.
-const SELDOM: Duration = Duration::from_secs(60);
+/// Interval of writing where no other process reads the record.
+const UNSHARED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A node, as it was written down last.
+/// Record of one node as it was written last.
 #[derive(Debug)]
-pub struct Written {
+pub struct NodeRecord {
     node: NodeId,
     environments: BTreeMap<EnvironmentId, Running>,
 }
 
-impl Written {
-    /// Nothing is known of what was written down of it.
+impl NodeRecord {
+    /// A record whose content is not known.
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
@@ -32,26 +32,30 @@ impl Written {
         }
     }
 
-    /// Writes from time to time that the node is there; and where others read it, at once what it
-    /// `answered`.
-    pub async fn keep(&mut self, hub: &Hub, answered: &Notify) -> Infallible {
-        let is_shared = hub.source.is_shared();
-        let mut due = interval(if is_shared { HEARTBEAT } else { SELDOM });
+    /// Writes from time to time that the node is there and, where others read the record, at once
+    /// when it has `answered`.
+    pub async fn keep(&mut self, context: &Context, answered: &Notify) -> Infallible {
+        let is_shared = context.source.is_shared();
+        let mut due = interval(if is_shared {
+            HEARTBEAT
+        } else {
+            UNSHARED_INTERVAL
+        });
         loop {
             tokio::select! {
                 _ = due.tick() => {}
                 () = answered.notified(), if is_shared => {}
             }
-            self.write(hub).await;
+            self.write(context).await;
         }
     }
 
-    /// Writes how the node is now. Failing to is no reason to fail the node.
-    pub async fn write(&mut self, hub: &Hub) {
-        let Some(node) = hub.nodes.get(&self.node) else {
+    /// Writes how the node is now. A store that cannot be written is no reason to fail the node.
+    pub async fn write(&mut self, context: &Context) {
+        let Some(node) = context.nodes.get(&self.node) else {
             return;
         };
-        let node = node.to_saved(hub.others.own());
+        let node = node.to_saved(context.others.own());
         let changed: Vec<_> = node
             .environments
             .iter()
@@ -62,7 +66,7 @@ impl Written {
                 .iter()
                 .all(|now| now.environment_id != **id)
         });
-        match hub.source.save_node(&node, &changed, gone).await {
+        match context.source.save_node(&node, &changed, gone).await {
             Ok(()) => {
                 let now = node
                     .environments

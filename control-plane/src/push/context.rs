@@ -1,0 +1,119 @@
+//! State of push that its parts share: the store, the nodes, the feeds of the environments, and the
+//! channels between them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kanat_model::id::EnvironmentId;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::feed::{Feed, Urgency};
+use super::nodes::Nodes;
+use super::observations::Observations;
+use super::others::Others;
+use super::refusals::Refusals;
+use super::set::PlanSet;
+use super::source::Source;
+use crate::tasks::Tasks;
+
+/// Maximum number of snapshots in preparation at one time; the others queue.
+const MAX_SNAPSHOTS: usize = 16;
+
+/// Shared state of push.
+#[derive(Debug)]
+pub struct Context {
+    pub source: Source,
+    pub nodes: Nodes,
+    pub others: Others,
+    pub refusals: Arc<Refusals>,
+    /// Names of all environments, by id.
+    pub environments: watch::Sender<BTreeMap<EnvironmentId, String>>,
+    /// Notified when an environment may be new.
+    pub unknown_environment: Notify,
+    pub observations: Observations,
+    pub snapshots: Semaphore,
+    pub tasks: Tasks,
+    feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
+    /// Changes when a feed has another set.
+    sets: watch::Sender<()>,
+}
+
+impl Context {
+    pub fn new(source: Source, tasks: Tasks) -> Self {
+        Self {
+            source,
+            nodes: Nodes::default(),
+            others: Others::default(),
+            refusals: Arc::default(),
+            environments: watch::Sender::default(),
+            unknown_environment: Notify::new(),
+            observations: Observations::default(),
+            snapshots: Semaphore::new(MAX_SNAPSHOTS),
+            tasks,
+            feeds: Mutex::default(),
+            sets: watch::Sender::new(()),
+        }
+    }
+
+    /// Returns the feed of an environment, and starts it on the first call.
+    pub fn feed(&self, environment: &EnvironmentId) -> Arc<Feed> {
+        let mut feeds = self.feeds();
+        if let Some(feed) = feeds.get(environment) {
+            return Arc::clone(feed);
+        }
+        let feed = Arc::new(Feed::new(
+            environment.clone(),
+            self.source.clone(),
+            Arc::clone(&self.refusals),
+            self.sets.clone(),
+        ));
+        feeds.insert(environment.clone(), Arc::clone(&feed));
+        drop(feeds);
+        let running = Arc::clone(&feed);
+        self.tasks
+            .run_until_stopped(async move { running.run().await });
+        feed
+    }
+
+    /// Returns the feed of an environment if it was started.
+    pub fn started_feed(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
+        self.feeds().get(environment).cloned()
+    }
+
+    /// Returns the current sets of all feeds, in no order.
+    pub fn sets(&self) -> Vec<(EnvironmentId, Arc<PlanSet>)> {
+        self.feeds()
+            .iter()
+            .filter_map(|(id, feed)| Some((id.clone(), feed.state().set?)))
+            .collect()
+    }
+
+    /// Returns a receiver that changes when any environment has another set.
+    pub fn watch_sets(&self) -> watch::Receiver<()> {
+        self.sets.subscribe()
+    }
+
+    /// Notes that `environment` has changed: its feed reads the store.
+    pub fn changed(&self, environment: &EnvironmentId, urgency: Urgency) {
+        match self.started_feed(environment) {
+            Some(feed) => feed.request(urgency),
+            None => self.unknown_environment.notify_one(),
+        }
+    }
+
+    /// Encodes a set off the runtime's threads, at most 16 at a time; one that is encoded already
+    /// costs nothing.
+    pub async fn encode(&self, set: Arc<PlanSet>) {
+        // The semaphore is never closed. A panic in the encoder repeats in the task that reads the
+        // bytes.
+        let _permit = self.snapshots.acquire().await;
+        let encoding = tokio::task::spawn_blocking(move || {
+            set.encoded();
+        });
+        let _ = encoding.await;
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, HashMap<EnvironmentId, Arc<Feed>>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

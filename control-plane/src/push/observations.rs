@@ -1,0 +1,99 @@
+//! Observations of connectors that nodes report, and questions for what they have not reported yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kanat_model::id::NodeId;
+use kanat_proto::node::v1::ObservedConnector;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+/// Observations that wait to be processed; what exceeds them is dropped.
+const QUEUE: usize = 1000;
+
+/// How long a node may take to answer. Its build may not know the question.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Report of a node.
+#[derive(Debug)]
+pub enum Observation {
+    /// Calls of a connector.
+    Connector(ObservedConnector),
+    /// The node has reported all that it had observed when it was asked.
+    Answered {
+        /// The node.
+        node: NodeId,
+        /// Number of the question.
+        nonce: u64,
+    },
+}
+
+/// Queue of observations, and the questions that nodes were asked.
+#[derive(Debug)]
+pub struct Observations {
+    queue: mpsc::Sender<Observation>,
+    receiver: Mutex<Option<mpsc::Receiver<Observation>>>,
+    /// Number of the last question.
+    asked: watch::Sender<u64>,
+    /// Number of the last question that each node has answered, once the answer was processed.
+    answered: watch::Sender<BTreeMap<NodeId, u64>>,
+}
+
+impl Default for Observations {
+    fn default() -> Self {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        Self {
+            queue,
+            receiver: Mutex::new(Some(receiver)),
+            asked: watch::Sender::default(),
+            answered: watch::Sender::default(),
+        }
+    }
+}
+
+impl Observations {
+    /// Queues an observation. One that finds no room is dropped: nodes will make it again.
+    pub fn report(&self, observation: Observation) {
+        let _ = self.queue.try_send(observation);
+    }
+
+    /// Returns the other end of the queue; `None` from the second call on.
+    pub fn take_receiver(&self) -> Option<mpsc::Receiver<Observation>> {
+        self.receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Returns a receiver of the numbers of questions.
+    pub fn questions(&self) -> watch::Receiver<u64> {
+        self.asked.subscribe()
+    }
+
+    /// Notes that the answer of a node to a question has been processed.
+    pub fn processed(&self, node: NodeId, nonce: u64) {
+        self.answered.send_modify(|answered| {
+            answered.insert(node, nonce);
+        });
+    }
+
+    /// Asks all connected nodes, and waits until the answers of `nodes` have been processed, 2 s at
+    /// most.
+    pub async fn ask(&self, nodes: &[NodeId]) {
+        let mut nonce = 0;
+        self.asked.send_modify(|asked| {
+            *asked += 1;
+            nonce = *asked;
+        });
+        let mut answered = self.answered.subscribe();
+        let all = answered.wait_for(|answered| {
+            nodes
+                .iter()
+                .all(|id| answered.get(id).is_some_and(|to| *to >= nonce))
+        });
+        if timeout(ANSWER_TIMEOUT, all).await.is_err() {
+            tracing::warn!("some nodes have not reported their observations of connectors in time");
+        }
+    }
+}
