@@ -10,8 +10,7 @@ use kanat_model::page::Page;
 use kanat_proto::v1::{
     CreateFlowRequest, CreateLookupTableRequest, DeleteConnectorInstanceRequest, DeleteFlowRequest,
     DeleteLookupTableRequest, DeployFlowRequest, Flow, Json, ListFlowVersionsRequest,
-    ListFlowsRequest, PauseFlowRequest, ResumeFlowRequest, RollbackFlowRequest, RunFlowRequest,
-    SetLookupEntryRequest, TestFlowRequest, UpdateFlowRequest,
+    RollbackFlowRequest, RunFlowRequest, SetLookupEntryRequest, TestFlowRequest, UpdateFlowRequest,
 };
 use tonic::Code;
 
@@ -87,79 +86,6 @@ async fn test(plane: &TestPlane, id: &str, sample: &str) -> kanat_proto::v1::Tes
         ..Default::default()
     };
     plane.flows().test_flow(request).await.unwrap().into_inner()
-}
-
-#[tokio::test]
-async fn pause_and_resume_follow_the_states() {
-    let plane = TestPlane::start().await;
-    surroundings(&plane).await;
-    let flow = create(&plane, ORDERS).await;
-    let pause = || PauseFlowRequest {
-        id: flow.id.clone(),
-    };
-    let resume = || ResumeFlowRequest {
-        id: flow.id.clone(),
-    };
-    let mut flows = plane.flows();
-    assert_eq!(
-        flows.pause_flow(pause()).await.unwrap_err().code(),
-        Code::FailedPrecondition
-    );
-    deploy(&plane, &flow.id).await.unwrap();
-    assert_eq!(
-        flows.resume_flow(resume()).await.unwrap_err().code(),
-        Code::FailedPrecondition
-    );
-    assert_eq!(
-        flows.pause_flow(pause()).await.unwrap().into_inner().status,
-        "paused"
-    );
-    assert_eq!(
-        flows
-            .resume_flow(resume())
-            .await
-            .unwrap()
-            .into_inner()
-            .status,
-        "active"
-    );
-    let update = |status: &str| UpdateFlowRequest {
-        id: flow.id.clone(),
-        status: Some(status.to_owned()),
-        ..Default::default()
-    };
-    assert_eq!(
-        flows
-            .update_flow(update("paused"))
-            .await
-            .unwrap()
-            .into_inner()
-            .status,
-        "paused"
-    );
-    assert_eq!(
-        flows.update_flow(update("draft")).await.unwrap_err().code(),
-        Code::FailedPrecondition
-    );
-    let refused = flows.update_flow(update("asleep")).await.unwrap_err();
-    assert_eq!(
-        faults(&refused),
-        (Code::InvalidArgument, vec!["status".to_owned()])
-    );
-    let filter = ListFlowsRequest {
-        status: Some("paused".to_owned()),
-        ..Default::default()
-    };
-    assert_eq!(
-        flows
-            .list_flows(filter)
-            .await
-            .unwrap()
-            .into_inner()
-            .data
-            .len(),
-        1
-    );
 }
 
 #[tokio::test]

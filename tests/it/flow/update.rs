@@ -74,8 +74,23 @@ async fn a_status_pauses_and_resumes() {
             .expect(200)["status"],
         "active"
     );
+    let refused = app.api.patch(&path, &json!({"status": "asleep"})).await;
+    assert_eq!(
+        refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
+        "status"
+    );
+    let draft = app.api.flow(&manual("by-hand")).await;
+    for (path, change) in [
+        (format!("{path}/resume"), json!({})),
+        (format!("/api/v1/flows/{draft}/pause"), json!({})),
+    ] {
+        app.api
+            .post(&path, &change)
+            .await
+            .expect_error(400, "FAILED_PRECONDITION");
+    }
     app.api
-        .patch(&path, &json!({"status": "asleep"}))
+        .patch(&path, &json!({"status": "draft"}))
         .await
-        .expect_error(400, "INVALID_ARGUMENT");
+        .expect_error(400, "FAILED_PRECONDITION");
 }

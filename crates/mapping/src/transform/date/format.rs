@@ -25,7 +25,7 @@ enum Piece {
     Token(Token),
 }
 
-/// AdapterRef by how they are written.
+/// A token of a date format; each variant is called by its spelling.
 #[expect(clippy::upper_case_acronyms, reason = "the tokens' own spelling")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token {
