@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kanat_message_log::{Error, MessageLog};
+use kanat_message_log::{DeliveryStore, Error};
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_telemetry::{Throttle, metrics};
@@ -191,7 +191,7 @@ impl Backlog {
     }
 
     /// Has the log count its backlog while there is one, until `stopped`.
-    pub async fn follow(&self, log: &dyn MessageLog, stopped: &CancellationToken) {
+    pub async fn follow(&self, log: &dyn DeliveryStore, stopped: &CancellationToken) {
         let mut claimable = log.claimable();
         let following = async {
             let mut seen = 0;
@@ -221,7 +221,7 @@ impl Backlog {
     ///
     /// # Errors
     /// The log cannot be read; the estimates are as before.
-    pub async fn count(&self, log: &dyn MessageLog) -> Result<(), Error> {
+    pub async fn count(&self, log: &dyn DeliveryStore) -> Result<(), Error> {
         let total_before = self.total.changed.load(Ordering::Relaxed);
         let before: HashMap<FlowId, i64> = {
             let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,9 @@ use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{Admission, Calling, Input, Mask, Program, Resources, Trace, exchange};
 use kanat_mapping::{Adapters, Effort};
-use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
+use kanat_message_log::{
+    CompletedMessage, DeliveryStore, Lease, NewMessage, Outcome, Settlement, TraceRecord,
+};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::budget::{Budget, Reservation};
@@ -46,7 +48,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// The entry of a first attempt that was over before the log heard of its message.
-    pub fn tried(self, message: NewMessage) -> Tried {
+    pub fn completed(self, message: NewMessage) -> CompletedMessage {
         let Self {
             number: _,
             outcome,
@@ -55,7 +57,7 @@ impl Attempt {
             trace,
             answered: _,
         } = self;
-        Tried {
+        CompletedMessage {
             message,
             at: Timestamp::now(),
             outcome,
@@ -102,7 +104,7 @@ pub(crate) struct Tools<'a> {
     /// What connectors are given.
     pub bounds: &'a Bounds,
     /// For the outputs of steps.
-    pub log: &'a dyn MessageLog,
+    pub log: &'a dyn DeliveryStore,
     /// Of all messages of the node: outputs take of it.
     pub memory: &'a Arc<Budget>,
     /// For `User-Agent`.

@@ -1,16 +1,9 @@
-//! Whether a call is within the limits of its key, over all nodes: a consumer's call by the limits
-//! of its consumer key, a call to a connector by those of its instance. What a node decides by
-//! itself is in [`bucket`]; here the buckets are kept, and the store is asked for many keys at
-//! once. A call waits only for a key that has nothing here; none waits for another key's. A key has
-//! a bucket from its first call until it is idle. Connectors of a log that only this process has
-//! are decided here alone: nothing is written for them.
+//! The rate limiter: decides whether a call is within the limits of its key over all nodes, which
+//! are those of a consumer key or of a connector instance. Each key has a bucket from its first
+//! call until it is idle. The store is asked for many keys at once; a call waits only for its own
+//! key. Connectors of a log that only this process uses are decided here alone.
 
-mod bucket;
 mod entry;
-mod standing;
-#[cfg(test)]
-mod tests;
-mod view;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -19,35 +12,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use kanat_message_log::quota::{Key, MOST_ASKS, Rate};
-use kanat_message_log::{Ask, Exchange, Exchanged, Gain, Quotas};
+use kanat_message_log::QuotaStore;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
+use kanat_rate_limit::{
+    Bucket, ClusterState, ClusterView, Decision, Exchange, ExchangeOutcome, Key, LimitError,
+    LimitStatus, Limits, MAX_REQUESTS, PendingRequest, Phase, Rate, ShareGrant, ShareRequest,
+};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use bucket::{Asked, Bucket, Decision};
 use entry::{Entry, State};
-use view::{View, World};
 
-pub(crate) use bucket::Limits;
-pub(crate) use standing::{Limited, Standing, Window};
-
-/// How often what was used is told, and shares are renewed and fitted to what is called.
+/// Interval at which usage is reported, and shares are renewed and adjusted.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A store that takes longer is away.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time after which a store without an answer counts as away.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait before a store that is away is asked again.
-const AGAIN: Duration = Duration::from_millis(250);
+/// Pause before a store that is away is asked again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
 const SHARDS: usize = 64;
 
 /// The limits of all keys, as this node keeps them.
 pub(crate) struct Limiter {
-    log: Arc<dyn Quotas>,
+    store: Arc<dyn QuotaStore>,
     /// Other processes may use the log.
     is_shared: bool,
     node: NodeId,
@@ -60,21 +51,21 @@ pub(crate) struct Limiter {
     /// Keys that the store is to be asked for.
     asking: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
-    world: ArcSwap<World>,
+    cluster: ArcSwap<ClusterState>,
 }
 
-/// An ask under way.
-struct Sent {
+/// A request on its way to the store.
+struct SentRequest {
     entry: Arc<Entry>,
-    asked: Asked,
+    request: PendingRequest,
 }
 
 impl Limiter {
-    /// Nothing is used before [`Self::run`] runs.
-    pub fn new(log: Arc<dyn Quotas>, node: NodeId) -> Self {
-        let is_shared = log.is_shared();
+    /// Returns a limiter. It asks the store only while [`Self::run`] runs.
+    pub fn new(store: Arc<dyn QuotaStore>, node: NodeId) -> Self {
+        let is_shared = store.is_shared();
         Self {
-            log,
+            store,
             is_shared,
             node,
             owner: BootId::generate(),
@@ -84,30 +75,35 @@ impl Limiter {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             asking: Mutex::default(),
             wake: Notify::new(),
-            world: ArcSwap::default(),
+            cluster: ArcSwap::default(),
         }
     }
 
-    /// Whether a call with this key may go on; it counts when it may.
+    /// Admits a call of a key, and counts it.
     ///
     /// # Errors
-    /// It is beyond a limit, and counts for none.
-    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<Standing, Limited> {
+    /// The call is beyond a limit; it is not counted.
+    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<LimitStatus, LimitError> {
         self.call(key, limits, 0).await
     }
 
-    /// One try for a call that waits for its turn, with so many behind it.
+    /// Tries to admit a call that waits for its turn before `queued` others.
     ///
     /// # Errors
-    /// When to try again.
-    pub async fn turn(&self, key: &Key, rate: Rate, behind: u32) -> Result<(), Duration> {
-        self.call(key, Limits { rate, per_day: 0 }, behind)
+    /// The time after which to try again.
+    pub async fn try_admit(&self, key: &Key, rate: Rate, queued: u32) -> Result<(), Duration> {
+        self.call(key, Limits { rate, per_day: 0 }, queued)
             .await
             .map(drop)
-            .map_err(|limited| limited.again)
+            .map_err(|exceeded| exceeded.retry_in)
     }
 
-    async fn call(&self, key: &Key, limits: Limits, behind: u32) -> Result<Standing, Limited> {
+    async fn call(
+        &self,
+        key: &Key,
+        limits: Limits,
+        queued: u32,
+    ) -> Result<LimitStatus, LimitError> {
         let answer = loop {
             let view = self.view_of(key);
             let entry = self.entry(key, limits, &view);
@@ -115,15 +111,15 @@ impl Limiter {
             if state.dropped {
                 continue;
             }
-            match state.bucket.call(limits, behind, &view) {
-                Decision::Admit(standing) => {
+            match state.bucket.call(limits, queued, &view) {
+                Decision::Admit(status) => {
                     if state.bucket.runs_low() {
                         self.queue(&entry, &mut state);
                     }
-                    return Ok(standing);
+                    return Ok(status);
                 }
-                Decision::Refuse(limited) => return Err(limited),
-                Decision::Ask => {}
+                Decision::Refuse(exceeded) => return Err(exceeded),
+                Decision::AskStore => {}
             }
             let (reply, answer) = oneshot::channel();
             state.waiting.push_back(reply);
@@ -132,7 +128,7 @@ impl Limiter {
         };
         match answer.await {
             Ok(answer) => answer,
-            // The node goes.
+            // The node leaves.
             Err(_) => {
                 let view = self.view_of(key);
                 Err(self.entry(key, limits, &view).lock().bucket.refused(&view))
@@ -140,9 +136,9 @@ impl Limiter {
         }
     }
 
-    /// Asks the store until `stop`, then gives everything back.
+    /// Asks the store until `stop`, then returns everything to it.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        self.look().await;
+        self.count_nodes().await;
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.is_cancelled() {
@@ -151,50 +147,57 @@ impl Limiter {
                 _ = beat.tick() => self.beat(),
                 () = stop.cancelled() => break,
             }
-            self.ask(false, &stop).await;
+            self.ask(Phase::Running, &stop).await;
         }
         let entries = self.entries();
         entries
             .iter()
             .for_each(|entry| self.queue(entry, &mut entry.lock()));
-        if timeout(PATIENCE, self.ask(true, &CancellationToken::new()))
-            .await
-            .is_err()
+        if timeout(
+            STORE_TIMEOUT,
+            self.ask(Phase::Leaving, &CancellationToken::new()),
+        )
+        .await
+        .is_err()
         {
-            tracing::warn!("how often keys were used could not be written down in time");
+            tracing::warn!("usage of keys could not be written in time");
         }
-        // Whoever still calls goes by what is here.
-        self.world.store(Arc::new(World {
+        // Later calls are decided by what this node has.
+        self.cluster.store(Arc::new(ClusterState {
             away: Some(Instant::now()),
-            ..**self.world.load()
+            ..**self.cluster.load()
         }));
         entries
             .iter()
             .for_each(|entry| entry.decide_all(&self.view()));
     }
 
-    /// Looks how many nodes there are, and what time it is.
-    async fn look(&self) {
+    /// Asks how many nodes there are, and for the time of the store.
+    async fn count_nodes(&self) {
         let exchange = self.numbered(0, Vec::new());
         let sent = Instant::now();
-        match timeout(PATIENCE, self.log.exchange(&exchange)).await {
-            Ok(Ok(Exchanged::Done { now, nodes, .. })) => self.is_there(now, nodes, sent),
-            Ok(Ok(Exchanged::Repeated)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "how many nodes share limits cannot be read"),
-            Err(_) => tracing::warn!("how many nodes share limits cannot be read in time"),
+        match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
+            Ok(Ok(ExchangeOutcome::Done { now, nodes, .. })) => self.is_there(now, nodes, sent),
+            Ok(Ok(ExchangeOutcome::Repeated)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the number of nodes that share limits cannot be read")
+            }
+            Err(_) => {
+                tracing::warn!("the number of nodes that share limits cannot be read in time")
+            }
         }
     }
 
-    /// Counts what is called, and drops what is idle.
+    /// Ends a counting interval of each bucket, and drops idle ones.
     fn beat(&self) {
         for shard in &self.shards {
             lock(shard).retain(|_, entry| {
                 let mut state = entry.lock();
-                let has_news = state.bucket.beat();
+                let has_report = state.bucket.beat();
                 state.dropped = if entry.is_ours {
                     state.bucket.is_full(&self.view_of(&entry.key))
                 } else {
-                    if has_news {
+                    if has_report {
                         self.queue(entry, &mut state);
                     }
                     !state.queued && state.waiting.is_empty() && state.bucket.is_idle()
@@ -204,56 +207,57 @@ impl Limiter {
         }
     }
 
-    /// Asks for all keys that stand in line.
-    async fn ask(&self, leaving: bool, stop: &CancellationToken) {
+    /// Asks the store for all keys that are queued.
+    async fn ask(&self, phase: Phase, stop: &CancellationToken) {
         loop {
             let mut entries = std::mem::take(&mut *lock(&self.asking));
             if entries.is_empty() {
                 return;
             }
             while !entries.is_empty() {
-                let rest = entries.split_off(entries.len().min(MOST_ASKS));
-                self.exchange(entries, leaving, stop).await;
+                let rest = entries.split_off(entries.len().min(MAX_REQUESTS));
+                self.exchange(entries, phase, stop).await;
                 entries = rest;
             }
         }
     }
 
-    /// One exchange, sent until its outcome is known; after `stop`, once.
-    async fn exchange(&self, entries: Vec<Arc<Entry>>, leaving: bool, stop: &CancellationToken) {
+    /// Sends an exchange until its outcome is known; after `stop`, once.
+    async fn exchange(&self, entries: Vec<Arc<Entry>>, phase: Phase, stop: &CancellationToken) {
         let view = self.view();
-        let (sent, asks): (Vec<Sent>, Vec<_>) = entries
+        let (sent, requests): (Vec<SentRequest>, Vec<_>) = entries
             .into_iter()
             .map(|entry| {
                 let mut state = entry.lock();
                 state.queued = false;
                 let calls = u32::try_from(state.waiting.len()).unwrap_or(u32::MAX);
-                let (mut ask, asked) = state.bucket.ask(entry.key.clone(), calls, leaving, &view);
+                let key = entry.key.clone();
+                let (mut share, request) = state.bucket.request(key, calls, phase, &view);
                 drop(state);
                 if matches!(entry.key, Key::Connector(_)) {
-                    // The store forgets those that nobody asks for any more.
-                    ask.last_used_at = Some(view.wall);
+                    // The store drops connectors that no node asks for.
+                    share.last_used_at = Some(view.wall);
                 }
-                (Sent { entry, asked }, ask)
+                (SentRequest { entry, request }, share)
             })
             .unzip();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
-        let exchange = self.numbered(turn, asks);
+        let exchange = self.numbered(turn, requests);
         loop {
             let begun = Instant::now();
-            let error = match timeout(PATIENCE, self.log.exchange(&exchange)).await {
-                Ok(Ok(Exchanged::Done { now, nodes, gains })) => {
+            let error = match timeout(STORE_TIMEOUT, self.store.exchange(&exchange)).await {
+                Ok(Ok(ExchangeOutcome::Done { now, nodes, grants })) => {
                     self.is_there(now, nodes, begun);
                     let view = self.view();
-                    for (sent, gain) in sent.iter().zip(&gains) {
-                        self.gained(sent, gain, begun, &view);
+                    for (sent, grant) in sent.iter().zip(&grants) {
+                        self.apply(sent, grant, begun, &view);
                     }
                     return;
                 }
-                Ok(Ok(Exchanged::Repeated)) => {
-                    self.look().await;
-                    for Sent { entry, asked } in &sent {
-                        entry.lock().bucket.lost(*asked);
+                Ok(Ok(ExchangeOutcome::Repeated)) => {
+                    self.count_nodes().await;
+                    for SentRequest { entry, request } in &sent {
+                        entry.lock().bucket.lost(*request);
                     }
                     return;
                 }
@@ -261,38 +265,38 @@ impl Limiter {
                 Err(_) => "no answer in time".to_owned(),
             };
             self.is_away(&error);
-            // Nobody waits for a store that is away.
+            // No call waits for a store that is away.
             let view = self.view();
             sent.iter().for_each(|sent| sent.entry.decide_all(&view));
-            let in_line = lock(&self.asking).clone();
-            in_line.iter().for_each(|entry| entry.decide_all(&view));
+            let queued = lock(&self.asking).clone();
+            queued.iter().for_each(|entry| entry.decide_all(&view));
             tokio::select! {
-                () = sleep(AGAIN) => {}
+                () = sleep(RETRY_INTERVAL) => {}
                 () = stop.cancelled() => return,
             }
         }
     }
 
-    fn numbered(&self, turn: i64, asks: Vec<Ask>) -> Exchange {
+    fn numbered(&self, turn: i64, requests: Vec<ShareRequest>) -> Exchange {
         Exchange {
             node: self.node.clone(),
             owner: self.owner.clone(),
             boot_age: self.begun.elapsed(),
             turn,
-            asks,
+            requests,
         }
     }
 
-    /// Gives out what the store gave.
-    fn gained(&self, sent: &Sent, gain: &Gain, begun: Instant, view: &View) {
-        let Sent { entry, asked } = sent;
+    /// Applies a grant, and answers the calls that waited for it.
+    fn apply(&self, sent: &SentRequest, grant: &ShareGrant, begun: Instant, view: &ClusterView) {
+        let SentRequest { entry, request } = sent;
         let mut state = entry.lock();
         let State {
             bucket, waiting, ..
         } = &mut *state;
-        bucket.gain(gain, *asked, begun, view);
-        let mut admitted = gain.admitted;
-        for _ in 0..asked.calls {
+        bucket.apply(grant, *request, begun, view);
+        let mut admitted = grant.admitted;
+        for _ in 0..request.calls {
             let Some(reply) = waiting.pop_front() else {
                 break;
             };
@@ -303,13 +307,9 @@ impl Limiter {
                 admitted -= 1;
                 Ok(bucket.admitted(view))
             } else {
-                match bucket.decide(view) {
-                    Decision::Admit(standing) => Ok(standing),
-                    Decision::Refuse(limited) => Err(limited),
-                    Decision::Ask => Err(bucket.refused(view)),
-                }
+                bucket.decide_alone(view)
             };
-            // One who went away meanwhile has been let in.
+            // A caller that has gone meanwhile counts as admitted.
             let _ = reply.send(answer);
         }
         bucket.returned(admitted);
@@ -319,10 +319,10 @@ impl Limiter {
     }
 
     fn is_there(&self, now: Timestamp, nodes: u32, sent: Instant) {
-        if self.world.load().away.is_some() {
+        if self.cluster.load().away.is_some() {
             tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
-        self.world.store(Arc::new(World {
+        self.cluster.store(Arc::new(ClusterState {
             nodes,
             clock: Some((now, sent)),
             away: None,
@@ -330,27 +330,27 @@ impl Limiter {
     }
 
     fn is_away(&self, error: &str) {
-        let world = **self.world.load();
-        if world.away.is_none() {
+        let cluster = **self.cluster.load();
+        if cluster.away.is_none() {
             tracing::warn!(
                 error,
-                nodes = world.nodes,
+                nodes = cluster.nodes,
                 "limits of keys and connectors cannot be shared: each node goes by its part"
             );
-            self.world.store(Arc::new(World {
+            self.cluster.store(Arc::new(ClusterState {
                 away: Some(Instant::now()),
-                ..world
+                ..cluster
             }));
         }
     }
 
-    fn view(&self) -> View {
-        self.world.load().view(Instant::now())
+    fn view(&self) -> ClusterView {
+        self.cluster.load().view(Instant::now())
     }
 
-    fn view_of(&self, key: &Key) -> View {
+    fn view_of(&self, key: &Key) -> ClusterView {
         if self.is_ours(key) {
-            View::alone(self.begun)
+            ClusterView::alone(self.begun)
         } else {
             self.view()
         }
@@ -363,7 +363,7 @@ impl Limiter {
         }
     }
 
-    fn entry(&self, key: &Key, limits: Limits, view: &View) -> Arc<Entry> {
+    fn entry(&self, key: &Key, limits: Limits, view: &ClusterView) -> Arc<Entry> {
         let place = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0);
         let mut shard = lock(&self.shards[place]);
         if let Some(entry) = shard.get(key) {

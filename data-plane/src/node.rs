@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_auth::Sealer;
-use kanat_message_log::{MessageLog, Quotas};
+use kanat_message_log::{MessageLog, QuotaStore};
 use kanat_model::id::{BootId, NodeId};
 use kanat_net::outbound;
 use kanat_proto::node::v1::Load;
@@ -101,13 +101,13 @@ impl DataPlane {
         outbound: outbound::Client,
         sealer: Arc<Sealer>,
     ) -> Self {
-        let plans = Plans::new(Arc::clone(&log));
+        let plans = Plans::new(log.clone());
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let issuers = Issuers::new(outbound.clone(), tasks.clone(), stop.clone());
         let polled = outbound.with_max_response(options.poll_answer);
         let limiter = Arc::new(Limiter::new(
-            Arc::clone(&log) as Arc<dyn Quotas>,
+            Arc::clone(&log) as Arc<dyn QuotaStore>,
             options.node_id.clone(),
         ));
         let bounds = pipeline_options(&options);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kanat_message_log::{Error, Settled};
+use kanat_message_log::{Error, SettleOutcome};
 use kanat_model::id::MessageId;
 use kanat_telemetry::{Throttle, metrics};
 
@@ -14,21 +14,21 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 static UNWRITTEN: Throttle = Throttle::new();
 
 /// Ends when the write is durable, or when the log says that the message belongs to another.
-pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> Settled
+pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> SettleOutcome
 where
-    F: Future<Output = Result<Settled, Error>>,
+    F: Future<Output = Result<SettleOutcome, Error>>,
 {
     let mut pause = RETRY.0;
     loop {
         match write().await {
-            Ok(Settled::Done) => return Settled::Done,
-            Ok(Settled::Fenced) => {
+            Ok(SettleOutcome::Done) => return SettleOutcome::Done,
+            Ok(SettleOutcome::Fenced) => {
                 metrics().settles_fenced.inc();
                 tracing::warn!(
                     message.id = %message,
                     "an outcome came too late: the message was taken over",
                 );
-                return Settled::Fenced;
+                return SettleOutcome::Fenced;
             }
             Err(error) => {
                 metrics().settle_failures.inc();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use kanat_message_log::MessageLog;
+use kanat_message_log::PlanStore;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_proto::node::v1::EnvironmentState;
 use tokio::sync::watch;
@@ -65,7 +65,7 @@ pub struct Runnable {
 
 impl Plans {
     /// Begins without plans; former versions of flows come from `log`.
-    pub fn new(log: Arc<dyn MessageLog>) -> Self {
+    pub fn new(log: Arc<dyn PlanStore>) -> Self {
         let current = ArcSwap::default();
         let versions = Versions::new(log);
         let replaced = watch::Sender::default();

@@ -24,7 +24,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use kanat_engine::Resources;
 use kanat_flow::schedule::{CronExpression, timezone};
-use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimed, PollEnded};
+use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimOutcome, PollCycleEnd};
 use kanat_model::Timestamp;
 use kanat_model::id::BootId;
 use kanat_net::outbound;
@@ -159,8 +159,8 @@ impl Poller {
             held_until,
         };
         match self.log.claim_poll(&claim).await {
-            Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
-            Ok(PollClaimed::Taken { token, state }) => {
+            Ok(PollClaimOutcome::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
+            Ok(PollClaimOutcome::Taken { token, state }) => {
                 let hold = Hold {
                     flow: Arc::clone(flow),
                     owner,
@@ -279,7 +279,7 @@ impl Poller {
             log,
             next,
             Some(&state),
-            Some(PollEnded { at: ended, error }),
+            Some(PollCycleEnd { at: ended, error }),
         )
         .await
     }

@@ -17,12 +17,12 @@ use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_net::body::BoxError;
 use kanat_net::{Body, body as bodies};
+use kanat_rate_limit::LimitStatus;
 use tokio::time::Instant;
 
 use crate::context::Shared;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
-use crate::limit::Standing;
 use crate::pipeline::Accepted;
 use crate::plans::{Runnable, Snapshot};
 use repeat::Sent;
@@ -73,11 +73,11 @@ where
     let origin = parts.headers.get(header::ORIGIN).cloned();
     let is_head = parts.method == Method::HEAD;
     let accepted = coding::Accepted::of(&parts.headers);
-    let mut standing = None;
-    let answered = answer(shared, &snapshot, &target, &mut standing, parts, incoming).await;
+    let mut status = None;
+    let answered = answer(shared, &snapshot, &target, &mut status, parts, incoming).await;
     let mut response = accepted.encode(answered.unwrap_or_else(refused)).await;
-    if let Some(standing) = standing {
-        standing.write(response.headers_mut());
+    if let Some(status) = status {
+        standing::write(&status, response.headers_mut());
     }
     target.mark(response.headers_mut());
     cors::mark(
@@ -96,7 +96,7 @@ async fn answer<B>(
     shared: &Shared,
     snapshot: &Snapshot,
     target: &Target,
-    standing: &mut Option<Standing>,
+    status: &mut Option<LimitStatus>,
     mut parts: Parts,
     incoming: B,
 ) -> Result<Response<Body>, Refusal>
@@ -112,7 +112,7 @@ where
         return Err(Refusal::draining());
     }
     receive::bound_headers(&parts.headers)?;
-    *standing = access::count(&shared.limiter, &caller).await?;
+    *status = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
     shared
         .pipeline

@@ -7,8 +7,8 @@ mod paused;
 mod stream;
 
 use kanat_message_log::{
-    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant,
-    TraceRecord, key,
+    AppendOutcome, Filter, Message, MessagePage, NewMessage, Placement, Position, SavedPlan,
+    Tenant, TraceRecord, key,
 };
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{Status, Trigger};
@@ -284,9 +284,9 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
             .saturating_add(1),
         traceparent: None,
         place: if plan.paused {
-            Place::Held
+            Placement::Held
         } else {
-            Place::Queued
+            Placement::Queued
         },
     }
 }
@@ -294,8 +294,8 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
 async fn append(app: &App, message: NewMessage) -> Result<MessageId, Error> {
     let id = message.id.clone();
     Ok(match app.log.append(message).await? {
-        Appended::Waiting | Appended::Awaited(_) | Appended::Leased(_) => id,
-        Appended::Duplicate(former) => former,
+        AppendOutcome::Waiting | AppendOutcome::Awaited(_) | AppendOutcome::Leased(_) => id,
+        AppendOutcome::Duplicate(former) => former,
     })
 }
 

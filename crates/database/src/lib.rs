@@ -27,7 +27,7 @@ pub fn silent() -> sqlx::Error {
 }
 
 /// Returns an error with what to do about it, where connections are too few.
-pub fn told(error: sqlx::Error) -> sqlx::Error {
+pub fn with_advice(error: sqlx::Error) -> sqlx::Error {
     let text = match &error {
         sqlx::Error::PoolTimedOut => {
             "no connection was free in time: all are in use, or the server is away or takes no more"

@@ -1,5 +1,5 @@
-//! A connection that hears notifications. It looks after the server meanwhile, so that a fail-over
-//! is noticed where nobody asks anything.
+//! A connection that receives notifications. It also checks the server, so that a failover is
+//! noticed without other calls.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const LOOK_AROUND_EVERY: Duration = Duration::from_secs(5);
 /// Longest that the server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// Hears what is told on one channel of the primary.
+/// Receives the notifications of one channel from the primary.
 pub struct Listener {
     servers: Servers,
     patience: Patience,

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::servers::Primary;
-use crate::{moved, silent, told};
+use crate::{moved, silent, with_advice};
 
 /// The bound of waiting for what a connection is asked. Each connection, or call that takes one,
 /// has its own: it ends the waiting also when another server has become the primary.
@@ -81,7 +81,7 @@ impl Patience {
         tokio::select! {
             biased;
             () = self.ends() => Err(moved()),
-            answer = call => answer.map_err(told),
+            answer = call => answer.map_err(with_advice),
         }
     }
 

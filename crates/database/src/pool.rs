@@ -1,5 +1,5 @@
-//! Connections for many callers, in a pool that is left for a new one when another server is the
-//! primary, and when it has answered nobody for too long.
+//! Connections for many callers, in a pool that is replaced by a new one when another server is the
+//! primary, and when it has given out no connection for too long.
 //!
 //! The driver asks a connection that comes back whether it still answers, and waits for that
 //! without an end: one that falls silent just then keeps its place until the kernel gives it up.
@@ -32,7 +32,7 @@ pub struct Pool<DB: Database> {
     connects: Arc<[Connect<DB>]>,
     primary: watch::Receiver<Option<Primary>>,
     settings: Settings,
-    unanswered: Unanswered,
+    unanswered: SilentSince,
 }
 
 /// The connections that are in use, and the server that they are made to.
@@ -41,25 +41,25 @@ struct Current<DB: Database> {
     primary: Option<Primary>,
 }
 
-/// What a pool is told.
+/// Settings of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Whose connections they are, for the log of the process, as in `the message log`.
     pub of: &'static str,
     /// Most connections at once.
     pub connections: u32,
-    /// A call that finds no free connection for so long fails.
+    /// Time after which a call without a free connection fails.
     pub acquire_within: Duration,
-    /// The pool is left when nobody was answered for so long; `None` where no connection falls
+    /// Time without an answer after which the pool is replaced; `None` where no connection falls
     /// silent.
     pub patience: Option<Duration>,
     /// Statements that each new connection begins with.
     pub setup: &'static [&'static str],
 }
 
-/// Since when callers ask for a connection and nobody gets one.
+/// Instant since which callers ask for a connection and none gets one.
 #[derive(Debug, Clone, Default)]
-struct Unanswered(Arc<Mutex<Option<Instant>>>);
+struct SilentSince(Arc<Mutex<Option<Instant>>>);
 
 impl<DB: Database> Pool<DB>
 where
@@ -93,10 +93,10 @@ where
         admit: Option<&'static str>,
         settings: Settings,
     ) -> Self {
-        let unanswered = Unanswered::default();
+        let unanswered = SilentSince::default();
         let options = options(admit, settings, &unanswered);
         let place = *primary.borrow();
-        let pool = options.clone().connect_lazy_with(way(&connects, place));
+        let pool = options.clone().connect_lazy_with(choose(&connects, place));
         let current = Arc::new(Mutex::new(Current {
             pool,
             primary: place,
@@ -122,8 +122,7 @@ where
             return current.pool.clone();
         }
         if current.primary != primary {
-            // Callers that wait for a connection are told at once; what is in use ends when it
-            // comes back.
+            // Waiting callers fail at once; connections in use end when they are returned.
             drop(current.pool.close());
         } else if is_of_no_use {
             tracing::warn!(
@@ -135,7 +134,7 @@ where
         let pool = self
             .options
             .clone()
-            .connect_lazy_with(way(&self.connects, primary));
+            .connect_lazy_with(choose(&self.connects, primary));
         *current = Current {
             pool: pool.clone(),
             primary,
@@ -151,14 +150,14 @@ where
 }
 
 /// Returns how the primary is connected to.
-fn way<C: Clone>(connects: &[C], primary: Option<Primary>) -> C {
+fn choose<C: Clone>(connects: &[C], primary: Option<Primary>) -> C {
     connects[primary.map_or(0, |primary| primary.place)].clone()
 }
 
 fn options<DB: Database>(
     admit: Option<&'static str>,
     settings: Settings,
-    unanswered: &Unanswered,
+    unanswered: &SilentSince,
 ) -> PoolOptions<DB>
 where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
@@ -202,9 +201,9 @@ where
         })
 }
 
-impl Unanswered {
-    /// Notes that somebody asks `now`; gives whether nobody was answered for that long, and counts
-    /// anew if so.
+impl SilentSince {
+    /// Notes a call at `now`. Returns whether no call was answered for that long, and restarts the
+    /// count if so.
     fn for_longer_than(&self, patience: Duration, now: Instant) -> bool {
         let mut since = lock(&self.0);
         let first = since.unwrap_or(now);
@@ -253,7 +252,7 @@ mod tests {
 
     #[test]
     fn nobody_was_answered_for_long_when_those_who_ask_are_not() {
-        let unanswered = Unanswered::default();
+        let unanswered = SilentSince::default();
         let begun = Instant::now();
         let asks = |seconds| {
             unanswered.for_longer_than(
@@ -290,7 +289,7 @@ mod tests {
         let pool: Pool<Postgres> = Pool::new(line.url().parse().unwrap(), settings);
         let first = pool.current();
         for left in [1, 0] {
-            line.fall_silent_on_the_way_back();
+            line.drop_answers();
             let mut connection = first.acquire().await.unwrap();
             connection.begin().await.unwrap().commit().await.unwrap();
             drop(connection);

@@ -18,19 +18,19 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::server_name;
-use crate::{Addresses, Patience, silent, told};
+use crate::{Addresses, Patience, silent, with_advice};
 
 /// Longest that one server may take to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Once a server has answered, the others are waited for so long.
-const OTHERS_WITHIN: Duration = Duration::from_secs(1);
-/// Once a server that takes writes is found, the others are waited for so long: one of them may be
-/// on a later timeline.
-const LATER_WITHIN: Duration = Duration::from_millis(500);
+/// Longest wait for other servers once one has answered.
+const OTHERS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for other servers once one takes writes, since another one may be on a later
+/// timeline.
+const LATER_TIMELINE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Refuses a server that takes no writes, and turns off what a server may have set for the sessions
-/// of everybody: connections of ours are idle for long on purpose. Settings that the server's
-/// version does not know are left out.
+/// Refuses a server that takes no writes, and turns off session timeouts that a server may set for
+/// all clients: our connections are idle for long on purpose. Settings that the version of the
+/// server does not know are left out.
 pub(crate) const ADMIT: &str = "DO $$ BEGIN
     IF pg_is_in_recovery() THEN
         RAISE EXCEPTION 'the server is in recovery: it is a standby' USING ERRCODE = '25006';
@@ -43,7 +43,7 @@ pub(crate) const ADMIT: &str = "DO $$ BEGIN
         WHERE name IN ('idle_session_timeout', 'transaction_timeout');
 END $$";
 
-/// Asks a primary for its cluster and timeline. Not every hosted server tells.
+/// Asks a primary for its cluster and timeline. Not every hosted server reports them.
 const TIMELINE: &str = "SELECT (SELECT system_identifier FROM pg_control_system()),
     ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint";
 
@@ -94,9 +94,9 @@ impl Servers {
         }))
     }
 
-    /// Connects to the primary, for a session whose answers are waited for `within` that time. All
-    /// servers are asked at once, so that one that does not answer holds up nobody for long, and a
-    /// former primary is told from the present one. Pools and waiting calls move to what is found.
+    /// Connects to the primary, for a session whose answers have a time limit. All servers are
+    /// asked at once, so that a silent one delays no call for long, and a former primary is
+    /// recognized. Pools and waiting calls move to the primary that is found.
     ///
     /// # Errors
     /// No server of the list takes writes within 5 s. The error says of each why not; of a single
@@ -113,11 +113,11 @@ impl Servers {
                 attempt = attempts.next() => match attempt {
                     Some((_, Ok(server))) => {
                         found.push(server);
-                        until = until.min(Instant::now() + LATER_WITHIN);
+                        until = until.min(Instant::now() + LATER_TIMELINE_TIMEOUT);
                     }
                     Some((place, Err(error))) => {
                         failures.push((place, error));
-                        until = until.min(Instant::now() + OTHERS_WITHIN);
+                        until = until.min(Instant::now() + OTHERS_TIMEOUT);
                     }
                     None => break,
                 },
@@ -162,7 +162,7 @@ impl Servers {
     async fn attempt(&self, place: usize) -> (usize, Result<(Primary, PgConnection), Error>) {
         let options = &self.0.list[place];
         let connect = async {
-            let mut connection = options.connect().await.map_err(told)?;
+            let mut connection = options.connect().await.map_err(with_advice)?;
             connection.execute(ADMIT).await.map_err(refusal)?;
             let timeline = timeline(&mut connection).await?;
             Ok((Primary { place, timeline }, connection))
@@ -175,7 +175,7 @@ impl Servers {
         )
     }
 
-    /// Makes the latest of the primaries that were found the one that everybody uses.
+    /// Makes the latest of the primaries found the one in use.
     fn follow(
         &self,
         found: Vec<(Primary, PgConnection)>,
@@ -223,14 +223,14 @@ impl Servers {
             return failures.swap_remove(0).1;
         }
         failures.sort_by_key(|(place, _)| *place);
-        let told = failures.iter().map(|(place, error)| {
+        let reasons = failures.iter().map(|(place, error)| {
             let server = server_name(&self.0.list[*place]);
             format!("{} ({server}): {error}", place + 1)
         });
-        let told = told.collect::<Vec<_>>().join("; ");
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
         Error::Io(io::Error::new(
             io::ErrorKind::NotConnected,
-            format!("no server of the list takes writes: {told}"),
+            format!("no server of the list takes writes: {reasons}"),
         ))
     }
 }
@@ -267,7 +267,7 @@ async fn timeline(connection: &mut PgConnection) -> Result<Option<Timeline>, Err
     }
 }
 
-/// Returns the server of the known cluster that was promoted last. Where nothing tells them apart,
+/// Returns the server of the known cluster that was promoted last. Without a difference
 /// the known one stays, or else the first of the list is taken.
 fn latest(known: Option<Primary>, found: &[Primary]) -> Option<Primary> {
     let cluster = known
@@ -289,8 +289,8 @@ fn former() -> Error {
     Error::Io(io::Error::new(io::ErrorKind::NotConnected, text))
 }
 
-/// Returns whether waiting may help: nobody answers, the server starts or stops, has no room for
-/// the connection, or is a standby.
+/// Returns whether waiting may help: no server answers, or it starts or stops, has no free
+/// connection, or is a standby.
 fn may_pass(error: &Error) -> bool {
     match error {
         Error::Database(cause) => cause.code().is_some_and(|code| {

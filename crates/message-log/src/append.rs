@@ -1,4 +1,4 @@
-//! A message on its way into the log, and what the log says to it.
+//! New messages, and the outcome of their append.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use kanat_model::message::Trigger;
 
 use crate::Lease;
 
-/// Bytes of an unfinished message on disk beside its bodies: its row, its index entries and its
-/// first events, about.
+/// Approximate bytes of an unfinished message on disk without its bodies: its row, its index
+/// entries and its first events.
 const ROW_BYTES: usize = 1024;
 
-/// A message to be kept.
+/// A message to append.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
     pub id: MessageId,
@@ -21,71 +21,69 @@ pub struct NewMessage {
     pub environment_id: EnvironmentId,
     pub flow_id: FlowId,
     pub flow_name: String,
-    /// The version that it runs under, through all its retries.
+    /// Version of the flow that runs it, through all its retries.
     pub flow_version: u32,
     pub trigger: Trigger,
-    /// The bytes as they came.
+    /// Body as it was received.
     pub raw_body: Bytes,
-    /// The payload as JSON; `None` when `raw_body` is that already.
+    /// Payload as JSON; `None` when `raw_body` is the payload.
     pub payload: Option<Bytes>,
-    /// A JSON object of what came with the body: headers, query, method, path parameters, when.
+    /// JSON object with the headers, query, method, path parameters and time of the request.
     pub request: Bytes,
-    /// Also the instant by which the time to live of the `dedupe` keys is counted.
+    /// Instant of receipt, from which the time to live of the `dedupe` keys counts.
     pub received_at: Timestamp,
-    /// Messages of one flow with one key are worked on one at a time, in the order of their
-    /// appends.
+    /// Key whose messages in one flow run one at a time, in the order of their appends.
     pub ordering_key: Option<String>,
-    /// If one of these is known to the flow already, nothing is stored.
+    /// Deduplication keys. If the flow has seen one of them, nothing is stored.
     pub dedupe: Vec<Dedupe>,
     pub replay_of: Option<MessageId>,
     pub batch_id: Option<String>,
-    /// The first attempt and its retries; at least 1.
+    /// Number of attempts, with the first one; at least 1.
     pub max_attempts: u32,
     pub traceparent: Option<String>,
-    pub place: Place,
+    pub place: Placement,
 }
 
-/// A key by which a repeat of a message is known, within its flow.
+/// A key that identifies repeats of a message within its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dedupe {
     pub key: String,
     pub ttl: Duration,
 }
 
-/// Where a new message goes.
+/// Placement of a new message in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// To the node that appends it, which runs it at once.
+pub enum Placement {
+    /// Leased to the node that appends it, which runs it at once.
     Leased(BootId),
-    /// To the node that appends it, as [`Place::Leased`], because a caller of that node waits for
-    /// it. Behind its ordering key the message stays with that node ([`Appended::Awaited`]): no
-    /// other one claims it before the lease ends or the node gives it up.
+    /// Leased to the node that appends it, where a caller waits for its outcome. Behind its
+    /// ordering key the message stays with that node ([`AppendOutcome::Awaited`]): no other one
+    /// claims it before the lease ends or the node gives it up.
     Awaited(BootId),
-    /// Into the backlog, due now, for any node to claim.
+    /// Put into the backlog, due now, for any node to claim.
     Queued,
-    /// Into the backlog of a paused flow: shown as `held`, claimed by nobody until someone claims
-    /// for that flow.
+    /// Put into the backlog of a paused flow: shown as `held` until a node claims for that flow.
     Held,
 }
 
-/// What became of an append. Whatever it says is on disk.
+/// Outcome of an append, which is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Appended {
-    /// The caller runs it now.
+pub enum AppendOutcome {
+    /// The caller holds the lease and runs the message now.
     Leased(Lease),
-    /// A claim will find it: it was queued or held, or stands behind its ordering key.
+    /// A claim will find the message: it is queued or held, or waits for its turn in its ordering
+    /// key.
     Waiting,
-    /// It stands behind its ordering key, and only the node that appended it may claim it
-    /// ([`crate::Claim::awaited`]), or give it up under this lease by [`crate::Outcome::Yield`] or
-    /// as discarded.
+    /// The message waits for its turn in its ordering key. Only the node that appended it may claim
+    /// it ([`crate::Claim::awaited`]), or give it up under this lease by [`crate::Outcome::Yield`]
+    /// or as discarded.
     Awaited(Lease),
-    /// A message with one of its keys is there already; nothing was stored.
+    /// The log has a message with one of its keys; nothing was stored.
     Duplicate(MessageId),
 }
 
 impl NewMessage {
-    /// Returns the lease of the first holder. Its token is the first event of the message, which is
-    /// its place in the log.
+    /// Returns the lease of the first holder. Its token is the first event of the message.
     pub(crate) fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
         let ordered = self.ordering_key.is_some();
         Lease {
@@ -97,24 +95,23 @@ impl NewMessage {
         }
     }
 
-    /// Returns when it is due by the clock of waits, which is at once: with the age that it has.
+    /// Returns the due time by the steady clock: now, less the age of the message.
     pub(crate) fn due_at(&self) -> Timestamp {
         let due = self.received_at.to_steady().min(Timestamp::steady());
         due.max(Timestamp::from_millis(0))
     }
 
-    /// The bytes that the log has to keep, about.
+    /// Returns the approximate number of bytes that the log has to store.
     pub fn size_bytes(&self) -> usize {
         self.raw_body.len() + self.payload.as_ref().map_or(0, Bytes::len) + self.request.len()
     }
 
-    /// Returns the bytes that the message counts for in the backlog: what came in, and the room of
-    /// its rows.
+    /// Returns the bytes that the message counts for in the backlog: its bodies and its rows.
     pub fn stored_bytes(&self) -> u64 {
         (self.size_bytes() + ROW_BYTES) as u64
     }
 
-    /// Returns [`Self::stored_bytes`] as a column has it.
+    /// Returns [`Self::stored_bytes`] as the value of a column.
     pub(crate) fn size_column(&self) -> i64 {
         i64::try_from(self.stored_bytes()).unwrap_or(i64::MAX)
     }

@@ -1,4 +1,4 @@
-//! What every message log promises, as a suite that each implementation is put through:
+//! The contract of every message log, as a suite for each implementation:
 //! `message_log_contract!` with a [`Harness`] makes one test of every promise.
 
 mod append;
@@ -37,7 +37,7 @@ pub use self::retain::*;
 pub use self::settle::*;
 pub use self::subject::{Subject, leased, message, ordered, settlement, tenant};
 
-/// A place for one log, empty at first, that goes away with the harness.
+/// Storage for one log, empty at first, that is removed with the harness.
 #[async_trait::async_trait]
 pub trait Harness: Send + Sync {
     /// Opens the log, again after an earlier one was closed.
@@ -81,7 +81,7 @@ macro_rules! message_log_contract {
             never_gives_one_message_to_two
             does_not_let_a_backlog_hide_other_flows
             counts_the_backlog_of_each_flow
-            tells_the_age_of_what_waits_for_its_first_attempt
+            returns_the_age_of_the_oldest_message_without_an_attempt
             holds_the_messages_of_a_paused_flow_until_they_are_claimed
             wakes_those_who_wait_for_changes
             works_on_one_message_of_a_key_at_a_time
@@ -128,7 +128,7 @@ macro_rules! message_log_contract {
             counts_on_after_a_reopening
             knows_how_many_nodes_there_are
             forgets_connectors_that_nobody_calls
-            tells_how_polls_stand_and_forgets_them
+            returns_the_status_of_polls_and_forgets_them
             refuses_writes_after_it_was_closed
         }
     };

@@ -1,4 +1,4 @@
-//! The live stream: every change of a message's state, in one order, under ids that outlast a
+//! The event stream: every change of a message's state, in one order, under ids that survive a
 //! restart.
 
 use kanat_model::id::{EnvironmentId, FlowId};
@@ -7,34 +7,33 @@ use kanat_model::message::Status;
 use crate::list::fitting;
 use crate::{Message, Tenant};
 
-/// Which events to read.
+/// Filter and position of a read of the event stream.
 #[derive(Debug, Clone)]
 pub struct EventQuery {
     pub tenant: Tenant,
     pub flow_id: Option<FlowId>,
-    /// Only changes to this status.
+    /// Returns only changes to this status.
     pub status: Option<Status>,
-    /// Only events later than this one.
+    /// Returns only events after this one.
     pub after: i64,
     pub limit: u32,
 }
 
-/// A message as it stood after one change.
+/// A message in the state after one change.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Grows with every event of the log.
+    /// Sequence number, which grows with every event of the log.
     pub seq: i64,
     pub message: Message,
 }
 
-/// Some events, and where to read on.
+/// A page of events.
 #[derive(Debug, Clone)]
 pub struct EventPage {
     pub events: Vec<Event>,
-    /// Every event up to this one has been looked at: the next query goes on after it, also when
-    /// nothing matched.
+    /// Last event that was read: the next query continues after it, also when nothing matched.
     pub next_after: i64,
-    /// There is more to read now; otherwise wait for [`crate::MessageLog::changed`].
+    /// There is more to read now; otherwise wait for [`crate::MessageReader::changed`].
     pub more: bool,
 }
 
@@ -43,8 +42,8 @@ impl EventPage {
     /// one event at least.
     pub const BYTES: u64 = 1 << 20;
 
-    /// Returns the place of the last event of a page, and whether the page has to be cut behind it.
-    /// `found` are the places of at least one event, in any order, each with its bytes.
+    /// Returns the last event of a page, and whether more of the found events follow. `found` has
+    /// sequence numbers and sizes, in any order.
     pub(crate) fn end(mut found: Vec<(i64, u64)>, limit: u32) -> Option<(i64, bool)> {
         found.sort_unstable();
         let fitting = fitting(
@@ -58,7 +57,7 @@ impl EventPage {
 }
 
 impl EventQuery {
-    /// Everything of an environment after an event.
+    /// Returns a query for all events of an environment after one.
     pub fn after(tenant: Tenant, after: i64) -> Self {
         Self {
             tenant,

@@ -1,4 +1,4 @@
-//! The keys that order messages and tell their repeats, as every way into the log writes them.
+//! Ordering keys and deduplication keys, in the same form for all callers of the log.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ pub fn delivery(id: String, window: Duration) -> Dedupe {
     }
 }
 
-/// What a consumer of a published API knows a call by.
+/// Returns the key of a call that a consumer of a published API names.
 pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
-    // The length keeps a name that an issuer gave from running into the key behind it.
+    // The length separates the name, which an issuer chose, from the key after it.
     let key = bounded(format!("{}:{consumer}:{key}", consumer.len()));
     Dedupe {
         key: format!("call:{api}:{key}"),
@@ -68,7 +68,7 @@ pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe
     }
 }
 
-/// What a record holds when a poll takes it in for the n-th time, until it is noted as seen.
+/// Returns the key of a record that a poll appends for the n-th time, until it is noted as seen.
 pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
     Dedupe {
         key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())),

@@ -1,9 +1,11 @@
-//! Who works on a message: leases, claims, and what a claim hands out.
+//! Leases, claims and claimed messages.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Trigger;
+
+use crate::Content;
 
 /// The right to work on one message. It ends when the message is settled, or when another node
 /// claims the message because the owner's lease ran out; what is written under it after that is
@@ -11,78 +13,79 @@ use kanat_model::message::Trigger;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub message_id: MessageId,
-    /// The message's place in the log's order.
+    /// Sequence number of the message.
     pub seq: i64,
     pub owner: BootId,
-    /// Another one for every holder.
+    /// Fencing token, different for every holder.
     pub token: i64,
-    /// The message has an ordering key, so that others may wait for its end.
+    /// The message has an ordering key, so that other messages may wait for its end.
     pub ordered: bool,
 }
 
-/// The lease of a node, under which it holds all its messages, as its owner knows it.
+/// The lease under which a node holds all its messages, as its owner knows it.
 #[derive(Debug)]
 pub struct NodeLease {
     pub owner: BootId,
     pub node: NodeId,
-    pub(crate) known: Known,
+    pub(crate) known: LeaseState,
 }
 
-/// What the owner of a lease wrote into it last. A log that says less is an earlier copy of the one
-/// that was written.
+/// State that the owner of a lease wrote last. A log with an earlier state is an older copy.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct LeaseState {
     /// The epoch of the log when the lease was opened; `None` in a log that cannot change its past
     /// while it is open.
     pub epoch: Option<EpochId>,
-    /// Which incarnation of the database it was; empty where the database does not tell.
+    /// Incarnation of the database; empty where the database has none.
     pub incarnation: String,
-    /// The counter of the node's leases as it was certainly written.
+    /// Counter of the node's leases as it is certainly in the log.
     pub written: i64,
-    /// The counter as it was written if the last renewal took effect without an answer.
+    /// Counter as it is in the log if the last renewal took effect without an answer.
     pub asked: i64,
 }
 
-/// What became of a wish to renew a lease.
+/// Outcome of the renewal of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Renewed {
+pub enum RenewalOutcome {
     Done,
-    /// It had been ended by [`crate::MessageLog::hand_back`] or by a later boot of the node.
+    /// The lease had been ended by [`crate::DeliveryStore::hand_back`] or by a later boot of the
+    /// node.
     Ended,
-    /// The log is an earlier copy of the one in which the lease was opened, or somebody found that
-    /// before: places and tokens of before may be those of other messages now.
+    /// The log is an earlier copy of the one in which the lease was opened. Sequence numbers and
+    /// tokens from before may belong to other messages now.
     PastChanged {
         former: EpochId,
         present: EpochId,
     },
 }
 
-/// A wish to work on what waits.
+/// A request of a node for waiting messages.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub owner: BootId,
-    /// Sum of [`crate::Claimed::stored_bytes`] of all claimed messages, at most. Awaited messages
-    /// do not count.
+    /// Sum of [`crate::ClaimedMessage::stored_bytes`] of all claimed messages, at most. Awaited
+    /// messages do not count.
     pub bytes: u64,
     /// Flows whose messages may be taken. A flow that is paused or busy is not named.
     pub shares: Vec<Share>,
-    /// Messages that this owner awaits. Those whose turn has come are taken before all others.
-    pub awaited: Vec<Awaited>,
+    /// Messages that this owner awaits. They are claimed before all others when their turn has
+    /// come.
+    pub awaited: Vec<AwaitedMessages>,
 }
 
-/// Messages of one flow that were appended as [`crate::Place::Awaited`].
+/// Messages of one flow that were appended as [`crate::Placement::Awaited`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaited {
-    /// The messages' places in the log's order.
+pub struct AwaitedMessages {
+    /// Sequence numbers of the messages.
     pub seqs: Vec<i64>,
-    /// How many of them are taken at most.
+    /// Most messages that are claimed.
     pub messages: u32,
 }
 
 /// Memory for the messages of some flows together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// Sum of [`crate::Claimed::stored_bytes`] of the messages, at most.
+    /// Sum of [`crate::ClaimedMessage::stored_bytes`] of the messages, at most.
     pub bytes: u64,
     pub rooms: Vec<Room>,
 }
@@ -102,58 +105,73 @@ impl Share {
 pub struct Room {
     pub flow_id: FlowId,
     pub messages: u32,
-    /// Versions of the flow whose messages are left to others.
+    /// Versions of the flow whose messages are left to other nodes.
     pub without_versions: Vec<u32>,
 }
 
-/// A message that the claimer now holds, with all that a run needs.
+/// A message that the claiming node now holds, with all that a run needs.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimedMessage {
     pub lease: Lease,
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
     pub flow_id: FlowId,
     pub flow_name: String,
-    /// The version to run it under.
+    /// Version of the flow that runs it.
     pub flow_version: u32,
     pub trigger: Trigger,
     pub raw_body: Bytes,
-    /// JSON; the same bytes as `raw_body` where that is JSON.
+    /// JSON; shares the bytes of `raw_body` where that is the payload.
     pub payload: Bytes,
     pub request: Bytes,
-    /// Bytes that it counts for in the backlog.
+    /// Bytes that the message counts for in the backlog.
     pub stored_bytes: u64,
     pub received_at: Timestamp,
-    /// Since when it could be claimed: whoever gives it back unlooked at gives it back with that.
+    /// Instant since which it could be claimed. A node that releases it unprocessed restores it.
     pub due_at: Timestamp,
-    /// Attempts already made and settled.
+    /// Attempts that were made and settled.
     pub attempts: u32,
     pub max_attempts: u32,
     pub ordering_key: Option<String>,
     pub traceparent: Option<String>,
-    /// The steps that succeeded in earlier attempts.
+    /// Steps that succeeded in earlier attempts.
     pub steps: Vec<Step>,
+}
+
+impl ClaimedMessage {
+    /// Sets the bodies. A body without a payload of its own is the payload.
+    pub(crate) fn set_content(&mut self, content: Content) {
+        self.payload = content.payload.unwrap_or_else(|| content.raw_body.clone());
+        self.raw_body = content.raw_body;
+        self.request = content.request;
+    }
+}
+
+impl From<ClaimedMessage> for Lease {
+    fn from(claimed: ClaimedMessage) -> Self {
+        claimed.lease
+    }
 }
 
 /// A step that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub name: String,
-    /// Of the step's HTTP answer.
+    /// Status of the step's HTTP response.
     pub status: u32,
     /// JSON.
     pub output: Bytes,
 }
 
-/// A flow with messages that nobody works on.
+/// Waiting messages of a flow, which no node holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub flow_id: FlowId,
-    /// How many a claim would find now; [`Waiting::COUNT_LIMIT`] stands for that many or more.
+    /// Number that a claim would find now; [`Waiting::COUNT_LIMIT`] stands for that many or more.
     pub due: u64,
-    /// When the oldest of these became due.
+    /// Instant at which the oldest of them became due.
     pub oldest: Option<Timestamp>,
-    /// When the next one after now becomes due.
+    /// Instant at which the next one becomes due.
     pub next_due: Option<Timestamp>,
 }
 

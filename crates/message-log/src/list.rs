@@ -1,4 +1,4 @@
-//! Lists of messages: what to look for, where to go on.
+//! Lists of messages: filters, positions and pages.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
@@ -7,7 +7,7 @@ use kanat_model::page::Page;
 
 use crate::{Error, Message, Tenant};
 
-/// Which messages of a flow.
+/// Filter for the messages of a flow.
 #[derive(Debug, Clone)]
 pub struct Filter {
     pub tenant: Tenant,
@@ -28,6 +28,16 @@ pub struct Filter {
 impl Filter {
     pub const MAX_IDS: usize = 1_000;
 
+    /// Refuses a search text or a list of ids that is too long.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_search(self.search.as_deref())?;
+        if self.ids.len() > Self::MAX_IDS {
+            let message = format!("may name at most {} messages", Self::MAX_IDS);
+            return Err(Error::State(kanat_model::Error::field("ids", message)));
+        }
+        Ok(())
+    }
+
     /// All messages of a flow.
     pub fn flow(tenant: Tenant, flow_id: FlowId) -> Self {
         Self {
@@ -42,7 +52,7 @@ impl Filter {
     }
 }
 
-/// Which messages of an environment, in the order of the log.
+/// Filter for the messages of an environment, in the order of the log.
 #[derive(Debug, Clone)]
 pub struct EnvironmentFilter {
     pub tenant: Tenant,
@@ -74,56 +84,73 @@ impl EnvironmentFilter {
         }
     }
 
-    /// Whether it finds dead letters and retries only, which have an index of their own.
+    /// Returns whether it finds dead letters and retries only, which have an index of their own.
     pub(crate) fn is_failing(&self) -> bool {
         let failing = |status: &Status| matches!(status, Status::DeadLetter | Status::Retrying);
         !self.statuses.is_empty() && self.statuses.iter().all(failing)
     }
 }
 
-/// Which part of a list.
+/// Position of a page in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
-    /// So many from so far on, newest first.
+    /// Page by offset, newest first.
     Page(Page),
-    /// What follows the last message of the page before; messages that arrive meanwhile do not
-    /// shift it.
+    /// Page after the last message of the page before. Messages that arrive meanwhile do not shift
+    /// it.
     After { cursor: Cursor, limit: u32 },
 }
 
-/// The place of a message in a list; opaque to callers outside.
+/// Position of a message in a list; opaque to API callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     pub received_at: Timestamp,
     pub seq: i64,
 }
 
-/// A part of a list, newest first.
+/// A page of a list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct MessagePage {
     pub messages: Vec<Message>,
-    /// How many the filter finds in all, as far as they were counted.
+    /// Number of messages that the filter finds, as far as they were counted.
     pub total: u64,
-    /// Whether there may be more than `total`.
+    /// There may be more than `total`.
     pub total_is_least: bool,
-    /// Where the next page begins, when there is one.
+    /// Position of the next page, if there is one.
     pub next: Option<Cursor>,
 }
 
 impl MessagePage {
     /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after
-    /// one message at least, and says where the next begins.
+    /// one message at least.
     pub const BYTES: u64 = 32 << 20;
 
-    /// How many of the messages that have so many bytes, in their order, go on one page of at most
+    /// Returns a page of a flow's list. From its position on, `found` messages were found, of which
+    /// those that fit are on the page. The whole list has `total`.
+    pub(crate) fn of_flow(mut messages: Vec<Message>, found: usize, total: i64) -> Self {
+        messages.shrink_to_fit();
+        let has_more = found > messages.len();
+        let next = messages.last().filter(|_| has_more).map(|last| Cursor {
+            received_at: last.received_at,
+            seq: last.seq,
+        });
+        Self {
+            messages,
+            total: u64::try_from(total).unwrap_or(0),
+            total_is_least: false,
+            next,
+        }
+    }
+
+    /// Returns how many messages with these sizes, in their order, fit on one page of at most
     /// `limit`.
     pub(crate) fn fitting(sizes: &[u64], limit: u32) -> u32 {
         fitting(sizes.iter().copied(), Self::BYTES, limit)
     }
 }
 
-/// Returns how many of the things that have so many bytes, in their order, have `room` together:
-/// one at least, and at most `limit`.
+/// Returns how many items with these sizes, in their order, have `room` together: one at least, and
+/// at most `limit`.
 pub(crate) fn fitting(sizes: impl Iterator<Item = u64>, mut room: u64, limit: u32) -> u32 {
     let fits = |size: &u64| {
         let fits = *size <= room;
@@ -135,7 +162,7 @@ pub(crate) fn fitting(sizes: impl Iterator<Item = u64>, mut room: u64, limit: u3
 }
 
 impl Cursor {
-    /// The messages of the log before that of `seq`.
+    /// Returns the cursor of the messages before `seq`.
     pub(crate) fn below(seq: i64) -> Self {
         Self {
             received_at: Timestamp::from_millis(0),
@@ -143,12 +170,12 @@ impl Cursor {
         }
     }
 
-    /// As text without special characters.
+    /// Returns the text of the cursor, without special characters.
     pub fn to_text(self) -> String {
         format!("{:x}-{:x}", self.received_at.as_millis(), self.seq)
     }
 
-    /// Reads what `to_text` wrote; `None` for anything else.
+    /// Parses a text of [`Self::to_text`]; `None` for any other.
     pub fn parse(text: &str) -> Option<Self> {
         let (received_at, seq) = text.split_once('-')?;
         let received_at = i64::from_str_radix(received_at, 16).ok()?;

@@ -1,22 +1,22 @@
-//! A message as it stands in the log.
+//! Messages in the log.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};
 use kanat_model::message::{Failure, Status, Trigger};
 
-/// Whose messages: every read names it, and finds nothing of anybody else.
+/// Owner of messages. Every read names it, and finds no messages of other tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tenant {
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
 }
 
-/// A message and what became of it so far.
+/// A message in its present state.
 #[derive(Debug, Clone)]
 pub struct Message {
     pub id: MessageId,
-    /// Its place in the log's order.
+    /// Sequence number in the log.
     pub seq: i64,
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
@@ -27,11 +27,11 @@ pub struct Message {
     pub trigger: Trigger,
     /// JSON.
     pub payload: Bytes,
-    /// What was sent last.
+    /// Output that was sent last.
     pub output: Option<Bytes>,
     pub attempts: u32,
     pub max_attempts: u32,
-    /// While it is `retrying`.
+    /// Set while the message is `retrying`.
     pub next_attempt_at: Option<Timestamp>,
     pub error: Option<Failure>,
     pub received_at: Timestamp,
@@ -39,11 +39,11 @@ pub struct Message {
     pub batch_id: Option<String>,
     pub replay_of: Option<MessageId>,
     pub ordering_key: Option<String>,
-    /// `<traceparent>`, and behind a space the `tracestate` where its sender had one.
+    /// `traceparent`, followed by a space and the `tracestate` if the sender had one.
     pub traceparent: Option<String>,
 }
 
-/// A message as it came in, to be sent again as a new one.
+/// Content of a message as it was received, to be sent again as a new one.
 #[derive(Debug, Clone)]
 pub struct Content {
     pub raw_body: Bytes,

@@ -3,7 +3,19 @@
 use bytes::Bytes;
 use kanat_model::id::FlowId;
 
-/// One version of a flow, as the node compiled it from; the log does not look into it.
+use crate::Error;
+
+/// Plans of flows, kept as long as messages need them.
+#[async_trait::async_trait]
+pub trait PlanStore: Send + Sync {
+    /// Saves plans. A plan of the same flow and version is replaced.
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error>;
+
+    /// Returns the plan of one version of a flow as it was saved.
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error>;
+}
+
+/// The plan of one version of a flow, opaque to the log.
 #[derive(Debug, Clone)]
 pub struct SavedPlan {
     pub flow_id: FlowId,
@@ -12,11 +24,11 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// The version under which the end of a flow is saved. It is greater than that of any plan.
+    /// Version under which the end of a flow is saved. It is greater than that of any plan.
     pub const END: u32 = u32::MAX;
 
-    /// The mark of a flow that is deleted: its messages are not to be run under any plan.
-    /// `deletion` says by which change.
+    /// Returns the mark of a deleted flow, whose messages run under no plan. `deletion` names the
+    /// change.
     pub fn end(flow_id: FlowId, deletion: Bytes) -> Self {
         Self {
             flow_id,
@@ -26,16 +38,16 @@ impl SavedPlan {
     }
 }
 
-/// How far the messages of a deleted flow have come to their end.
+/// Progress in ending the messages of a deleted flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowEnd {
     /// Every message has ended.
     Complete,
-    /// More of them wait: the call has ended as many as one transaction takes.
+    /// More messages wait: the call has ended as many as one transaction takes.
     Partial,
-    /// Those that are left are held by nodes.
+    /// The messages that are left are held by nodes.
     Held,
 }
 
-/// Messages that one transaction ends.
+/// Most messages that one transaction ends.
 pub(crate) const END_BATCH: usize = 500;

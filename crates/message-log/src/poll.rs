@@ -1,76 +1,111 @@
-//! What nodes know together of a flow that polls: who polls it now, when it is due, what its last
-//! poll left behind, and which records it has seen. What the state says is the nodes' own affair.
+//! Polls of flows, as nodes share them: the holder, the due time, the state of the last poll, and
+//! the records that were seen. The state is opaque to the log.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 
-/// A wish to poll for a flow.
+use crate::{Error, SettleOutcome};
+
+/// Polls of flows: one holder at a time, its state, and the records that a flow has seen.
+#[async_trait::async_trait]
+pub trait PollStore: Send + Sync {
+    /// Claims the poll of a flow, if it is due and nobody holds it.
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error>;
+
+    /// Writes the state of a poll, unless another holder has taken it over.
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error>;
+
+    /// Returns those of these records that a flow has seen.
+    async fn seen_records(
+        &self,
+        flow_id: &FlowId,
+        ids: &[String],
+    ) -> Result<Vec<SeenRecord>, Error>;
+
+    /// Notes that a flow has seen these records. Of records with one id the last counts.
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error>;
+
+    /// Forgets the records that a flow has seen before an instant and not since.
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error>;
+
+    /// Returns the status of the polls of flows, without flows that were never polled.
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error>;
+
+    /// Returns the flows that were ever polled and not forgotten, in the order of their ids.
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error>;
+
+    /// Forgets some records that a flow has seen or, when none are left, its poll. `true` when
+    /// there is more to do.
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error>;
+}
+
+/// A request of a node to poll for a flow.
 #[derive(Debug, Clone)]
 pub struct PollClaim {
     pub flow_id: FlowId,
-    /// A later version than the one that polled last is due at once.
+    /// Version of the flow. A later version than the one that polled last is due at once.
     pub version: u32,
     pub owner: BootId,
     pub now: Timestamp,
-    /// Until then nobody else polls for it.
+    /// End of the hold, before which no other node polls for the flow.
     pub held_until: Timestamp,
 }
 
-/// What became of a wish.
+/// Outcome of a poll claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PollClaimed {
+pub enum PollClaimOutcome {
     Taken {
-        /// Another one for every holder.
+        /// Fencing token, different for every holder.
         token: i64,
-        /// As it was kept last; empty at first.
+        /// State as it was written last; empty at first.
         state: Bytes,
     },
-    /// Another polls, or nothing is due: not before this instant.
+    /// Another node polls, or nothing is due before this instant.
     Later(Timestamp),
 }
 
-/// A poll as its holder leaves it, for itself or for the next one.
+/// A poll as its holder writes it, for itself or for the next holder.
 #[derive(Debug, Clone)]
 pub struct Poll {
     pub flow_id: FlowId,
     pub owner: BootId,
     pub token: i64,
     pub version: u32,
-    /// When it is to be polled next.
+    /// Instant of the next poll.
     pub due_at: Timestamp,
     pub held_until: Timestamp,
-    /// `None` leaves what was kept before.
+    /// `None` keeps the former state.
     pub state: Option<Bytes>,
-    /// How a cycle ended, when one has; `None` leaves what was kept before.
-    pub ended: Option<PollEnded>,
+    /// End of a cycle; `None` keeps the former one.
+    pub ended: Option<PollCycleEnd>,
 }
 
-/// The end of a cycle.
+/// End of a poll cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PollEnded {
+pub struct PollCycleEnd {
     pub at: Timestamp,
-    /// Why it failed, in words without secrets.
+    /// Reason of a failure, without secrets.
     pub error: Option<String>,
 }
 
-/// How the poll of a flow stands, for people.
+/// Status of the poll of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollStanding {
-    /// When it is to be polled next, or the end of the hold under which it is polled.
+    /// Instant of the next poll, or the end of the hold of the present one.
     pub due_at: Timestamp,
-    /// The last cycle that has ended; none before the first.
-    pub ended: Option<PollEnded>,
+    /// Last cycle that has ended; `None` before the first.
+    pub ended: Option<PollCycleEnd>,
 }
 
-/// A record that a flow has taken in.
+/// A record that a flow has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenRecord {
-    /// What tells it from others of the flow.
+    /// Id of the record within the flow.
     pub id: String,
-    /// Of its content.
+    /// Hash of the content.
     pub hash: String,
-    /// How often it was taken in.
+    /// Number of times that it was appended.
     pub count: i64,
     pub seen_at: Timestamp,
 }

@@ -1,25 +1,28 @@
 //! The message log in a PostgreSQL database, shared by all nodes.
 //!
 //! Appends, settlements and step outputs are written in groups: `writer`. Claims and leases are
-//! written by themselves, so that they wait for nothing. How the order of events stands although
-//! groups commit in any order is told in `sequence`, how the order of messages with one key does in
-//! `keys`, and where messages are kept in `day`.
+//! written by themselves, so that they wait for nothing. `sequence` explains the order of events
+//! although groups commit in any order, `keys` the order of messages with one key, and `day` the
+//! partitions of the tables.
 
 mod append;
 mod backlog;
 mod begin;
 mod change;
 mod claim;
+mod commit_marker;
+mod completed;
 mod day;
-mod doubt;
 mod end;
 mod events;
 mod failure;
+mod group_commit;
+mod in_doubt;
 mod keys;
 mod lease;
 mod list;
 mod list_environment;
-mod news;
+mod notify;
 mod operation;
 mod options;
 mod person;
@@ -30,17 +33,13 @@ mod queue;
 mod quota;
 mod read;
 mod retain;
-mod row;
 mod schema;
 mod sequence;
 mod shared;
 mod step;
 mod text;
 mod transaction;
-mod tried;
 mod upkeep;
-mod way;
-mod witness;
 mod writer;
 
 #[cfg(test)]
@@ -50,10 +49,9 @@ use std::convert::identity;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use kanat_database::Session;
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, ConsumerKeyId, EpochId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -63,27 +61,27 @@ use tokio_util::task::TaskTracker;
 
 pub use self::options::{Durability, Options};
 
-use self::doubt::{Doubt, Outcome};
 use self::failure::{outward, silent};
-use self::news::Line;
-use self::operation::{Answer, Change, Effect, Reply, Work};
-use self::options::{Connecting, LockSpace};
+use self::group_commit::GroupCommitQueue;
+use self::in_doubt::{InDoubtOperation, InDoubtTransaction, Resolver};
+use self::notify::NotifyChannel;
+use self::operation::{Answer, Effect, Reply, Work};
+use self::options::{Connections, LockSpace};
 use self::person::Decision;
 use self::pool::Pool;
-use self::queue::{Ends, Queue, closed, unexpected};
-use self::shared::Shared;
-use self::way::Way;
+use self::queue::{Queue, QueueReceivers, closed};
+use self::shared::{LogState, Notification};
 use self::writer::{Connector, Context, Writer};
-use crate::tried::Row;
+use crate::change::Change;
+use crate::completed::CompletedRow;
 use crate::{
-    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery,
-    Exchange, Exchanged, Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage,
-    NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
+    StepCheckpoint, Tenant, Waiting,
 };
 
-/// Longest that a round of retention may take: many transactions, with pauses between them.
-const RETAIN_WITHIN: Duration = Duration::from_secs(3_600);
+/// Longest time of a round of retention: many transactions, with pauses between them.
+const RETAIN_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// A message log in one schema of a database, which any number of processes may have open.
 ///
@@ -107,7 +105,7 @@ impl PostgresLog {
     ///
     /// Errors when a newer build wrote it, or when it cannot be reached.
     pub async fn open(address: &str, options: Options) -> Result<Self, Error> {
-        let connecting = Connecting::new(address, &options)?;
+        let connecting = Connections::new(address, &options)?;
         let space = connecting.space;
         let mut session = connecting.session().await.map_err(outward)?;
         let conn = &mut session.connection;
@@ -120,39 +118,46 @@ impl PostgresLog {
 
         let readers = connecting.calls(options.readers);
         let workers = connecting.calls(options.workers);
-        let shared = Arc::new(Shared::new());
-        let (queue, ends) = Queue::new(options.queue, options.queue_bytes);
-        let (doubts, doubtful) = mpsc::unbounded_channel();
-        let (abandoned, to_give_back) = mpsc::unbounded_channel();
+        let shared = Arc::new(LogState::default());
+        let (queue, receivers) = Queue::new(options.queue, options.queue_bytes);
+        let (in_doubt, transactions) = mpsc::unbounded_channel();
+        let (releases, to_release) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
-        let line = Line::new(&connecting);
+        let channel = NotifyChannel::new(&connecting);
         let context = Arc::new(Context {
             connecting,
             shared: Arc::clone(&shared),
             closing,
-            doubts,
-            abandoned,
+            in_doubt,
+            releases,
         });
         let closing = || context.closing.clone();
 
         let tasks = TaskTracker::new();
-        tasks.spawn(doubt::run(doubtful, workers.clone(), Arc::clone(&context)));
-        tasks.spawn(upkeep::give_back(to_give_back, queue.clone(), closing()));
+        let resolver = Resolver {
+            transactions,
+            pool: workers.clone(),
+            shared: Arc::clone(&shared),
+            releases: context.releases.clone(),
+            closing: closing(),
+        };
+        tasks.spawn(resolver.run());
+        tasks.spawn(upkeep::release(to_release, queue.clone(), closing()));
         tasks.spawn(upkeep::prepare_days(
             workers.clone(),
             context.connecting.clone(),
             today,
             closing(),
         ));
-        tasks.spawn(line.clone().tell(
+        tasks.spawn(channel.clone().publish(
             workers.clone(),
             context.connecting.clone(),
             Arc::clone(&shared),
             closing(),
         ));
-        tasks.spawn(line.hear(context.connecting.clone(), Arc::clone(&shared), closing()));
-        tasks.spawn(news::look_again(shared, closing()));
-        write(&tasks, ends, &context, options.writers, session);
+        tasks.spawn(channel.subscribe(context.connecting.clone(), Arc::clone(&shared), closing()));
+        tasks.spawn(notify::poll_fallback(shared, closing()));
+        write(&tasks, receivers, &context, options.writers, session);
         tasks.close();
         let end = context.closing.clone().drop_guard();
         Ok(Self {
@@ -180,8 +185,8 @@ impl PostgresLog {
         self.context.connecting.space
     }
 
-    /// What the database says, when it says it in time: a connection may fall silent without an end
-    /// that anybody hears of, and the database may go on at another server.
+    /// Returns the answer of the database, or an error when it does not come in time: a connection
+    /// may fall silent without being closed, and the database may continue on another server.
     async fn ask<T, E>(
         &self,
         call: impl Future<Output = Result<T, E>>,
@@ -195,119 +200,105 @@ impl PostgresLog {
         )
     }
 
-    async fn settled(&self, work: Work) -> Result<Settled, Error> {
-        match self.queue.submit(work).await? {
-            Effect::Settled(settled) => Ok(settled),
-            other => Err(unexpected(&other)),
-        }
+    async fn settled(&self, work: Work) -> Result<SettleOutcome, Error> {
+        self.queue.submit(work).await?.into_settled()
     }
 }
 
 /// Starts the writers; the first of them takes over a connection.
-fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, session: Session) {
-    let Ends { keyed, free, bytes } = ends;
-    let writer = |way: &Arc<Way>, connection| Writer {
-        way: Arc::clone(way),
+fn write(
+    tasks: &TaskTracker,
+    receivers: QueueReceivers,
+    context: &Arc<Context>,
+    writers: u32,
+    session: Session,
+) {
+    let QueueReceivers { keyed, free, bytes } = receivers;
+    let writer = |queue: &Arc<GroupCommitQueue>, connection| Writer {
+        queue: Arc::clone(queue),
         queued_bytes: Arc::clone(&bytes),
         context: Arc::clone(context),
         connection,
     };
-    let free = Way::new(free, context.closing.clone());
+    let free = GroupCommitQueue::new(free, context.closing.clone());
     tasks.spawn(writer(&free, Connector::new(session)).run());
     for _ in 1..writers.max(1) {
         tasks.spawn(writer(&free, Connector::default()).run());
     }
     tasks.spawn(
         writer(
-            &Way::new(keyed, context.closing.clone()),
+            &GroupCommitQueue::new(keyed, context.closing.clone()),
             Connector::default(),
         )
         .run(),
     );
 }
 
-/// A claim on its own, so that it comes to an end also when nobody waits for it any more.
+/// Runs a claim to its end, also when its caller has gone away.
 async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Reply) {
-    let answer = |result| Answer::new(result, context.abandoned.clone());
+    let answer = |result| Answer::new(result, context.releases.clone());
     match claim::claim(&workers, &context.connecting, &claim).await {
         Ok(claimed) => {
-            // Nothing found is no news: whoever claims on news would never rest.
-            let news = !claimed.is_empty();
+            // An empty claim sends no notification, or nodes that claim on notifications never
+            // rest.
+            let has_claimed = !claimed.is_empty();
             let effect = Effect::Claimed(claimed);
-            if news {
-                context.shared.committed([&effect]);
-                context.shared.happened(shared::Change::Events);
+            if has_claimed {
+                context.shared.progress.count_commit([&effect]);
+                context.shared.publish(Notification::Events);
             }
             // A caller that has gone drops the answer, which gives back the leases in it.
             let _ = reply.send(answer(Ok(effect)));
         }
-        Err(claim::Failed::Undone(error)) => {
+        Err(claim::ClaimError::Aborted(error)) => {
             let _ = reply.send(answer(Err(error)));
         }
-        Err(claim::Failed::InDoubt { trail, claimed }) => {
-            let outcome = Outcome {
+        Err(claim::ClaimError::InDoubt {
+            transaction,
+            claimed,
+        }) => {
+            let operation = InDoubtOperation {
                 reply: Some(reply),
                 effect: Effect::Claimed(claimed),
             };
+            let in_doubt = InDoubtTransaction::new(transaction, vec![operation]);
             // Fails only when the log is closed, and then the caller learns that.
-            let _ = context.doubts.send(Doubt::new(trail, vec![outcome]));
+            let _ = context.in_doubt.send(in_doubt);
         }
     }
 }
 
 #[async_trait::async_trait]
-impl Quotas for PostgresLog {
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
-        if exchange.asks.is_empty() {
-            return self
-                .ask(quota::look(&self.readers.current()), outward)
-                .await;
-        }
-        self.ask(quota::exchange(&self.workers.current(), exchange), outward)
-            .await
-    }
-
-    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        self.ask(quota::usage(&self.readers.current(), keys), outward)
-            .await
-    }
-}
-
-#[async_trait::async_trait]
-impl MessageLog for PostgresLog {
-    async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
-        match self
-            .queue
+impl DeliveryStore for PostgresLog {
+    async fn append(&self, message: NewMessage) -> Result<AppendOutcome, Error> {
+        self.queue
             .try_submit(Work::Append(Box::new(message)))
             .await?
-        {
-            Effect::Appended(appended) => Ok(appended),
-            other => Err(unexpected(&other)),
-        }
+            .into_appended()
     }
 
-    async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error> {
-        let rows = tried.into_iter().map(Row::of).collect::<Result<_, _>>()?;
-        match self.queue.submit(Work::AppendTried(rows)).await? {
-            Effect::Tried(_) => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<(), Error> {
+        let rows = messages
+            .into_iter()
+            .map(CompletedRow::of)
+            .collect::<Result<_, _>>()?;
+        self.queue
+            .submit(Work::AppendCompleted(rows))
+            .await?
+            .into_count()
+            .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
+    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome, Error> {
         self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome, Error> {
         self.settled(Work::Checkpoint(Box::new(checkpoint))).await
     }
 
-    async fn claim(&self, asked: Claim) -> Result<Vec<Claimed>, Error> {
+    async fn claim(&self, asked: Claim) -> Result<Vec<ClaimedMessage>, Error> {
         let (reply, answer) = oneshot::channel();
         self.tasks.spawn(claim(
             self.workers.current(),
@@ -315,15 +306,7 @@ impl MessageLog for PostgresLog {
             asked,
             reply,
         ));
-        match answer.await.map_err(|_| closed())?.open()? {
-            Effect::Claimed(claimed) => Ok(claimed),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
-        self.ask(backlog::backlog(&self.workers.current()), outward)
-            .await
+        answer.await.map_err(|_| closed())?.open()?.into_claimed()
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
@@ -331,12 +314,13 @@ impl MessageLog for PostgresLog {
             .await
     }
 
-    fn changed(&self) -> watch::Receiver<u64> {
-        self.context.shared.changed()
+    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
+        self.ask(backlog::backlog(&self.workers.current()), outward)
+            .await
     }
 
     fn claimable(&self) -> watch::Receiver<u64> {
-        self.context.shared.claimable()
+        self.context.shared.progress.claimable()
     }
 
     async fn open_lease(
@@ -351,19 +335,19 @@ impl MessageLog for PostgresLog {
                 outward,
             )
             .await?;
-        self.context.shared.happened(shared::Change::Claimable);
+        self.context.shared.publish(Notification::Claimable);
         Ok(lease)
     }
 
-    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error> {
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
         let workers = self.workers.current();
         let renewed = self.ask(lease::renew(&workers, lease), outward).await?;
-        if let Renewed::PastChanged { .. } = &renewed {
+        if let RenewalOutcome::PastChanged { .. } = &renewed {
             // The copy may be older than the partitions of today.
             let prepared =
                 async { day::prepare(&mut *workers.acquire().await?, self.space()).await };
             self.ask(prepared, outward).await?;
-            self.context.shared.happened(shared::Change::Claimable);
+            self.context.shared.publish(Notification::Claimable);
         }
         Ok(renewed)
     }
@@ -371,108 +355,32 @@ impl MessageLog for PostgresLog {
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
         self.ask(lease::hand_back(&self.workers.current(), owner), outward)
             .await?;
-        self.context.shared.happened(shared::Change::Claimable);
+        self.context.shared.publish(Notification::Claimable);
         Ok(())
     }
 
-    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.ask(plan::save(&self.workers.current(), plans), outward)
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+        let workers = self.workers.current();
+        let end = self
+            .ask(
+                end::end_flow(&workers, self.space(), flow_id, failure),
+                identity,
+            )
+            .await?;
+        if end == FlowEnd::Partial {
+            self.context.shared.publish(Notification::Events);
+        }
+        Ok(end)
+    }
+
+    async fn probe(&self) -> Result<(), Error> {
+        self.ask(append::probe(&self.workers.current()), outward)
             .await
     }
+}
 
-    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-        self.ask(
-            plan::get(&self.workers.current(), flow_id, version),
-            outward,
-        )
-        .await
-    }
-
-    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
-        self.ask(poll::claim(&self.workers.current(), claim), outward)
-            .await
-    }
-
-    async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
-        self.ask(poll::keep(&self.workers.current(), poll), outward)
-            .await
-    }
-
-    async fn seen_records(
-        &self,
-        flow_id: &FlowId,
-        ids: &[String],
-    ) -> Result<Vec<SeenRecord>, Error> {
-        self.ask(poll::seen(&self.readers.current(), flow_id, ids), outward)
-            .await
-    }
-
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.ask(
-            poll::note(&self.workers.current(), flow_id, &records),
-            outward,
-        )
-        .await
-    }
-
-    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.ask(
-            poll::forget(&self.workers.current(), flow_id, before),
-            outward,
-        )
-        .await
-    }
-
-    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-        self.ask(poll::standings(&self.readers.current(), flow_ids), outward)
-            .await
-    }
-
-    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        self.ask(poll::flows(&self.readers.current()), outward)
-            .await
-    }
-
-    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        self.ask(poll::forget_poll(&self.workers.current(), flow_id), outward)
-            .await
-    }
-
-    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        self.ask(
-            list::list(&self.readers.current(), filter, position),
-            identity,
-        )
-        .await
-    }
-
-    async fn list_environment(
-        &self,
-        filter: &EnvironmentFilter,
-        position: Position,
-    ) -> Result<MessagePage, Error> {
-        self.ask(
-            list_environment::list(&self.readers.current(), filter, position),
-            identity,
-        )
-        .await
-    }
-
-    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        self.ask(read::get(&self.readers.current(), tenant, id), identity)
-            .await
-    }
-
-    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        self.ask(read::content(&self.readers.current(), tenant, id), identity)
-            .await
-    }
-
-    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        self.ask(read::trace(&self.readers.current(), tenant, id), identity)
-            .await
-    }
-
+#[async_trait::async_trait]
+impl MessageLog for PostgresLog {
     async fn retry(
         &self,
         tenant: &Tenant,
@@ -485,7 +393,7 @@ impl MessageLog for PostgresLog {
             identity,
         )
         .await?;
-        self.context.shared.happened(shared::Change::Claimable);
+        self.context.shared.publish(Notification::Claimable);
         Ok(())
     }
 
@@ -501,46 +409,14 @@ impl MessageLog for PostgresLog {
             identity,
         )
         .await?;
-        self.context.shared.happened(shared::Change::Claimable);
+        self.context.shared.publish(Notification::Claimable);
         Ok(())
-    }
-
-    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
-        let workers = self.workers.current();
-        let end = self
-            .ask(
-                end::end_flow(&workers, self.space(), flow_id, failure),
-                identity,
-            )
-            .await?;
-        if end == FlowEnd::Partial {
-            self.context.shared.happened(shared::Change::Events);
-        }
-        Ok(end)
-    }
-
-    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        self.ask(
-            events::events(&self.readers.current(), self.space(), query),
-            outward,
-        )
-        .await
-    }
-
-    async fn last_event(&self) -> Result<i64, Error> {
-        let horizon = self
-            .ask(
-                sequence::horizon(&self.readers.current(), self.space()),
-                outward,
-            )
-            .await?;
-        Ok(horizon.readable)
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
         let workers = self.workers.current();
         let retained = retain::retain(&workers, self.space(), older_than);
-        timeout(RETAIN_WITHIN, retained)
+        timeout(RETAIN_TIMEOUT, retained)
             .await
             .unwrap_or_else(|_| Err(outward(silent())))
     }
@@ -551,17 +427,11 @@ impl MessageLog for PostgresLog {
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        self.ask(read::ping(&self.readers.current()), identity)
-            .await
-    }
-
-    async fn probe(&self) -> Result<(), Error> {
-        self.ask(append::probe(&self.workers.current()), outward)
-            .await
+        self.ask(read::ping(&self.readers.current()), outward).await
     }
 
     fn stats(&self) -> Stats {
-        self.context.shared.stats()
+        self.context.shared.progress.stats()
     }
 
     async fn close(&self) {

@@ -1,4 +1,4 @@
-//! What a node says about a message that it holds.
+//! Settlements and step outputs, which a node writes for a message that it holds.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
@@ -6,15 +6,15 @@ use kanat_model::message::{Failure, Status};
 
 use crate::{Lease, TraceRecord};
 
-/// The end of an attempt, or of the holding.
+/// The end of an attempt, or of the hold on a message.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub lease: Lease,
     pub at: Timestamp,
-    /// The number of the attempt that ended, from 1; not looked at where none was made.
+    /// Number of the attempt that ended, from 1; ignored where none was made.
     pub attempt: u32,
     pub outcome: Outcome,
-    /// What was sent, if anything was; kept with the message.
+    /// Output that was sent; stored with the message.
     pub output: Option<Bytes>,
     pub failure: Option<Failure>,
     pub trace: Vec<TraceRecord>,
@@ -29,44 +29,58 @@ pub enum Outcome {
         due: Timestamp,
     },
     DeadLetter,
-    /// Given up because nobody wants it any more.
+    /// Ended without a delivery.
     Discarded,
-    /// Given back undone: no attempt was made, or none that counts.
+    /// Released: no attempt was made, or none that counts.
     Release {
         due: Timestamp,
     },
-    /// Given back undone to wait for its turn in its ordering key, for any node to claim then.
+    /// Released to wait for its turn in its ordering key, for any node to claim then.
     Yield,
-    /// Given back undone, and held for the reason in `failure`: the holder cannot run it, and
-    /// another node may.
+    /// Released and held for the reason in `failure`: the holder cannot run it, another node may.
     Hold {
         due: Timestamp,
     },
 }
 
-/// Whether a write under a lease took effect.
+/// Outcome of a write under a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Settled {
+pub enum SettleOutcome {
     Done,
-    /// The lease was no longer good: someone else holds or has settled the message. Nothing was
+    /// The lease was no longer valid: another node holds or has settled the message. Nothing was
     /// written.
     Fenced,
 }
 
-/// The output of a step that succeeded, so that it is not run again.
+/// Output of a step that succeeded, so that the step is not run again.
 #[derive(Debug, Clone)]
 pub struct StepCheckpoint {
     pub lease: Lease,
     pub name: String,
-    /// Of the step's HTTP answer.
+    /// Status of the step's HTTP response.
     pub status: u32,
     /// JSON.
     pub output: Bytes,
 }
 
 impl Outcome {
-    /// The status that it leads to; `None` for a release, which goes back to where the message was.
+    /// Returns the instant at which the message is due again.
+    pub(crate) fn due(self) -> Option<Timestamp> {
+        match self {
+            Self::Retry { due } | Self::Release { due } | Self::Hold { due } => Some(due),
+            Self::Delivered | Self::Filtered | Self::DeadLetter | Self::Discarded | Self::Yield => {
+                None
+            }
+        }
+    }
+
+    /// Returns whether an attempt was made that counts.
+    pub(crate) fn is_attempt(self) -> bool {
+        !matches!(self, Self::Release { .. } | Self::Yield | Self::Hold { .. })
+    }
+
+    /// Returns the status of the message; `None` for a release, which restores the former one.
     pub fn status(self) -> Option<Status> {
         match self {
             Self::Delivered => Some(Status::Delivered),

@@ -5,6 +5,7 @@ mod backlog;
 mod change;
 mod checkpoint;
 mod claim;
+mod completed;
 mod end;
 mod events;
 mod failure;
@@ -28,16 +29,13 @@ mod quota;
 mod read;
 mod reserve;
 mod retain;
-mod row;
 mod schema;
 mod search;
-mod settle;
 mod shared;
 mod statements;
 mod step;
 mod syncs;
 mod transaction;
-mod tried;
 mod writer;
 
 #[cfg(test)]
@@ -47,9 +45,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
 use rusqlite::Connection;
 use sqlx::SqlitePool;
@@ -64,18 +61,18 @@ use self::files::{Files, Watch};
 use self::inbox::Inbox;
 use self::intake::Intake;
 use self::operation::{Effect, Work};
-use self::queue::{Queue, unexpected};
+use self::queue::Queue;
 use self::reserve::Reserve;
 use self::shared::Shared;
 use self::syncs::Syncs;
 use self::writer::{Room, Writer};
-use crate::lease::Known;
-use crate::tried::Row;
+use crate::change::Change;
+use crate::completed::CompletedRow;
+use crate::lease::LeaseState;
 use crate::{
-    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery,
-    Exchange, Exchanged, Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage,
-    NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
+    MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
+    StepCheckpoint, Tenant, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see
@@ -154,18 +151,15 @@ impl SqliteLog {
         Ok(&self.reader)
     }
 
-    async fn settled(&self, work: Work) -> Result<Settled, Error> {
-        match self.queue.submit(work).await? {
-            Effect::Settled(settled) => Ok(settled),
-            other => Err(unexpected(&other)),
-        }
+    async fn settled(&self, work: Work) -> Result<SettleOutcome, Error> {
+        self.queue.submit(work).await?.into_settled()
     }
 
     async fn done(&self, work: Work) -> Result<(), Error> {
         match self.queue.submit(work).await? {
             Effect::Done => Ok(()),
             Effect::Refused(error) => Err(error),
-            other => Err(unexpected(&other)),
+            other => Err(other.unexpected()),
         }
     }
 }
@@ -208,62 +202,36 @@ fn ahead_of(path: &Path) -> PathBuf {
 }
 
 #[async_trait::async_trait]
-impl Quotas for SqliteLog {
-    /// Its file is locked.
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
-        if exchange.asks.is_empty() {
-            return quota::look(&self.reader).await;
-        }
-        match self
-            .queue
-            .submit(Work::Exchange(Box::new(exchange.clone())))
-            .await?
-        {
-            Effect::Exchanged(exchanged) => Ok(exchanged),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        quota::usage(&self.reader, keys).await
-    }
-}
-
-#[async_trait::async_trait]
-impl MessageLog for SqliteLog {
-    async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
-        match self
-            .queue
+impl DeliveryStore for SqliteLog {
+    async fn append(&self, message: NewMessage) -> Result<AppendOutcome, Error> {
+        self.queue
             .try_submit(Work::Append(Box::new(message)))
             .await?
-        {
-            Effect::Appended(appended) => Ok(appended),
-            other => Err(unexpected(&other)),
-        }
+            .into_appended()
     }
 
-    async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error> {
-        let rows = tried.into_iter().map(Row::of).collect::<Result<_, _>>()?;
-        match self.queue.submit(Work::AppendTried(rows)).await? {
-            Effect::Tried(_) => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+    async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<(), Error> {
+        let rows = messages
+            .into_iter()
+            .map(CompletedRow::of)
+            .collect::<Result<_, _>>()?;
+        self.queue
+            .submit(Work::AppendCompleted(rows))
+            .await?
+            .into_count()
+            .map(drop)
     }
 
-    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
-        self.settled(Work::Settle(Box::new(settle::change(settlement)?)))
+    async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome, Error> {
+        self.settled(Work::Settle(Box::new(Change::settling(settlement)?)))
             .await
     }
 
-    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error> {
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome, Error> {
         self.settled(Work::Checkpoint(Box::new(checkpoint))).await
     }
 
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, Error> {
+    async fn claim(&self, claim: Claim) -> Result<Vec<ClaimedMessage>, Error> {
         let _one = self.claims.lock().await;
         claim::claim(self.tables().await?, &self.queue, claim).await
     }
@@ -274,10 +242,6 @@ impl MessageLog for SqliteLog {
 
     async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
         backlog::backlog(self.tables().await?).await
-    }
-
-    fn changed(&self) -> watch::Receiver<u64> {
-        self.shared.changed()
     }
 
     fn claimable(&self) -> watch::Receiver<u64> {
@@ -300,15 +264,15 @@ impl MessageLog for SqliteLog {
         Ok(NodeLease {
             owner: owner.clone(),
             node: node.clone(),
-            known: Known::default(),
+            known: LeaseState::default(),
         })
     }
 
     /// No other process can put another file in the place of the one that is open.
-    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error> {
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
         match self.settled(Work::RenewLease(lease.owner.clone())).await? {
-            Settled::Done => Ok(Renewed::Done),
-            Settled::Fenced => Ok(Renewed::Ended),
+            SettleOutcome::Done => Ok(RenewalOutcome::Done),
+            SettleOutcome::Fenced => Ok(RenewalOutcome::Ended),
         }
     }
 
@@ -316,97 +280,29 @@ impl MessageLog for SqliteLog {
         self.done(Work::HandBack(owner.clone())).await
     }
 
-    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.done(Work::SavePlans(plans)).await
-    }
-
-    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-        plan::get(&self.reader, flow_id, version).await
-    }
-
-    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
-        match self
-            .queue
-            .submit(Work::ClaimPoll(Box::new(claim.clone())))
-            .await?
-        {
-            Effect::Polled(claimed) => Ok(claimed),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
-        self.settled(Work::KeepPoll(Box::new(poll.clone()))).await
-    }
-
-    async fn seen_records(
-        &self,
-        flow_id: &FlowId,
-        ids: &[String],
-    ) -> Result<Vec<SeenRecord>, Error> {
-        poll::seen(&self.reader, flow_id, ids).await
-    }
-
-    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.done(Work::NoteRecords {
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+        let work = Work::EndFlow {
             flow_id: flow_id.clone(),
-            records,
+            failure: failure.clone(),
+        };
+        let ended = match self.queue.submit(work).await? {
+            Effect::Count(ended) => ended,
+            other => return Err(other.unexpected()),
+        };
+        Ok(match ended {
+            0 if end::is_unfinished(self.tables().await?, flow_id).await? => FlowEnd::Held,
+            0 => FlowEnd::Complete,
+            _ => FlowEnd::Partial,
         })
-        .await
     }
 
-    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.done(Work::ForgetRecords {
-            flow_id: flow_id.clone(),
-            before,
-        })
-        .await
+    async fn probe(&self) -> Result<(), Error> {
+        self.done(Work::Probe).await
     }
+}
 
-    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-        poll::standings(&self.reader, flow_ids).await
-    }
-
-    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        poll::flows(&self.reader).await
-    }
-
-    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        match self.queue.submit(Work::ForgetPoll(flow_id.clone())).await? {
-            Effect::Count(records) => Ok(records > 0),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        let tables = self.tables().await?;
-        if filter.search.is_some() {
-            return search::list(&self.searcher, filter, position).await;
-        }
-        let mut connection = tables.acquire().await?;
-        list::list(&mut connection, filter, position).await
-    }
-
-    async fn list_environment(
-        &self,
-        filter: &EnvironmentFilter,
-        position: Position,
-    ) -> Result<MessagePage, Error> {
-        list_environment::list(self.tables().await?, filter, position).await
-    }
-
-    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        read::get(self.tables().await?, tenant, id).await
-    }
-
-    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        read::content(self.tables().await?, tenant, id).await
-    }
-
-    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        read::trace(self.tables().await?, tenant, id).await
-    }
-
+#[async_trait::async_trait]
+impl MessageLog for SqliteLog {
     async fn retry(
         &self,
         tenant: &Tenant,
@@ -429,30 +325,6 @@ impl MessageLog for SqliteLog {
         .await
     }
 
-    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
-        let work = Work::EndFlow {
-            flow_id: flow_id.clone(),
-            failure: failure.clone(),
-        };
-        let ended = match self.queue.submit(work).await? {
-            Effect::Count(ended) => ended,
-            other => return Err(unexpected(&other)),
-        };
-        Ok(match ended {
-            0 if end::is_unfinished(self.tables().await?, flow_id).await? => FlowEnd::Held,
-            0 => FlowEnd::Complete,
-            _ => FlowEnd::Partial,
-        })
-    }
-
-    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        events::events(self.tables().await?, query).await
-    }
-
-    async fn last_event(&self) -> Result<i64, Error> {
-        Ok(self.shared.last_event())
-    }
-
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
         // Where the disk is full the tables may not take what was answered: to drop what is old
         // makes room for it.
@@ -472,10 +344,6 @@ impl MessageLog for SqliteLog {
             self.files.look()?;
         }
         read::ping(&self.reader).await
-    }
-
-    async fn probe(&self) -> Result<(), Error> {
-        self.done(Work::Probe).await
     }
 
     fn stats(&self) -> Stats {

@@ -1,16 +1,15 @@
-//! The records of a trace as the tables have them.
+//! Trace records in the form of the tables.
 
 use kanat_model::Timestamp;
 use kanat_model::trace::TraceRecord;
 
 use crate::Error;
 
-/// Returns the record of the end of a message that needs no delivery; `name` says by whose
-/// decision.
-pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> TraceRecord {
+/// Returns a record that the log itself writes, of a stage that took no time.
+pub(crate) fn record(at: Timestamp, stage: &str, name: &str, attempt: u32) -> TraceRecord {
     TraceRecord {
         at,
-        stage: "discarded".to_owned(),
+        stage: stage.to_owned(),
         name: name.to_owned(),
         status: "ok".to_owned(),
         duration_ms: 0,
@@ -21,7 +20,7 @@ pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> TraceRecord 
     }
 }
 
-/// JSON; nothing when there are no records.
+/// Returns the records as JSON; `None` when there are none.
 pub(crate) fn text(records: &[TraceRecord]) -> Result<Option<String>, Error> {
     if records.is_empty() {
         return Ok(None);

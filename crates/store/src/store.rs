@@ -356,7 +356,7 @@ mod tests {
         let store = Store::open_with(line.url(), &options).await.unwrap();
         let mut tx = store.begin().await.unwrap();
         meta::set(&mut tx, "colour", "red").await.unwrap();
-        line.fall_silent_on_the_way_back();
+        line.drop_answers();
         tx.commit().await.unwrap();
         let read = async {
             while line.waits() {

@@ -15,8 +15,8 @@ use crate::{Error, Programs, command};
 const TRIES: u32 = 5;
 
 /// Tests run side by side, as many as there are cores, and some have three processes of twenty
-/// connections. Who finds none left hears nothing of it: the pools go on trying until their time is
-/// over, and say that they timed out.
+/// connections. Without a free one the pools only report a timeout, after trying until their time
+/// is over.
 const CONNECTIONS: u32 = 1_000;
 
 /// Longest that a server may take to get into a state.
@@ -41,8 +41,7 @@ const SMALL_DISK: &str = concat!(
 const END_CONNECTIONS: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :'database'";
 
-/// What a commit is worth when the machine loses power; the end of a process loses nothing either
-/// way.
+/// Durability of a commit when the machine loses power. The end of a process loses no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     OnDisk,
@@ -117,7 +116,7 @@ impl Cluster {
 
     /// Starts a stopped server as a standby of another one that was promoted in its place.
     pub fn start_as_standby_of(&self, primary: &Self) -> Result<(), Error> {
-        // Until its next checkpoint, a promoted server tells its former timeline.
+        // Until its next checkpoint, a promoted server reports its former timeline.
         primary.execute("CHECKPOINT")?;
         let mut rewind = self.programs.command("pg_rewind");
         rewind
@@ -217,14 +216,14 @@ impl Cluster {
         self.pause()?;
         let processes = self.processes()?;
         for process in &processes {
-            // One that has ended meanwhile needs no signal.
+            // A process that has ended meanwhile needs no signal.
             let _ = command::run(Command::new("kill").arg("-KILL").arg(process.to_string()));
         }
         while processes.iter().any(|process| runs(*process)) {
             thread::sleep(PAUSE);
         }
-        // A process that has ended keeps its number until somebody takes note of that, and these
-        // would name one that runs.
+        // A process that has ended keeps its number until it is reaped, and these files would name
+        // a running one.
         for path in [
             self.process_file(),
             self.folder.join(format!(".s.PGSQL.{}.lock", self.port)),
@@ -330,8 +329,8 @@ impl Cluster {
         )
     }
 
-    /// Drops a database, and brings what the others have changed to the disk; whoever is connected
-    /// to it loses the connection.
+    /// Drops a database, and closes its connections. Changes of other databases are written to the
+    /// disk.
     pub fn drop_database(&self, name: &str) -> Result<(), Error> {
         let mut drop = self.programs.command("dropdb");
         command::run(
@@ -420,7 +419,7 @@ impl Cluster {
         let first = self.first_process()?;
         command::run(Command::new("kill").arg(signal).arg(first.to_string()))?;
         for process in children(first) {
-            // One that has ended meanwhile needs no signal.
+            // A process that has ended meanwhile needs no signal.
             let _ = command::run(Command::new("kill").arg(signal).arg(process.to_string()));
         }
         Ok(())
@@ -460,7 +459,7 @@ impl Watch {
 
     fn end(mut self) {
         drop(self.line);
-        // It ends by itself; there is nobody to tell if it does not.
+        // It ends by itself, and a failure has no receiver here.
         let _ = self.process.wait();
     }
 }
@@ -485,7 +484,7 @@ fn parent_of(process: u32) -> Option<u32> {
     status(process)?.1.parse().ok()
 }
 
-/// Whether a process is there and has not ended.
+/// Returns whether a process exists and has not ended.
 fn runs(process: u32) -> bool {
     status(process).is_some_and(|(state, _)| state != "Z")
 }

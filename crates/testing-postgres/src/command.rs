@@ -62,7 +62,7 @@ pub(crate) fn pipe(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, Error
     }
 }
 
-/// Runs a program that leaves another one behind, whose output must not keep ours waiting.
+/// Runs a program that starts another one, whose output must not block the caller.
 pub(crate) fn launch(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command

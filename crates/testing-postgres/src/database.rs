@@ -13,7 +13,7 @@ pub struct Database {
     url: String,
 }
 
-/// Where databases are made.
+/// Server on which databases are created.
 #[derive(Debug)]
 struct Server {
     programs: Programs,
@@ -56,7 +56,7 @@ impl Database {
         command::run(create.arg(server.maintenance()).arg(&self.name))
     }
 
-    /// Whoever is connected loses the connection.
+    /// Drops the database, and closes its connections.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         let server = server().map_err(|_| Error::NotInstalled)?;
         let mut drop = server.programs.command("dropdb");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What could not be done, in words for the person who runs the tests.
+/// An error in words for the person who runs the tests.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(

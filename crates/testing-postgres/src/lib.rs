@@ -1,6 +1,6 @@
 //! PostgreSQL for tests: databases that are made for one test and gone after it, on the server that
 //! `DATABASE_URL` names or else on a throw-away cluster made from the PostgreSQL programs of this
-//! machine. Nothing of it is left behind, also when the test process is killed.
+//! machine. Everything is removed, also when the test process is killed.
 
 mod cluster;
 mod command;

@@ -1,5 +1,5 @@
-//! A line to a server that can fall silent: what goes in no longer comes out, and neither end hears
-//! that it is over. So it is when a database moves to another machine, or a firewall forgets a
+//! A proxy for a server that can fall silent: it forwards no more bytes, and neither end sees the
+//! connection close. So it is when a database moves to another machine, or a firewall drops a
 //! connection.
 
 use std::io::{Read, Write};
@@ -21,15 +21,15 @@ pub struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Connections so far, and the first of them that is not silent.
+    /// Number of connections, and the first one that is not silent.
     opened: AtomicU64,
     first_alive: AtomicU64,
-    /// Who asks this makes all connections fall silent.
+    /// Request that makes all connections fall silent.
     trigger: Mutex<Option<Trigger>>,
     ended: AtomicBool,
 }
 
-/// Whether that is it, of what clients send.
+/// Recognizes a request in the bytes of a client.
 type Trigger = Box<dyn FnMut(&[u8]) -> bool + Send>;
 
 impl Line {
@@ -74,7 +74,7 @@ impl Line {
     /// As soon as a connection that committed is asked for the second time whether it is still
     /// there, which is the driver's own question when it takes the connection back, all connections
     /// fall silent; new ones work.
-    pub fn fall_silent_on_the_way_back(&self) {
+    pub fn drop_answers(&self) {
         let mut committed = false;
         let mut asked = 0;
         self.fall_silent_when(move |sent| {
@@ -88,7 +88,7 @@ impl Line {
         *self.state.trigger() = Some(Box::new(is_it));
     }
 
-    /// Whether it still waits for that to be asked.
+    /// Returns whether the request has not come yet.
     pub fn waits(&self) -> bool {
         self.state.trigger().is_some()
     }

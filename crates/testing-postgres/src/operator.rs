@@ -1,5 +1,5 @@
-//! What an operator does to a database with PostgreSQL's own programs: backs it up, restores it,
-//! and makes a table of it unreadable or empty.
+//! Work of an operator on a database with PostgreSQL's own programs: backup, restore, and damage to
+//! a table.
 
 use crate::{Database, Error, command};
 
@@ -13,7 +13,7 @@ impl std::fmt::Debug for Backup {
 }
 
 impl Database {
-    /// Backs it up, whoever works on it meanwhile.
+    /// Backs the database up while it is in use.
     pub fn back_up(&self) -> Result<Backup, Error> {
         let mut dump = self.programs()?.command("pg_dump");
         command::pipe(
@@ -40,7 +40,7 @@ impl Database {
         command::pipe(&mut restore, &backup.0).map(drop)
     }
 
-    /// Puts a table out of reach: whoever reads it gets an error.
+    /// Renames a table, so that reads of it fail.
     pub fn hide_table(&self, name: &str) -> Result<(), Error> {
         self.execute(&format!("ALTER TABLE {name} RENAME TO {name}_hidden"))
     }
@@ -52,7 +52,7 @@ impl Database {
         ))
     }
 
-    /// Puts an empty table in the place of one: whoever reads it gets nothing, and no error.
+    /// Replaces a table by an empty one, so that reads of it find nothing.
     pub fn empty_table(&self, name: &str) -> Result<(), Error> {
         self.execute(&format!(
             "BEGIN; ALTER TABLE {name} RENAME TO {name}_hidden; CREATE TABLE {name} (LIKE \

@@ -1,4 +1,4 @@
-//! Where the programs of PostgreSQL are, and as whom they run.
+//! Location of the programs of PostgreSQL, and the user that runs them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ const FOLDERS: [(&str, &str); 2] = [("/usr/lib/postgresql", "bin"), ("/usr/local
 #[derive(Debug, Clone)]
 pub struct Programs {
     folder: PathBuf,
-    /// Whom the server runs as when we are root, which it refuses to be.
+    /// User that runs the server when the tests run as root, which it refuses.
     user: Option<User>,
 }
 
@@ -58,7 +58,7 @@ impl Programs {
         Self::find()
     }
 
-    /// As the server tells it.
+    /// Returns the version that the server reports.
     pub fn version(&self) -> Result<String, Error> {
         let text = command::pipe(self.command("postgres").arg("--version"), &[])?;
         Ok(String::from_utf8_lossy(&text).trim().to_owned())
@@ -74,7 +74,7 @@ impl Programs {
         self.as_user(self.folder.join(program))
     }
 
-    /// A command for any program, as that user, apart from our terminal's signals.
+    /// Returns a command for any program, as that user, without the signals of the terminal.
     pub(crate) fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command

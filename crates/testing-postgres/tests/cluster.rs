@@ -17,7 +17,7 @@ fn accepts(url: &str) -> bool {
 }
 
 #[test]
-fn a_cluster_is_stopped_and_started_and_leaves_nothing_behind() {
+fn a_cluster_is_stopped_and_started_and_leaves_no_files() {
     let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
     cluster.create_database("orders").unwrap();
     let url = cluster.url("orders");

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Slot};
 
-use kanat_message_log::quota::{Key, Rate};
 use kanat_model::id::InstanceId;
+use kanat_rate_limit::{Key, Rate};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -54,8 +54,8 @@ impl Line {
             Err(_) => (self.first.lock().await, true),
         };
         while let Some(rate) = self.rate() {
-            let behind = self.length.load(Ordering::Relaxed).saturating_sub(1);
-            let Err(again) = self.limiter.turn(&self.key, rate, behind).await else {
+            let queued = self.length.load(Ordering::Relaxed).saturating_sub(1);
+            let Err(again) = self.limiter.try_admit(&self.key, rate, queued).await else {
                 break;
             };
             waited = true;

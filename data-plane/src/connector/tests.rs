@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use kanat_message_log::quota::ledger::{Asker, Ledger};
-use kanat_message_log::{Ask, Error, Exchange, Exchanged, KeyUsage, Quotas};
+use kanat_message_log::{Error, KeyUsage, QuotaStore};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
+use kanat_rate_limit::{Exchange, ExchangeOutcome, Ledger, Requester, ShareRequest};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -49,12 +49,12 @@ impl Store {
 }
 
 #[async_trait::async_trait]
-impl Quotas for Store {
+impl QuotaStore for Store {
     fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
         sleep(Duration::from_millis(1)).await;
         if self.away.load(Ordering::SeqCst) {
             return Err(Error::Unavailable("it is away".to_owned()));
@@ -64,33 +64,33 @@ impl Quotas for Store {
             owner,
             boot_age,
             turn,
-            asks,
+            requests,
         } = exchange;
         let now = self.now();
         let nodes = self.nodes;
-        if !asks.is_empty() {
+        if !requests.is_empty() {
             self.asked.fetch_add(1, Ordering::SeqCst);
             if lock(&self.turns).insert(owner.clone(), *turn) >= Some(*turn) {
-                return Ok(Exchanged::Repeated);
+                return Ok(ExchangeOutcome::Repeated);
             }
         }
-        let asker = Asker {
+        let requester = Requester {
             node,
             owner,
             now,
             begun: now.before(*boot_age),
             nodes,
         };
-        let one = |ask: &Ask| {
+        let one = |ask: &ShareRequest| {
             let mut ledgers = lock(&self.ledgers);
             ledgers
                 .entry(ask.key.to_string())
                 .or_insert_with(|| Ledger::new(ask.rate, now))
-                .exchange(ask, asker)
+                .exchange(ask, requester)
         };
-        let gains = asks.iter().map(one).collect();
+        let grants = requests.iter().map(one).collect();
         sleep(Duration::from_millis(1)).await;
-        Ok(Exchanged::Done { now, nodes, gains })
+        Ok(ExchangeOutcome::Done { now, nodes, grants })
     }
 
     async fn key_usage(&self, _: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
@@ -112,7 +112,7 @@ impl Nodes {
         let mut tasks = JoinSet::new();
         let bounds = (0..store.nodes).map(|n| {
             let limiter = Arc::new(Limiter::new(
-                Arc::clone(store) as Arc<dyn Quotas>,
+                Arc::clone(store) as Arc<dyn QuotaStore>,
                 NodeId::new(format!("node_{n}")),
             ));
             tasks.spawn(Arc::clone(&limiter).run(CancellationToken::new()));

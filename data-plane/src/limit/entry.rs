@@ -1,30 +1,27 @@
-//! A key in use at this node: its bucket, and the calls that wait for what the store says.
+//! A key in use at this node: its bucket, and the calls that wait for the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use kanat_message_log::quota::Key;
+use kanat_rate_limit::{Bucket, ClusterView, Key, LimitError, LimitStatus};
 use tokio::sync::oneshot;
 
-use super::bucket::{Bucket, Decision};
 use super::lock;
-use super::standing::{Limited, Standing};
-use super::view::View;
 
 /// A key in use.
 pub(super) struct Entry {
     pub key: Key,
-    /// The store is not asked for it.
+    /// The key is decided by this node alone, without the store.
     pub is_ours: bool,
     pub state: Mutex<State>,
 }
 
 pub(super) struct State {
     pub bucket: Bucket,
-    pub waiting: VecDeque<oneshot::Sender<Result<Standing, Limited>>>,
-    /// It stands in `asking`.
+    pub waiting: VecDeque<oneshot::Sender<Result<LimitStatus, LimitError>>>,
+    /// The entry is in `asking`.
     pub queued: bool,
-    /// It is not among the keys in use any more.
+    /// The key is no longer in use, and the entry not in its shard.
     pub dropped: bool,
 }
 
@@ -33,19 +30,14 @@ impl Entry {
         lock(&self.state)
     }
 
-    /// Answers all that wait for the key by what is here.
-    pub fn decide_all(&self, view: &View) {
+    /// Answers all waiting calls by what this node has.
+    pub fn decide_all(&self, view: &ClusterView) {
         let mut state = self.lock();
         let State {
             bucket, waiting, ..
         } = &mut *state;
         for reply in waiting.drain(..) {
-            let answer = match bucket.decide(view) {
-                Decision::Admit(standing) => Ok(standing),
-                Decision::Refuse(limited) => Err(limited),
-                Decision::Ask => Err(bucket.refused(view)),
-            };
-            let _ = reply.send(answer);
+            let _ = reply.send(bucket.decide_alone(view));
         }
     }
 }

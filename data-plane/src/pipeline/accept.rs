@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kanat_message_log::{Appended, Dedupe, Error, NewMessage, Place};
+use kanat_message_log::{AppendOutcome, Dedupe, Error, NewMessage, Placement};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
@@ -115,7 +115,7 @@ impl Pipeline {
         let place = match arrival.ordering_key {
             None => place,
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
-            Some(_) => Place::Awaited(taken.hold.owner().clone()),
+            Some(_) => Placement::Awaited(taken.hold.owner().clone()),
         };
         Ok(self
             .store(runnable, arrival, place, Some(taken), Some(reply))
@@ -148,7 +148,7 @@ impl Pipeline {
         self: &Arc<Self>,
         runnable: Runnable,
         arrival: Arrival,
-        place: Place,
+        place: Placement,
         taken: Option<Taken>,
         reply: Option<Reply>,
     ) -> Result<Begun, NotStored> {
@@ -163,7 +163,7 @@ impl Pipeline {
             self.taking.refused(error);
         })?;
         self.taking.took();
-        if matches!(appended, Appended::Duplicate(_)) {
+        if matches!(appended, AppendOutcome::Duplicate(_)) {
             drop(entry);
             counts.count(Outcome::Duplicate);
         } else {
@@ -171,7 +171,7 @@ impl Pipeline {
             counts.count(Outcome::Accepted);
         }
         match appended {
-            Appended::Leased(lease) => {
+            AppendOutcome::Leased(lease) => {
                 if let Some(Taken { slot, hold }) = taken {
                     self.begin_run(
                         Box::new(Job {
@@ -187,25 +187,25 @@ impl Pipeline {
                 }
                 Ok(Begun::Runs)
             }
-            Appended::Awaited(lease) => {
+            AppendOutcome::Awaited(lease) => {
                 let turn = taken.zip(reply).map(|(Taken { hold, .. }, reply)| {
                     let removed = runnable.removed.clone();
                     self.await_turn(runnable.flow.id.clone(), lease, hold, removed, reply)
                 });
                 Ok(Begun::Waits(turn))
             }
-            Appended::Waiting => Ok(Begun::Waits(None)),
-            Appended::Duplicate(first) => Ok(Begun::Duplicate(first)),
+            AppendOutcome::Waiting => Ok(Begun::Waits(None)),
+            AppendOutcome::Duplicate(first) => Ok(Begun::Duplicate(first)),
         }
     }
 
     /// Where a message goes: to its lane when there is room, else to the log.
-    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Place, Option<Taken>) {
+    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Placement, Option<Taken>) {
         if runnable.flow.paused {
-            return (Place::Held, None);
+            return (Placement::Held, None);
         }
         if self.is_draining() || outlook(&self.bounds, &runnable.flow) < Outlook::Any {
-            return (Place::Queued, None);
+            return (Placement::Queued, None);
         }
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
         let bytes = cost(payload, &arrival.raw_body, &arrival.trigger);
@@ -218,14 +218,18 @@ impl Pipeline {
             Some(Taken { slot, hold })
         });
         match taken {
-            Some(taken) => (Place::Leased(taken.hold.owner().clone()), Some(taken)),
-            None => (Place::Queued, None),
+            Some(taken) => (Placement::Leased(taken.hold.owner().clone()), Some(taken)),
+            None => (Placement::Queued, None),
         }
     }
 }
 
 /// The message as the log stores it, and as a run needs it.
-pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, Work) {
+pub(super) fn stored(
+    runnable: &Runnable,
+    arrival: Arrival,
+    place: Placement,
+) -> (NewMessage, Work) {
     let flow = &runnable.flow;
     let plan = flow.plan();
     let max_attempts = plan

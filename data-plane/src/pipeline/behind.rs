@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kanat_message_log::{Error, Place, Tried};
+use kanat_message_log::{CompletedMessage, Error, Placement};
 use kanat_net::budget::Reservation;
 use kanat_telemetry::metrics::{Outcome, metrics};
 use tokio::sync::{Mutex, mpsc};
@@ -29,7 +29,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 
 /// A call that was answered, until it is in the log.
 struct Record {
-    tried: Arc<Tried>,
+    completed: Arc<CompletedMessage>,
     tally: Tally,
     _bytes: Reservation,
     _in_flight: InFlight,
@@ -76,7 +76,7 @@ impl Pipeline {
             .reserve()
             .await
             .map_err(|_| NotBegun::Busy)?;
-        let (message, mut work) = stored(runnable, arrival, Place::Queued);
+        let (message, mut work) = stored(runnable, arrival, Placement::Queued);
         let bytes = self.memory.take(work.bytes()).ok_or(NotBegun::Busy)?;
         let in_flight = self.begin();
         let flow = &runnable.flow;
@@ -99,7 +99,7 @@ impl Pipeline {
         flow.counts.count(Outcome::Accepted);
         let tally = Tally::new(&flow.counts, work.received_at);
         place.send(Record {
-            tried: Arc::new(attempt.tried(message)),
+            completed: Arc::new(attempt.completed(message)),
             tally,
             _bytes: bytes,
             _in_flight: in_flight,
@@ -137,20 +137,20 @@ impl Pipeline {
         let mut most = GROUP;
         while !records.is_empty() {
             let group = &records[..most.min(records.len())];
-            let tried = group
+            let messages = group
                 .iter()
-                .map(|record| Arc::clone(&record.tried))
+                .map(|record| Arc::clone(&record.completed))
                 .collect();
             let length = group.len();
-            match self.log.append_tried(tried).await {
+            match self.log.append_completed(messages).await {
                 Ok(()) => {
                     for record in records.drain(..length) {
-                        let Tried {
+                        let CompletedMessage {
                             outcome,
                             failure,
                             at,
                             ..
-                        } = record.tried.as_ref();
+                        } = record.completed.as_ref();
                         record.tally.count(*outcome, failure.as_ref(), *at);
                     }
                 }
@@ -158,7 +158,7 @@ impl Pipeline {
                     metrics().append_failures.inc();
                     tracing::error!(
                         %error,
-                        message.id = %records[0].tried.message.id,
+                        message.id = %records[0].completed.message.id,
                         "the record of a call is refused",
                     );
                     records.remove(0);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kanat_message_log::{
-    Awaited, Claim, Claimed, Error, Outcome, Room, Share, TraceRecord, Waiting,
+    AwaitedMessages, Claim, ClaimedMessage, Error, Outcome, Room, Share, TraceRecord, Waiting,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, EpochId, FlowId};
@@ -165,7 +165,7 @@ impl Pipeline {
     }
 
     /// Messages that callers of this node wait for, as many as their lanes have places for.
-    fn awaited(&self, snapshot: &Snapshot) -> Vec<Awaited> {
+    fn awaited(&self, snapshot: &Snapshot) -> Vec<AwaitedMessages> {
         let mut awaited = Vec::new();
         for (flow_id, seqs) in self.turns.awaited() {
             let Some(deployed) = snapshot.flow(&flow_id).filter(|flow| !flow.paused) else {
@@ -182,7 +182,7 @@ impl Pipeline {
             let room = free.messages.min(free.bytes / self.largest.max(1));
             let room = room.min(most);
             if room > 0 {
-                awaited.push(Awaited {
+                awaited.push(AwaitedMessages {
                     seqs,
                     messages: u32::try_from(room).unwrap_or(u32::MAX),
                 });
@@ -274,7 +274,12 @@ impl Pipeline {
     }
 
     /// Puts a claimed message into its lane, or gives it back.
-    async fn take_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, memory: &mut Memory) {
+    async fn take_up(
+        self: &Arc<Self>,
+        claimed: ClaimedMessage,
+        hold: &Arc<Hold>,
+        memory: &mut Memory,
+    ) {
         // A caller whose message does not run here after all is told so when this is dropped.
         let reply = self.turns.take(&claimed.flow_id, &claimed.lease.message_id);
         match self
@@ -337,7 +342,7 @@ impl Pipeline {
 
     fn queue(
         self: &Arc<Self>,
-        claimed: Claimed,
+        claimed: ClaimedMessage,
         hold: &Arc<Hold>,
         runnable: Runnable,
         reply: Option<Reply>,
@@ -361,7 +366,7 @@ impl Pipeline {
     }
 
     /// A message that cannot run at all becomes a dead letter that says why.
-    fn give_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, message: &str) {
+    fn give_up(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>, message: &str) {
         let ending = Ending {
             outcome: Outcome::DeadLetter,
             kind: ErrorKind::Configuration,
@@ -373,7 +378,7 @@ impl Pipeline {
     }
 
     /// A message of a deleted flow needs no delivery.
-    fn discard(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>) {
+    fn discard(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>) {
         let ending = Ending {
             outcome: Outcome::Discarded,
             kind: ErrorKind::FlowDeleted,
@@ -385,7 +390,13 @@ impl Pipeline {
     }
 
     /// Ends a claimed message without an attempt.
-    fn end(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, ending: &Ending, message: &str) {
+    fn end(
+        self: &Arc<Self>,
+        claimed: ClaimedMessage,
+        hold: &Arc<Hold>,
+        ending: &Ending,
+        message: &str,
+    ) {
         let number = claimed.attempts.saturating_add(1);
         let failure = Failure {
             kind: ending.kind,
@@ -483,7 +494,7 @@ fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-fn work(claimed: Claimed) -> Work {
+fn work(claimed: ClaimedMessage) -> Work {
     Work {
         id: claimed.lease.message_id,
         source: claimed.trigger,

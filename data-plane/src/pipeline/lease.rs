@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kanat_message_log::{MessageLog, NodeLease, Renewed};
+use kanat_message_log::{DeliveryStore, NodeLease, RenewalOutcome};
 use kanat_model::id::{BootId, EpochId, NodeId};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -91,7 +91,7 @@ impl Leases {
     }
 
     /// Opens a lease and keeps it until `stop`, opening another whenever it is lost.
-    pub async fn keep(&self, log: &dyn MessageLog, stop: &CancellationToken) {
+    pub async fn keep(&self, log: &dyn DeliveryStore, stop: &CancellationToken) {
         let keeping = async {
             loop {
                 let (lease, hold) = self.open(log).await;
@@ -125,7 +125,7 @@ impl Leases {
     }
 
     /// Gives all messages of the lease back, for any node to claim at once.
-    pub async fn hand_back(&self, log: &dyn MessageLog) {
+    pub async fn hand_back(&self, log: &dyn DeliveryStore) {
         let Some(hold) = self.held() else { return };
         hold.lost.cancel();
         self.set(None);
@@ -137,7 +137,7 @@ impl Leases {
         }
     }
 
-    async fn open(&self, log: &dyn MessageLog) -> (NodeLease, Arc<Hold>) {
+    async fn open(&self, log: &dyn DeliveryStore) -> (NodeLease, Arc<Hold>) {
         loop {
             let owner = BootId::generate();
             let asked = Instant::now();
@@ -150,18 +150,18 @@ impl Leases {
     }
 
     /// Returns when the lease has ended.
-    async fn renew(&self, log: &dyn MessageLog, mut lease: NodeLease, hold: &Hold) -> End {
+    async fn renew(&self, log: &dyn DeliveryStore, mut lease: NodeLease, hold: &Hold) -> End {
         let mut pause = self.ttl / 6;
         loop {
             sleep(pause).await;
             let asked = Instant::now();
             pause = match log.renew_lease(&mut lease).await {
-                Ok(Renewed::Done) => {
+                Ok(RenewalOutcome::Done) => {
                     hold.valid_until.send_replace(asked + self.ttl);
                     self.ttl / 6
                 }
-                Ok(Renewed::Ended) => return End::Lost,
-                Ok(Renewed::PastChanged { former, present }) => {
+                Ok(RenewalOutcome::Ended) => return End::Lost,
+                Ok(RenewalOutcome::PastChanged { former, present }) => {
                     return End::PastChanged { former, present };
                 }
                 Err(error) => {

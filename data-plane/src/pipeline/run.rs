@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use kanat_message_log::{Outcome, Settled};
+use kanat_message_log::{Outcome, SettleOutcome};
 use kanat_model::Timestamp;
 
 use super::job::{Ended, Job};
@@ -187,7 +187,7 @@ impl Pipeline {
                 self.log.settle(&settlement)
             })
             .await;
-            if written == Settled::Done {
+            if written == SettleOutcome::Done {
                 let failure = settlement.failure.as_ref();
                 tally
                     .iter()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kanat_message_log::{Error, MessageLog};
+use kanat_message_log::{DeliveryStore, Error};
 use kanat_telemetry::Throttle;
 use tokio::time::{Instant, timeout};
 
@@ -54,7 +54,7 @@ impl Taking {
 
     /// Errors with the reason while the log refuses messages. It is probed once a second at most,
     /// however often this is asked.
-    pub async fn check(&self, log: &dyn MessageLog) -> Result<(), String> {
+    pub async fn check(&self, log: &dyn DeliveryStore) -> Result<(), String> {
         if !self.refuses.load(Ordering::Acquire) {
             return Ok(());
         }

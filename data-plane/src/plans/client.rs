@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_auth::Sealer;
-use kanat_message_log::MessageLog;
+use kanat_message_log::PlanStore;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use kanat_proto::node::v1::{Delta, Load};
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
 pub struct Client {
     options: Options,
     plans: Plans,
-    log: Arc<dyn MessageLog>,
+    log: Arc<dyn PlanStore>,
     disk: Disk,
     control: PlanClient,
     load: LoadGauge,
@@ -90,7 +90,7 @@ impl Client {
     pub async fn start(
         options: Options,
         plans: Plans,
-        log: Arc<dyn MessageLog>,
+        log: Arc<dyn PlanStore>,
         sealer: Arc<Sealer>,
         control: PlanClient,
         load: LoadGauge,

@@ -61,18 +61,11 @@ impl Node {
             environments: Vec::new(),
             data_dir: folder.to_owned(),
         };
-        let plans = Plans::new(Arc::clone(&log));
+        let plans = Plans::new(log.clone());
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let load = Arc::new(Load::default);
-        let client = Client::start(
-            options,
-            plans.clone(),
-            Arc::clone(&log),
-            sealer,
-            control,
-            load,
-        )
-        .await;
+        let client =
+            Client::start(options, plans.clone(), log.clone(), sealer, control, load).await;
         let drain = client.drain_requests();
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();

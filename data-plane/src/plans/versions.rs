@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kanat_auth::Sealer;
 use kanat_engine::CompileError;
-use kanat_message_log::{MessageLog, SavedPlan};
+use kanat_message_log::{PlanStore, SavedPlan};
 use kanat_model::id::FlowId;
 use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::SetVersion;
@@ -53,7 +53,7 @@ pub enum Error {
 
 /// Former versions by flow and number.
 pub struct Versions {
-    log: Arc<dyn MessageLog>,
+    log: Arc<dyn PlanStore>,
     compiled_cache: Mutex<CompiledVersions>,
 }
 
@@ -64,7 +64,7 @@ struct CompiledVersions {
 }
 
 impl Versions {
-    pub fn new(log: Arc<dyn MessageLog>) -> Self {
+    pub fn new(log: Arc<dyn PlanStore>) -> Self {
         Self {
             log,
             compiled_cache: Mutex::default(),
@@ -180,7 +180,7 @@ fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Er
 /// # Errors
 /// The log cannot be written: the change must not go live.
 pub async fn save(
-    log: &dyn MessageLog,
+    log: &dyn PlanStore,
     environment: &Environment,
     changes: &[FlowChange],
 ) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use kanat_catalog::Instance;
 use kanat_engine::exchange::{self, Answered};
 use kanat_engine::{Mask, Resources};
-use kanat_message_log::{MessageLog, Settled};
+use kanat_message_log::{MessageLog, SettleOutcome};
 use kanat_model::Timestamp;
 use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
@@ -203,8 +203,8 @@ impl Cycle<'_> {
                 ..state.clone()
             };
             match self.hold.keep(self.log, Some(&state)).await {
-                Ok(Settled::Done) => {}
-                Ok(Settled::Fenced) => {
+                Ok(SettleOutcome::Done) => {}
+                Ok(SettleOutcome::Fenced) => {
                     return Err("another node polls for the flow".to_owned().into());
                 }
                 Err(error) => return Err(unstored(&error)),

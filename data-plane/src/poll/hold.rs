@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kanat_message_log::{Error, MessageLog, Poll, PollEnded, Settled};
+use kanat_message_log::{Error, Poll, PollCycleEnd, PollStore, SettleOutcome};
 use kanat_model::Timestamp;
 use kanat_model::id::BootId;
 
@@ -24,9 +24,9 @@ impl Hold {
     /// another has it.
     pub async fn keep(
         &self,
-        log: &dyn MessageLog,
+        log: &dyn PollStore,
         state: Option<&State>,
-    ) -> Result<Settled, Error> {
+    ) -> Result<SettleOutcome, Error> {
         let now = Timestamp::steady();
         // Whoever takes over finds it due.
         log.keep_poll(&self.poll(now, now.after(self.lease), state, None))
@@ -37,17 +37,17 @@ impl Hold {
     /// it is that one's to say. `ended` when a cycle has.
     pub async fn give_back(
         &self,
-        log: &dyn MessageLog,
+        log: &dyn PollStore,
         due_at: Timestamp,
         state: Option<&State>,
-        ended: Option<PollEnded>,
+        ended: Option<PollCycleEnd>,
     ) -> Result<Timestamp, Error> {
         match log
             .keep_poll(&self.poll(due_at, Timestamp::steady(), state, ended))
             .await?
         {
-            Settled::Done => Ok(due_at),
-            Settled::Fenced => {
+            SettleOutcome::Done => Ok(due_at),
+            SettleOutcome::Fenced => {
                 tracing::warn!(flow.id = %self.flow.id, "another node has taken a poll over");
                 Ok(Timestamp::steady())
             }
@@ -55,12 +55,12 @@ impl Hold {
     }
 
     /// Keeps it until it is lost to another.
-    pub async fn keep_on(&self, log: &dyn MessageLog) {
+    pub async fn keep_on(&self, log: &dyn PollStore) {
         loop {
             tokio::time::sleep(self.lease / 3).await;
             match self.keep(log, None).await {
-                Ok(Settled::Done) => {}
-                Ok(Settled::Fenced) => return,
+                Ok(SettleOutcome::Done) => {}
+                Ok(SettleOutcome::Fenced) => return,
                 Err(error) => {
                     tracing::warn!(flow.id = %self.flow.id, %error, "a poll cannot be kept")
                 }
@@ -73,7 +73,7 @@ impl Hold {
         due_at: Timestamp,
         held_until: Timestamp,
         state: Option<&State>,
-        ended: Option<PollEnded>,
+        ended: Option<PollCycleEnd>,
     ) -> Poll {
         Poll {
             flow_id: self.flow.id.clone(),

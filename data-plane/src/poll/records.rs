@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use kanat_engine::{Input, Mask};
 use kanat_mapping::Effort;
-use kanat_message_log::{Error, MessageLog, NewMessage, Place, SeenRecord, key};
+use kanat_message_log::{Error, MessageLog, NewMessage, Placement, SeenRecord, key};
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
@@ -176,9 +176,9 @@ impl Page<'_> {
                 .map_or(1, |retry| retry.count.saturating_add(1)),
             traceparent: None,
             place: if flow.paused {
-                Place::Held
+                Placement::Held
             } else {
-                Place::Queued
+                Placement::Queued
             },
         }
     }

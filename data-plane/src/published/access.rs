@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::Timestamp;
+use kanat_rate_limit::{LimitError, LimitStatus};
 
 use super::route::Target;
+use super::standing;
 use crate::error::Refusal;
-use crate::limit::{Limited, Limiter, Standing};
+use crate::limit::Limiter;
 use crate::oauth2::{self, Issuers, Subject};
 use crate::plans::published::api::Auth;
 use crate::plans::published::keys::{Key, KeyError, bearer};
@@ -78,20 +80,23 @@ pub(crate) async fn let_in(
 }
 
 /// Counts the call, and says where its key stands; nothing of a caller that has no key.
-pub(crate) async fn count(limiter: &Limiter, caller: &Caller) -> Result<Option<Standing>, Refusal> {
+pub(crate) async fn count(
+    limiter: &Limiter,
+    caller: &Caller,
+) -> Result<Option<LimitStatus>, Refusal> {
     match caller {
         Caller::Anyone | Caller::Subject(_) => Ok(None),
         Caller::Key(key) => match limiter.admit(&key.id, key.limits).await {
-            Ok(standing) => {
+            Ok(status) => {
                 tracing::debug!(
                     api.id = key.api_id,
                     key.id = %key.id,
                     key.prefix = key.prefix(),
                     "a call was let in",
                 );
-                Ok(Some(standing))
+                Ok(Some(status))
             }
-            Err(limited) => {
+            Err(exceeded) => {
                 let api = &key.api_id;
                 let id = &key.id;
                 tracing::debug!(
@@ -100,16 +105,16 @@ pub(crate) async fn count(limiter: &Limiter, caller: &Caller) -> Result<Option<S
                     key.prefix = key.prefix(),
                     "a call was beyond a limit",
                 );
-                Err(beyond(&limited))
+                Err(beyond(&exceeded))
             }
         },
     }
 }
 
-fn beyond(limited: &Limited) -> Refusal {
+fn beyond(exceeded: &LimitError) -> Refusal {
     let mut headers = HeaderMap::new();
-    limited.write(&mut headers);
-    let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, limited.message());
+    standing::write_exceeded(exceeded, &mut headers);
+    let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, standing::message(exceeded));
     headers.iter().fold(refusal, |refusal, (name, value)| {
         refusal.with(name.clone(), value.clone())
     })

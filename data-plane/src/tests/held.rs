@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use kanat_message_log::{MessageLog, NewMessage, Place, SavedPlan};
+use kanat_message_log::{MessageLog, NewMessage, Placement, SavedPlan};
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Status, Trigger};
@@ -159,7 +159,7 @@ fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage 
         batch_id: None,
         max_attempts: 1,
         traceparent: None,
-        place: Place::Queued,
+        place: Placement::Queued,
     }
 }
 

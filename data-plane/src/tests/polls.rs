@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::Response;
-use kanat_message_log::{PollClaim, PollClaimed};
+use kanat_message_log::{PollClaim, PollClaimOutcome};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 use kanat_proto::plan::v1::trigger::Kind;
@@ -211,7 +211,7 @@ async fn a_key_that_a_link_repeats_is_not_in_the_log() {
         now,
         held_until: now,
     };
-    let PollClaimed::Taken { state, .. } = node.log.claim_poll(&claim).await.unwrap() else {
+    let PollClaimOutcome::Taken { state, .. } = node.log.claim_poll(&claim).await.unwrap() else {
         panic!("the poll is given back");
     };
     let state = String::from_utf8(state.to_vec()).unwrap();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kanat_engine::{Input, Mask, Program};
 use kanat_mapping::Effort;
-use kanat_message_log::{Appended, Dedupe, NewMessage, Place, SavedPlan, key};
+use kanat_message_log::{AppendOutcome, Dedupe, NewMessage, Placement, SavedPlan, key};
 use kanat_model::id::{EnvironmentId, FlowId, MessageId};
 use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
@@ -83,9 +83,9 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
             .saturating_add(1),
         traceparent,
         place: if plan.paused {
-            Place::Held
+            Placement::Held
         } else {
-            Place::Queued
+            Placement::Queued
         },
     })
 }
@@ -94,14 +94,16 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
 pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
     let message_id = message.id.clone();
     match app.log.append(message).await? {
-        Appended::Duplicate(first) => Ok(Started {
+        AppendOutcome::Duplicate(first) => Ok(Started {
             message_id: first,
             duplicate: true,
         }),
-        Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_) => Ok(Started {
-            message_id,
-            duplicate: false,
-        }),
+        AppendOutcome::Leased(_) | AppendOutcome::Waiting | AppendOutcome::Awaited(_) => {
+            Ok(Started {
+                message_id,
+                duplicate: false,
+            })
+        }
     }
 }
 

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use kanat_message_log::prelude::*;
 use kanat_message_log::sqlite::{Durability, Options, SqliteLog};
 use kanat_message_log::{
-    Appended, Claim, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Position, Room,
-    Settled, Settlement, Share, Tenant,
+    AppendOutcome, Claim, Filter, Lease, NewMessage, Outcome, Placement, Position, Room,
+    SettleOutcome, Settlement, Share, Tenant,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
@@ -153,7 +154,7 @@ async fn fill(file: &Path, count: usize) -> Result<()> {
     let oldest = Timestamp::now().before(INTERVAL * u32::try_from(count)?);
     let messages = stream::iter((0..count).map(|n| {
         let at = oldest.after(INTERVAL * u32::try_from(n).unwrap_or(u32::MAX));
-        deliver(&log, message(n, at, Place::Leased(owner.clone())))
+        deliver(&log, message(n, at, Placement::Leased(owner.clone())))
     }));
     messages
         .buffer_unordered(CONCURRENCY)
@@ -173,7 +174,7 @@ async fn lease(log: &SqliteLog, length: Duration) -> Result<BootId> {
 
 async fn deliver(log: &SqliteLog, message: NewMessage) -> Result<()> {
     let at = message.received_at;
-    let Appended::Leased(lease) = log.append(message).await? else {
+    let AppendOutcome::Leased(lease) = log.append(message).await? else {
         anyhow::bail!("a message was not leased")
     };
     settle(log, lease, at, Outcome::Delivered).await
@@ -190,11 +191,11 @@ async fn settle(log: &SqliteLog, lease: Lease, at: Timestamp, outcome: Outcome) 
         trace: Vec::new(),
     };
     let settled = log.settle(&settlement).await?;
-    ensure!(settled == Settled::Done, "a message was taken away");
+    ensure!(settled == SettleOutcome::Done, "a message was taken away");
     Ok(())
 }
 
-fn message(n: usize, received_at: Timestamp, place: Place) -> NewMessage {
+fn message(n: usize, received_at: Timestamp, place: Placement) -> NewMessage {
     let tenant = tenant();
     NewMessage {
         id: MessageId::generate(),
@@ -236,7 +237,7 @@ async fn reads(file: &Path) -> Result<Reads> {
     let log = open(file, Durability::Full).await?;
     let owner = lease(&log, Duration::from_secs(60)).await?;
     // One message that is found and claimed.
-    log.append(message(0, Timestamp::now(), Place::Queued))
+    log.append(message(0, Timestamp::now(), Placement::Queued))
         .await?;
 
     let page = Page {

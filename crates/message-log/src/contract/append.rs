@@ -7,14 +7,17 @@ use kanat_model::message::{Status, Trigger};
 
 use super::Harness;
 use super::subject::{Subject, leased, message, tenant};
-use crate::{Appended, Error, Filter, NewMessage, Outcome, Place, Settled};
+use crate::{AppendOutcome, Error, Filter, NewMessage, Outcome, Placement, SettleOutcome};
 
 pub async fn keeps_what_it_acknowledged_across_a_reopening(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let sent: Vec<NewMessage> = (0..50).map(|_| message(&flow)).collect();
     let mut ids: Vec<MessageId> = sent.iter().map(|message| message.id.clone()).collect();
-    assert_eq!(subject.append_all(sent).await, vec![Appended::Waiting; 50]);
+    assert_eq!(
+        subject.append_all(sent).await,
+        vec![AppendOutcome::Waiting; 50]
+    );
     subject.close().await;
 
     let subject = Subject::open(harness).await;
@@ -85,7 +88,7 @@ pub async fn keeps_every_byte_of_what_came_in(harness: &dyn Harness) {
 pub async fn groups_concurrent_writes_into_few_commits(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
-    let place = Place::Leased(subject.boot.clone());
+    let place = Placement::Leased(subject.boot.clone());
     let before = subject.log.stats();
     let sent = (0..2_000)
         .map(|_| NewMessage {
@@ -104,7 +107,7 @@ pub async fn groups_concurrent_writes_into_few_commits(harness: &dyn Harness) {
         .map(|lease| subject.settle(lease, 1, Outcome::Delivered));
     assert_eq!(
         futures::future::join_all(settled).await,
-        vec![Settled::Done; 2_000]
+        vec![SettleOutcome::Done; 2_000]
     );
 
     let stats = subject.log.stats();
@@ -123,7 +126,7 @@ pub async fn frees_a_message_whose_sender_went_away(harness: &dyn Harness) {
     // there at once has its lease with it, and shows nothing.
     loop {
         let sent = NewMessage {
-            place: Place::Leased(subject.boot.clone()),
+            place: Placement::Leased(subject.boot.clone()),
             ..message(&flow)
         };
         let mut append = subject.log.append(sent);

@@ -6,7 +6,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
 use super::{Harness, Subject, message};
-use crate::{Backlog, NewMessage, Outcome, Place, Settled};
+use crate::{Backlog, NewMessage, Outcome, Placement, SettleOutcome};
 
 pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     let flow = FlowId::new("a");
@@ -16,11 +16,11 @@ pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     let messages = [
         message(&flow),
         NewMessage {
-            place: Place::Held,
+            place: Placement::Held,
             ..message(&flow)
         },
         NewMessage {
-            place: Place::Leased(subject.boot.clone()),
+            place: Placement::Leased(subject.boot.clone()),
             payload: Some("[1]".into()),
             ..message(&flow)
         },
@@ -33,7 +33,7 @@ pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     let due = Timestamp::now().after(Duration::from_secs(60));
     assert_eq!(
         subject.settle(&retried, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let finished = subject.lease(message(&flow)).await;
     subject.deliver(&finished).await;
@@ -63,7 +63,7 @@ pub async fn counts_the_backlog_of_each_flow(harness: &dyn Harness) {
     subject.close().await;
 }
 
-pub async fn tells_the_age_of_what_waits_for_its_first_attempt(harness: &dyn Harness) {
+pub async fn returns_the_age_of_the_oldest_message_without_an_attempt(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let oldest = async || {
@@ -76,7 +76,7 @@ pub async fn tells_the_age_of_what_waits_for_its_first_attempt(harness: &dyn Har
     let long_ago = Timestamp::now().before(Duration::from_secs(600));
     subject
         .append(NewMessage {
-            place: Place::Held,
+            place: Placement::Held,
             received_at: long_ago,
             ..message(&flow)
         })
@@ -90,7 +90,7 @@ pub async fn tells_the_age_of_what_waits_for_its_first_attempt(harness: &dyn Har
     let due = Timestamp::steady().before(Duration::from_secs(300));
     assert_eq!(
         subject.settle(&retried, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(oldest().await, None);
 

@@ -9,7 +9,7 @@ use kanat_model::message::{ErrorKind, Failure, Status};
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, settlement};
-use crate::{Claim, NewMessage, Outcome, Place, Room, Settled, Settlement, Share};
+use crate::{Claim, NewMessage, Outcome, Placement, Room, SettleOutcome, Settlement, Share};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
     let one = FlowId::generate();
@@ -78,7 +78,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
         let lease = subject.lease(message(&flow)).await;
         assert_eq!(
             subject.settle(&lease, 1, Outcome::Retry { due }).await,
-            Settled::Done
+            SettleOutcome::Done
         );
     }
     let waiting = subject.log.waiting().await.expect("the log reads");
@@ -95,7 +95,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     };
     assert_eq!(
         subject.settle(&claimed.lease, 0, undone).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject.log.waiting().await.expect("the log reads")[0].oldest,
@@ -108,7 +108,7 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     assert_eq!(waiting[0].next_due, Some(future));
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     subject.close().await;
 }
@@ -197,7 +197,7 @@ pub async fn holds_the_messages_of_a_paused_flow_until_they_are_claimed(harness:
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let sent = NewMessage {
-        place: Place::Held,
+        place: Placement::Held,
         ..message(&flow)
     };
     let id = sent.id.clone();
@@ -226,7 +226,7 @@ pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
         subject
             .settle(&claimed.lease, 1, Outcome::Release { due })
             .await,
-        Settled::Done
+        SettleOutcome::Done
     );
     changed.changed().await.expect("the log is open");
     subject.claim_one(&flow).await;
@@ -329,7 +329,7 @@ pub async fn holds_a_message_that_its_holder_cannot_run_with_the_reason(harness:
     };
     assert_eq!(
         subject.log.settle(&hold).await.expect("it is taken"),
-        Settled::Done
+        SettleOutcome::Done
     );
     let held = subject.get(&lease.message_id).await;
     assert_eq!(held.status, Status::Held);

@@ -6,7 +6,7 @@ use kanat_model::id::FlowId;
 
 use super::Harness;
 use super::subject::{LONG, Subject, message, tenant};
-use crate::{Appended, Dedupe, Filter, NewMessage};
+use crate::{AppendOutcome, Dedupe, Filter, NewMessage};
 
 fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
     let dedupe = keys
@@ -27,26 +27,26 @@ pub async fn answers_a_repeat_with_the_first_id(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let first = keyed(&flow, &["a", "b"], LONG);
     let id = first.id.clone();
-    assert_eq!(subject.append(first).await, Appended::Waiting);
+    assert_eq!(subject.append(first).await, AppendOutcome::Waiting);
     assert_eq!(
         subject.append(keyed(&flow, &["a"], LONG)).await,
-        Appended::Duplicate(id.clone())
+        AppendOutcome::Duplicate(id.clone())
     );
     assert_eq!(
         subject.append(keyed(&flow, &["c", "b"], LONG)).await,
-        Appended::Duplicate(id.clone())
+        AppendOutcome::Duplicate(id.clone())
     );
     // A repeat stores nothing, its other keys neither.
     assert_eq!(
         subject.append(keyed(&flow, &["c"], LONG)).await,
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     subject.close().await;
 
     let subject = Subject::open(harness).await;
     assert_eq!(
         subject.append(keyed(&flow, &["a"], LONG)).await,
-        Appended::Duplicate(id)
+        AppendOutcome::Duplicate(id)
     );
     assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 2);
     subject.close().await;
@@ -60,8 +60,8 @@ pub async fn knows_a_repeat_within_one_group(harness: &dyn Harness) {
     let mut sent = vec![first];
     sent.extend((0..30).map(|_| keyed(&flow, &["a"], LONG)));
     let appended = subject.append_all(sent).await;
-    assert_eq!(appended[0], Appended::Waiting);
-    assert_eq!(appended[1..], vec![Appended::Duplicate(id); 30]);
+    assert_eq!(appended[0], AppendOutcome::Waiting);
+    assert_eq!(appended[1..], vec![AppendOutcome::Duplicate(id); 30]);
     assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 1);
     subject.close().await;
 }
@@ -79,12 +79,15 @@ pub async fn forgets_a_key_after_its_time(harness: &dyn Harness) {
     much_later.received_at = later.received_at.after(day - Duration::from_millis(1));
     let first_id = first.id.clone();
     let later_id = later.id.clone();
-    assert_eq!(subject.append(first).await, Appended::Waiting);
-    assert_eq!(subject.append(within).await, Appended::Duplicate(first_id));
-    assert_eq!(subject.append(later).await, Appended::Waiting);
+    assert_eq!(subject.append(first).await, AppendOutcome::Waiting);
+    assert_eq!(
+        subject.append(within).await,
+        AppendOutcome::Duplicate(first_id)
+    );
+    assert_eq!(subject.append(later).await, AppendOutcome::Waiting);
     assert_eq!(
         subject.append(much_later).await,
-        Appended::Duplicate(later_id)
+        AppendOutcome::Duplicate(later_id)
     );
     subject.close().await;
 }
@@ -95,11 +98,11 @@ pub async fn keeps_the_keys_of_flows_apart(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     assert_eq!(
         subject.append(keyed(&one, &["a"], LONG)).await,
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     assert_eq!(
         subject.append(keyed(&other, &["a"], LONG)).await,
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     subject.close().await;
 }

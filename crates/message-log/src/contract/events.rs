@@ -7,7 +7,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, failure, message, tenant};
-use crate::{Event, EventPage, EventQuery, NewMessage, Outcome, Place, Settled, Tenant};
+use crate::{Event, EventPage, EventQuery, NewMessage, Outcome, Placement, SettleOutcome, Tenant};
 
 fn statuses(events: &[Event]) -> Vec<Status> {
     events.iter().map(|event| event.message.status).collect()
@@ -21,12 +21,12 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
     let due = Timestamp::now();
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::DeadLetter).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     subject
         .log
@@ -39,7 +39,7 @@ pub async fn streams_every_change_in_order(harness: &dyn Harness) {
         .await
         .expect("it waits");
     let held = NewMessage {
-        place: Place::Held,
+        place: Placement::Held,
         ..message(&flow)
     };
     subject.append(held).await;
@@ -87,12 +87,12 @@ pub async fn shows_a_message_as_it_stood_at_each_event(harness: &dyn Harness) {
     let due = Timestamp::now();
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        Settled::Done
+        SettleOutcome::Done
     );
 
     let events = subject.events(EventQuery::after(tenant(), begin)).await;

@@ -7,7 +7,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, leased, message};
-use crate::{Claim, NewMessage, Outcome, Place, Renewed, Room, Settled, Share};
+use crate::{Claim, NewMessage, Outcome, Placement, RenewalOutcome, Room, SettleOutcome, Share};
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -42,7 +42,7 @@ pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness)
         .await
         .expect("it is taken");
     let sent = NewMessage {
-        place: Place::Leased(dead.clone()),
+        place: Placement::Leased(dead.clone()),
         ..message(&flow)
     };
     let former = leased(subject.append(sent).await);
@@ -56,7 +56,7 @@ pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness)
     assert_eq!(claimed.lease.owner, subject.boot);
     assert_eq!(
         subject.settle(&former, 1, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     subject.deliver(&claimed.lease).await;
     subject.close().await;
@@ -75,7 +75,7 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
     let lease = leased(
         subject
             .append(NewMessage {
-                place: Place::Leased(late.clone()),
+                place: Placement::Leased(late.clone()),
                 ..message(&flow)
             })
             .await,
@@ -98,7 +98,7 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
     assert!(claimed.is_empty(), "it works on it: {claimed:?}");
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Delivered).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     subject.close().await;
 }
@@ -107,7 +107,7 @@ pub async fn hands_the_messages_of_an_unknown_owner_to_another(harness: &dyn Har
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let sent = NewMessage {
-        place: Place::Leased(BootId::generate()),
+        place: Placement::Leased(BootId::generate()),
         ..message(&flow)
     };
     subject.append(sent).await;
@@ -134,9 +134,12 @@ pub async fn gives_a_restarted_node_its_messages_at_once(harness: &dyn Harness) 
     );
     assert_eq!(
         subject.renew_in(restarted.log.as_ref()).await,
-        Renewed::Ended
+        RenewalOutcome::Ended
     );
-    assert_eq!(other.renew_in(restarted.log.as_ref()).await, Renewed::Done);
+    assert_eq!(
+        other.renew_in(restarted.log.as_ref()).await,
+        RenewalOutcome::Done
+    );
     restarted.close().await;
 }
 
@@ -158,15 +161,15 @@ pub async fn hands_back_at_once(harness: &dyn Harness) {
 
 pub async fn renews_only_a_lease_that_stands(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
-    assert_eq!(subject.renew().await, Renewed::Done);
-    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
     subject
         .log
         .hand_back(&subject.boot)
         .await
         .expect("it is taken");
-    assert_eq!(subject.renew().await, Renewed::Ended);
+    assert_eq!(subject.renew().await, RenewalOutcome::Ended);
     subject.reopen().await;
-    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
     subject.close().await;
 }

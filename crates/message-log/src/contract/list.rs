@@ -10,7 +10,9 @@ use kanat_model::page::Page;
 
 use super::Harness;
 use super::subject::{Subject, message, settlement, tenant};
-use crate::{Cursor, Filter, MessagePage, NewMessage, Outcome, Place, Position, Settled, Tenant};
+use crate::{
+    Cursor, Filter, MessagePage, NewMessage, Outcome, Placement, Position, SettleOutcome, Tenant,
+};
 
 /// Puts messages in, one second apart; gives their ids, newest first.
 async fn send(subject: &Subject, flow: &FlowId, count: usize) -> Vec<MessageId> {
@@ -146,7 +148,7 @@ pub async fn lists_several_statuses_in_one_order(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let sent = send(&subject, &flow, 3).await;
     let held = NewMessage {
-        place: Place::Held,
+        place: Placement::Held,
         received_at: Timestamp::now(),
         ..message(&flow)
     };
@@ -218,7 +220,7 @@ pub async fn searches_payload_id_and_error_as_plain_text(harness: &dyn Harness) 
     });
     assert_eq!(
         subject.log.settle(&failed).await.expect("it is taken"),
-        Settled::Done
+        SettleOutcome::Done
     );
 
     let search = |text: &str| Filter {

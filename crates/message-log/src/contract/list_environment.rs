@@ -9,7 +9,7 @@ use kanat_model::page::Page;
 
 use super::Harness;
 use super::subject::{Subject, message, tenant};
-use crate::{EnvironmentFilter, MessagePage, NewMessage, Outcome, Position, Settled, Tenant};
+use crate::{EnvironmentFilter, MessagePage, NewMessage, Outcome, Position, SettleOutcome, Tenant};
 
 async fn page(subject: &Subject, filter: &EnvironmentFilter, position: Position) -> MessagePage {
     subject
@@ -136,7 +136,10 @@ pub async fn filters_the_list_of_an_environment(harness: &dyn Harness) {
     let later = Outcome::Retry {
         due: Timestamp::now().after(Duration::from_secs(600)),
     };
-    assert_eq!(subject.settle(&retrying, 1, later).await, Settled::Done);
+    assert_eq!(
+        subject.settle(&retrying, 1, later).await,
+        SettleOutcome::Done
+    );
     let retrying = retrying.message_id;
 
     let filter = EnvironmentFilter::all(tenant());

@@ -6,7 +6,10 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, leased, message, ordered, tenant};
-use crate::{Appended, Awaited, Claim, Claimed, Lease, NewMessage, Outcome, Place, Settled};
+use crate::{
+    AppendOutcome, AwaitedMessages, Claim, ClaimedMessage, Lease, NewMessage, Outcome, Placement,
+    SettleOutcome,
+};
 
 /// Puts messages of one key in, to be leased to the node; gives what became of them, and their ids.
 async fn send(
@@ -14,8 +17,8 @@ async fn send(
     flow: &FlowId,
     key: &str,
     count: usize,
-) -> (Vec<Appended>, Vec<MessageId>) {
-    let place = Place::Leased(subject.boot.clone());
+) -> (Vec<AppendOutcome>, Vec<MessageId>) {
+    let place = Placement::Leased(subject.boot.clone());
     let sent: Vec<NewMessage> = (0..count)
         .map(|_| NewMessage {
             place: place.clone(),
@@ -26,7 +29,7 @@ async fn send(
     (subject.append_all(sent).await, ids)
 }
 
-fn ids(claimed: &[Claimed]) -> Vec<MessageId> {
+fn ids(claimed: &[ClaimedMessage]) -> Vec<MessageId> {
     claimed
         .iter()
         .map(|claimed| claimed.lease.message_id.clone())
@@ -41,12 +44,12 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
     let second_id = second.id.clone();
     let third = ordered(&flow, "a");
     let third_id = third.id.clone();
-    let place = Place::Leased(subject.boot.clone());
+    let place = Placement::Leased(subject.boot.clone());
     assert_eq!(
         subject.append(NewMessage { place, ..second }).await,
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
-    assert_eq!(subject.append(third).await, Appended::Waiting);
+    assert_eq!(subject.append(third).await, AppendOutcome::Waiting);
     // Another key, another flow and no key at all are not held up.
     subject.lease(ordered(&flow, "b")).await;
     subject.lease(ordered(&FlowId::generate(), "a")).await;
@@ -61,7 +64,7 @@ pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
         subject
             .settle(&claimed[0].lease, 1, Outcome::Filtered)
             .await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let claimed = subject.claim(10, &[&flow]).await;
     assert_eq!(ids(&claimed), [third_id]);
@@ -74,10 +77,10 @@ pub async fn orders_by_key_within_one_group(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let (appended, sent) = send(&subject, &flow, "a", 20).await;
-    let Appended::Leased(mut lease) = appended[0].clone() else {
+    let AppendOutcome::Leased(mut lease) = appended[0].clone() else {
         panic!("the first one runs")
     };
-    assert_eq!(appended[1..], vec![Appended::Waiting; 19]);
+    assert_eq!(appended[1..], vec![AppendOutcome::Waiting; 19]);
     assert_eq!(lease.message_id, sent[0]);
     for id in &sent[1..] {
         assert!(subject.claim(10, &[&flow]).await.is_empty());
@@ -96,10 +99,10 @@ pub async fn lets_a_retry_block_only_its_own_key(harness: &dyn Harness) {
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&first, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let (appended, _) = send(&subject, &flow, "a", 2).await;
-    assert_eq!(appended, vec![Appended::Waiting; 2]);
+    assert_eq!(appended, vec![AppendOutcome::Waiting; 2]);
     assert!(subject.claim(10, &[&flow]).await.is_empty());
     subject.lease(ordered(&flow, "b")).await;
     subject.close().await;
@@ -109,12 +112,12 @@ pub async fn gives_up_a_key_with_its_dead_letter(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let (appended, sent) = send(&subject, &flow, "a", 2).await;
-    let Appended::Leased(lease) = &appended[0] else {
+    let AppendOutcome::Leased(lease) = &appended[0] else {
         panic!("the first one runs")
     };
     assert_eq!(
         subject.settle(lease, 1, Outcome::DeadLetter).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(ids(&subject.claim(10, &[&flow]).await), [sent[1].clone()]);
     subject.close().await;
@@ -124,12 +127,12 @@ pub async fn puts_a_retried_dead_letter_before_those_that_wait(harness: &dyn Har
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let (appended, sent) = send(&subject, &flow, "a", 3).await;
-    let Appended::Leased(lease) = &appended[0] else {
+    let AppendOutcome::Leased(lease) = &appended[0] else {
         panic!("the first one runs")
     };
     assert_eq!(
         subject.settle(lease, 1, Outcome::DeadLetter).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let second = subject.claim_one(&flow).await;
     subject
@@ -146,7 +149,7 @@ pub async fn puts_a_retried_dead_letter_before_those_that_wait(harness: &dyn Har
     assert_eq!(first.lease.message_id, sent[0]);
     assert_eq!(
         subject.settle(&first.lease, 2, Outcome::Delivered).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(subject.claim_one(&flow).await.lease.message_id, sent[2]);
 
@@ -168,13 +171,13 @@ pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let (appended, sent) = send(&subject, &flow, "a", 4).await;
-    let Appended::Leased(lease) = &appended[0] else {
+    let AppendOutcome::Leased(lease) = &appended[0] else {
         panic!("the first one runs")
     };
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     // One from the middle is gone without a trace in the order.
     subject
@@ -196,17 +199,17 @@ pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
 /// Appends a message of key `a` that this node awaits, behind another.
 async fn await_turn(subject: &Subject, flow: &FlowId) -> Lease {
     let message = NewMessage {
-        place: Place::Awaited(subject.boot.clone()),
+        place: Placement::Awaited(subject.boot.clone()),
         ..ordered(flow, "a")
     };
     match subject.append(message).await {
-        Appended::Awaited(lease) => lease,
+        AppendOutcome::Awaited(lease) => lease,
         other => panic!("it stands behind another: {other:?}"),
     }
 }
 
-async fn claim_awaited(subject: &Subject, leases: &[&Lease]) -> Vec<Claimed> {
-    let awaited = Awaited {
+async fn claim_awaited(subject: &Subject, leases: &[&Lease]) -> Vec<ClaimedMessage> {
+    let awaited = AwaitedMessages {
         seqs: leases.iter().map(|lease| lease.seq).collect(),
         messages: 10,
     };
@@ -225,7 +228,7 @@ pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn 
     let other = subject.beside().await;
     // One that stands behind none is leased as any other.
     let first = NewMessage {
-        place: Place::Awaited(subject.boot.clone()),
+        place: Placement::Awaited(subject.boot.clone()),
         ..ordered(&flow, "a")
     };
     let first = leased(subject.append(first).await);
@@ -255,7 +258,7 @@ pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn 
     // A message that was taken up is not given up under the lease of before.
     assert_eq!(
         subject.settle(&second, 0, Outcome::Yield).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     subject.deliver(&claimed[0].lease).await;
     assert_eq!(
@@ -277,7 +280,7 @@ pub async fn gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_an
     let left = await_turn(&subject, &flow).await;
     assert_eq!(
         subject.settle(&before, 0, Outcome::Yield).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert!(
         other.claim(10, &[&flow]).await.is_empty(),
@@ -292,7 +295,7 @@ pub async fn gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_an
     assert!(other.claim(10, &[&flow]).await.is_empty());
     assert_eq!(
         subject.settle(&after, 0, Outcome::Yield).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let claimed = other.claim_one(&flow).await;
     assert_eq!(claimed.lease.message_id, after.message_id);
@@ -318,7 +321,7 @@ pub async fn lets_a_key_move_on_past_an_awaited_message_that_was_discarded(harne
     let last = await_turn(&subject, &flow).await;
     assert_eq!(
         subject.settle(&discarded, 1, Outcome::Discarded).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert!(
         claim_awaited(&subject, &[&last]).await.is_empty(),
@@ -343,7 +346,7 @@ pub async fn frees_an_awaited_message_whose_sender_went_away(harness: &dyn Harne
         let key = format!("key {keys}");
         let first = subject.lease(ordered(&flow, &key)).await;
         let awaited = NewMessage {
-            place: Place::Awaited(subject.boot.clone()),
+            place: Placement::Awaited(subject.boot.clone()),
             ..ordered(&flow, &key)
         };
         let id = awaited.id.clone();

@@ -6,7 +6,7 @@ use kanat_model::{Code, Timestamp};
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, ordered, tenant};
-use crate::{Appended, Error, FlowEnd, NewMessage, Outcome, Place, Settled};
+use crate::{AppendOutcome, Error, FlowEnd, NewMessage, Outcome, Placement, SettleOutcome};
 
 pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -15,11 +15,11 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
     let id = lease.message_id.clone();
     assert_eq!(
         subject.checkpoint(&lease, "contact", "{}").await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject.settle(&lease, 4, Outcome::DeadLetter).await,
-        Settled::Done
+        SettleOutcome::Done
     );
 
     subject
@@ -35,7 +35,7 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
     assert_eq!(found.flow_version, 7);
     assert_eq!(
         subject.settle(&lease, 4, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(claimed.attempts, 4);
@@ -45,7 +45,7 @@ pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Har
 
     assert_eq!(
         subject.settle(&claimed.lease, 8, Outcome::DeadLetter).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     subject
         .log
@@ -109,7 +109,7 @@ pub async fn discards_what_waits_and_nothing_that_runs(harness: &dyn Harness) {
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     for id in [&queued, &dead, &retrying] {
         subject
@@ -163,7 +163,7 @@ pub async fn ends_what_waits_of_a_deleted_flow_and_leaves_the_rest_to_its_holder
         expression: None,
     };
     let mut waiting = Vec::new();
-    for place in [Place::Queued, Place::Held] {
+    for place in [Placement::Queued, Placement::Held] {
         let sent = NewMessage {
             place,
             ..message(&flow)
@@ -180,7 +180,7 @@ pub async fn ends_what_waits_of_a_deleted_flow_and_leaves_the_rest_to_its_holder
     let due = Timestamp::now().after(LONG);
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let running = subject.lease(message(&flow)).await;
     let untouched = message(&other);
@@ -237,7 +237,7 @@ pub async fn replays_as_a_new_message(harness: &dyn Harness) {
         ..message(&flow)
     };
     let id = replay.id.clone();
-    assert_eq!(subject.append(replay).await, Appended::Waiting);
+    assert_eq!(subject.append(replay).await, AppendOutcome::Waiting);
     let found = subject.get(&id).await;
     assert_eq!(found.replay_of, Some(original.clone()));
     assert_eq!(found.attempts, 0);

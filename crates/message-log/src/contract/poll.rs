@@ -8,7 +8,9 @@ use kanat_model::id::FlowId;
 
 use super::Harness;
 use super::subject::Subject;
-use crate::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
+use crate::{
+    Poll, PollClaim, PollClaimOutcome, PollCycleEnd, PollStanding, SeenRecord, SettleOutcome,
+};
 
 const NOON: Timestamp = Timestamp::from_millis(1_769_860_800_000);
 
@@ -34,8 +36,8 @@ async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (
         .await
         .expect("the log answers")
     {
-        PollClaimed::Taken { token, state } => (token, state),
-        PollClaimed::Later(at) => panic!("not before {at}"),
+        PollClaimOutcome::Taken { token, state } => (token, state),
+        PollClaimOutcome::Later(at) => panic!("not before {at}"),
     }
 }
 
@@ -67,7 +69,7 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
             .claim_poll(&claim(&other, &flow, 1, seconds))
             .await
             .expect("the log answers");
-        assert_eq!(refused, PollClaimed::Later(at(30)));
+        assert_eq!(refused, PollClaimOutcome::Later(at(30)));
     }
     assert_eq!(
         subject
@@ -75,14 +77,14 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
             .keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}"))
             .await
             .expect("the log answers"),
-        Settled::Done
+        SettleOutcome::Done
     );
     let refused = other
         .log
         .claim_poll(&claim(&other, &flow, 1, 299))
         .await
         .expect("the log answers");
-    assert_eq!(refused, PollClaimed::Later(at(300)));
+    assert_eq!(refused, PollClaimOutcome::Later(at(300)));
     let (_, state) = take(&other, &flow, 1, 300).await;
     assert_eq!(state, "{\"a\":1}");
     // Another flow has nothing to do with it.
@@ -101,7 +103,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     };
     assert_eq!(
         subject.log.keep_poll(&kept).await.expect("the log answers"),
-        Settled::Done
+        SettleOutcome::Done
     );
     let renewed = Poll {
         held_until: at(60),
@@ -114,7 +116,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
             .keep_poll(&renewed)
             .await
             .expect("the log answers"),
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         other
@@ -122,7 +124,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
             .claim_poll(&claim(&other, &flow, 1, 59))
             .await
             .expect("the log answers"),
-        PollClaimed::Later(at(60))
+        PollClaimOutcome::Later(at(60))
     );
     let (_, state) = take(&other, &flow, 1, 60).await;
     assert_eq!(state, "page 2");
@@ -130,7 +132,7 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     let late = left(&subject, &flow, token, 900, "late");
     assert_eq!(
         subject.log.keep_poll(&late).await.expect("the log answers"),
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
     subject.close().await;
@@ -146,7 +148,7 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
             .keep_poll(&left(&subject, &flow, token, 300, "x"))
             .await
             .expect("the log answers"),
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject
@@ -154,7 +156,7 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
             .claim_poll(&claim(&subject, &flow, 1, 1))
             .await
             .expect("the log answers"),
-        PollClaimed::Later(at(300))
+        PollClaimOutcome::Later(at(300))
     );
     take(&subject, &flow, 2, 1).await;
     subject.close().await;
@@ -221,7 +223,7 @@ async fn standing(subject: &Subject, flow: &FlowId) -> Option<PollStanding> {
     found.into_iter().next().map(|(_, standing)| standing)
 }
 
-pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
+pub async fn returns_the_status_of_polls_and_forgets_them(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let other = FlowId::generate();
     let subject = Subject::open(harness).await;
@@ -237,7 +239,7 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
         }),
         "it is polled, and its holder has so long"
     );
-    let ends = |seconds, error: Option<&str>| PollEnded {
+    let ends = |seconds, error: Option<&str>| PollCycleEnd {
         at: at(seconds),
         error: error.map(str::to_owned),
     };
@@ -254,7 +256,7 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
         };
         assert_eq!(
             log.keep_poll(&kept).await.expect("the log answers"),
-            Settled::Done
+            SettleOutcome::Done
         );
         let found = standing(&subject, &flow).await;
         assert_eq!(
@@ -310,7 +312,7 @@ pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
     let late = left(&subject, &flow, token, 900, "late");
     assert_eq!(
         log.keep_poll(&late).await.expect("the log answers"),
-        Settled::Fenced,
+        SettleOutcome::Fenced,
         "who polls on is stopped"
     );
     subject.close().await;

@@ -5,13 +5,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use kanat_model::Timestamp;
 use kanat_model::id::{ConsumerKeyId, InstanceId};
+use kanat_rate_limit::{Exchange, ExchangeOutcome, Key, Rate, ShareGrant, ShareRequest, TOKEN};
 
 use super::Harness;
 use super::subject::Subject;
-use crate::quota::{Key, Rate, TOKEN};
-use crate::{Ask, Exchange, Exchanged, Gain};
 
-fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
+fn exchange(subject: &Subject, turn: i64, requests: Vec<ShareRequest>) -> Exchange {
     let node = subject.node.clone();
     let owner = subject.boot.clone();
     Exchange {
@@ -19,28 +18,28 @@ fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
         owner,
         boot_age: Duration::ZERO,
         turn,
-        asks,
+        requests,
     }
 }
 
-async fn gains(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Vec<Gain> {
-    let asked = exchange(subject, turn, asks);
+async fn grants(subject: &Subject, turn: i64, requests: Vec<ShareRequest>) -> Vec<ShareGrant> {
+    let asked = exchange(subject, turn, requests);
     match subject.log.exchange(&asked).await.expect("the log answers") {
-        Exchanged::Done { gains, .. } => gains,
-        Exchanged::Repeated => panic!("turn {turn} was not taken before"),
+        ExchangeOutcome::Done { grants, .. } => grants,
+        ExchangeOutcome::Repeated => panic!("turn {turn} was not taken before"),
     }
 }
 
-async fn gain(subject: &Subject, turn: i64, ask: Ask) -> Gain {
-    gains(subject, turn, vec![ask]).await.remove(0)
+async fn gain(subject: &Subject, turn: i64, ask: ShareRequest) -> ShareGrant {
+    grants(subject, turn, vec![ask]).await.remove(0)
 }
 
 /// Calls of a key, of which so many a day are let in.
-fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> Ask {
-    Ask {
+fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> ShareRequest {
+    ShareRequest {
         calls,
         wanted: Some(0),
-        ..Ask::new(key.clone(), Rate::NONE, per_day)
+        ..ShareRequest::new(key.clone(), Rate::NONE, per_day)
     }
 }
 
@@ -49,14 +48,14 @@ pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
     let mut nodes = vec![subject.beside().await, subject.beside().await];
     nodes.push(subject);
     let key = ConsumerKeyId::generate();
-    let asks = nodes.iter().map(async |node| {
+    let requests = nodes.iter().map(async |node| {
         let mut admitted = 0;
         for turn in 1..=20 {
             admitted += gain(node, turn, calls(&key, 100, 3)).await.admitted;
         }
         admitted
     });
-    assert_eq!(join_all(asks).await.iter().sum::<u32>(), 100);
+    assert_eq!(join_all(requests).await.iter().sum::<u32>(), 100);
     nodes[0].close().await;
 }
 
@@ -65,15 +64,15 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
 ) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
-    let ask = |held, wanted| Ask {
+    let ask = |held, wanted| ShareRequest {
         held,
         wanted,
-        ..Ask::new(key.clone(), Rate::per_second(10), 0)
+        ..ShareRequest::new(key.clone(), Rate::per_second(10), 0)
     };
     let alone = gain(
         &subject,
         1,
-        Ask {
+        ShareRequest {
             calls: 1,
             ..ask(0, Some(1))
         },
@@ -87,7 +86,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
         gain(
             &other,
             1,
-            Ask {
+            ShareRequest {
                 calls: 1,
                 ..ask(0, Some(5))
             }
@@ -97,7 +96,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
         0
     );
     assert_eq!(gain(&subject, 2, ask(10, Some(5))).await.target, 5);
-    let back = Ask {
+    let back = ShareRequest {
         tokens_back: 4 * TOKEN,
         ..ask(5, Some(5))
     };
@@ -106,7 +105,7 @@ pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_
         gain(
             &other,
             2,
-            Ask {
+            ShareRequest {
                 calls: 1,
                 ..ask(0, Some(5))
             }
@@ -122,7 +121,7 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
     let used_at = Timestamp::from_millis(1_769_860_800_000);
-    let ask = Ask {
+    let ask = ShareRequest {
         used: 3,
         last_used_at: Some(used_at),
         ..calls(&key, 10, 4)
@@ -133,7 +132,7 @@ pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
             .log
             .exchange(&exchange(&subject, turn, vec![ask.clone()]))
             .await;
-        assert_eq!(again.expect("the log answers"), Exchanged::Repeated);
+        assert_eq!(again.expect("the log answers"), ExchangeOutcome::Repeated);
     }
     let usage = subject
         .log
@@ -153,19 +152,19 @@ pub async fn adds_up_how_often_keys_were_used(harness: &dyn Harness) {
     let key = ConsumerKeyId::generate();
     let unlimited = ConsumerKeyId::generate();
     let unused = ConsumerKeyId::generate();
-    let used = |key: &ConsumerKeyId, used, at| Ask {
+    let used = |key: &ConsumerKeyId, used, at| ShareRequest {
         used,
         last_used_at: Some(Timestamp::from_millis(at)),
-        ..Ask::new(key.clone(), Rate::NONE, 0)
+        ..ShareRequest::new(key.clone(), Rate::NONE, 0)
     };
-    gains(
+    grants(
         &subject,
         1,
         vec![used(&key, 5, 2_000), used(&unlimited, 1, 1_000)],
     )
     .await;
-    gains(&other, 1, vec![used(&key, 7, 1_500)]).await;
-    gains(&other, 2, vec![calls(&unused, 10, 0)]).await;
+    grants(&other, 1, vec![used(&key, 7, 1_500)]).await;
+    grants(&other, 2, vec![calls(&unused, 10, 0)]).await;
     let keys = [
         unused,
         key.clone(),
@@ -200,7 +199,7 @@ pub async fn knows_how_many_nodes_there_are(harness: &dyn Harness) {
         .exchange(&exchange(&subject, 0, Vec::new()))
         .await
     {
-        Ok(Exchanged::Done { nodes, now, .. }) => {
+        Ok(ExchangeOutcome::Done { nodes, now, .. }) => {
             assert!(now.as_millis() > 1_700_000_000_000, "{now}");
             nodes
         }
@@ -224,11 +223,11 @@ pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
     let busy = InstanceId::generate();
     let key = ConsumerKeyId::generate();
     let long_ago = Some(Timestamp::now().before(Duration::from_secs(3 * 24 * 60 * 60)));
-    let call = |key: Key, last_used_at| Ask {
+    let call = |key: Key, last_used_at| ShareRequest {
         calls: 1,
         wanted: None,
         last_used_at,
-        ..Ask::new(key, Rate::of(0.01), 0)
+        ..ShareRequest::new(key, Rate::of(0.01), 0)
     };
     let calls = || {
         [
@@ -239,16 +238,17 @@ pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
         .map(|(key, at)| call(key, at))
         .to_vec()
     };
-    let admitted = |gains: Vec<Gain>| gains.iter().map(|gain| gain.admitted).collect::<Vec<_>>();
-    assert_eq!(admitted(gains(&subject, 1, calls()).await), [1, 1, 1]);
-    assert_eq!(admitted(gains(&subject, 2, calls()).await), [0, 0, 0]);
+    let admitted =
+        |grants: Vec<ShareGrant>| grants.iter().map(|gain| gain.admitted).collect::<Vec<_>>();
+    assert_eq!(admitted(grants(&subject, 1, calls()).await), [1, 1, 1]);
+    assert_eq!(admitted(grants(&subject, 2, calls()).await), [0, 0, 0]);
     subject
         .log
         .retain(Timestamp::from_millis(0))
         .await
         .expect("it is taken");
     assert_eq!(
-        admitted(gains(&subject, 3, calls()).await),
+        admitted(grants(&subject, 3, calls()).await),
         [1, 0, 0],
         "a bucket that is not known is full"
     );

@@ -9,7 +9,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, record, settlement, tenant};
-use crate::{Error, EventQuery, Outcome, Settled, Tried};
+use crate::{CompletedMessage, Error, EventQuery, Outcome, SettleOutcome};
 
 pub async fn settles_each_outcome(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -31,7 +31,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
         let at = settlement.at;
         assert_eq!(
             subject.log.settle(&settlement).await.expect("it is taken"),
-            Settled::Done
+            SettleOutcome::Done
         );
         let found = subject.get(&lease.message_id).await;
         assert_eq!(found.status, status);
@@ -48,7 +48,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Retrying);
@@ -60,7 +60,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Release { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Received);
@@ -88,7 +88,7 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
         (Outcome::Release { due }, Status::Received, 0, None),
     ];
     let tried = |outcome| {
-        Arc::new(Tried {
+        Arc::new(CompletedMessage {
             message: message(&flow),
             at,
             outcome,
@@ -97,10 +97,11 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
             trace: vec![record("answered", 1)],
         })
     };
-    let all: Vec<Arc<Tried>> = cases.iter().map(|(outcome, ..)| tried(*outcome)).collect();
+    let all: Vec<Arc<CompletedMessage>> =
+        cases.iter().map(|(outcome, ..)| tried(*outcome)).collect();
     subject
         .log
-        .append_tried(all.clone())
+        .append_completed(all.clone())
         .await
         .expect("they are taken");
     for (tried, (outcome, status, attempts, error)) in all.iter().zip(cases) {
@@ -150,12 +151,12 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
     let fresh = tried(Outcome::Delivered);
     subject
         .log
-        .append_tried(vec![Arc::clone(&known)])
+        .append_completed(vec![Arc::clone(&known)])
         .await
         .expect("it is taken");
     let refused = subject
         .log
-        .append_tried(vec![Arc::clone(&fresh), known])
+        .append_completed(vec![Arc::clone(&fresh), known])
         .await;
     assert!(matches!(refused, Err(Error::Other(_))), "{refused:?}");
     assert!(
@@ -181,7 +182,7 @@ pub async fn fences_a_second_settlement(harness: &dyn Harness) {
     assert_ne!(one, other, "one of two at the same time takes effect");
     assert_eq!(
         subject.settle(&lease, 2, Outcome::DeadLetter).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Delivered);
@@ -206,14 +207,14 @@ pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
 
     assert_eq!(
         subject.checkpoint(&lost, "contact", "1").await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     // One write that is refused does not take another one with it.
     let both = futures::future::join(
         subject.settle(&lost, 1, Outcome::DeadLetter),
         subject.settle(&kept, 1, Outcome::Delivered),
     );
-    assert_eq!(both.await, (Settled::Fenced, Settled::Done));
+    assert_eq!(both.await, (SettleOutcome::Fenced, SettleOutcome::Done));
     assert_eq!(
         subject.get(&lost.message_id).await.status,
         Status::Processing
@@ -229,7 +230,7 @@ pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
                 }
             )
             .await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     assert_eq!(
         subject.get(&lost.message_id).await.status,
@@ -244,24 +245,24 @@ pub async fn keeps_step_outputs_for_the_next_attempt(harness: &dyn Harness) {
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
         subject.checkpoint(&lease, "contact", r#"{"id":1}"#).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "invoice", r#"{"id":2}"#).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "invoice", r#"{"id":3}"#).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let due = Timestamp::now().before(Duration::from_millis(1));
     assert_eq!(
         subject.settle(&lease, 1, Outcome::Retry { due }).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(
         subject.checkpoint(&lease, "late", "{}").await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
 
     let claimed = subject.claim_one(&flow).await;
@@ -310,13 +311,13 @@ pub async fn puts_traces_together_in_order(harness: &dyn Harness) {
     let expected = first.trace.clone();
     assert_eq!(
         subject.log.settle(&first).await.expect("it is taken"),
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(subject.trace(&id).await, expected);
     let claimed = subject.claim_one(&flow).await;
     assert_eq!(
         subject.settle(&claimed.lease, 2, Outcome::Delivered).await,
-        Settled::Done
+        SettleOutcome::Done
     );
     let stages = stages(subject.trace(&id).await);
     let expected = [

@@ -12,9 +12,9 @@ use tokio::sync::Mutex;
 
 use super::Harness;
 use crate::{
-    Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage,
-    NodeLease, Outcome, Place, Renewed, Room, Settled, Settlement, Share, StepCheckpoint, Tenant,
-    TraceRecord,
+    AppendOutcome, Claim, ClaimedMessage, Event, EventQuery, Filter, Lease, Message, MessageLog,
+    NewMessage, NodeLease, Outcome, Placement, RenewalOutcome, Room, SettleOutcome, Settlement,
+    Share, StepCheckpoint, Tenant, TraceRecord,
 };
 
 /// A time that no test outlasts.
@@ -68,18 +68,18 @@ impl Subject {
     }
 
     /// Renews the lease of this boot.
-    pub async fn renew(&self) -> Renewed {
+    pub async fn renew(&self) -> RenewalOutcome {
         self.renew_in(self.log.as_ref()).await
     }
 
     /// Renews the lease of this boot in a log that was opened again.
-    pub async fn renew_in(&self, log: &dyn MessageLog) -> Renewed {
+    pub async fn renew_in(&self, log: &dyn MessageLog) -> RenewalOutcome {
         log.renew_lease(&mut *self.standing.lock().await)
             .await
             .expect("the log answers")
     }
 
-    pub async fn append(&self, message: NewMessage) -> Appended {
+    pub async fn append(&self, message: NewMessage) -> AppendOutcome {
         self.log
             .append(message)
             .await
@@ -87,17 +87,17 @@ impl Subject {
     }
 
     /// Appends all at the same time.
-    pub async fn append_all(&self, messages: Vec<NewMessage>) -> Vec<Appended> {
+    pub async fn append_all(&self, messages: Vec<NewMessage>) -> Vec<AppendOutcome> {
         join_all(messages.into_iter().map(|message| self.append(message))).await
     }
 
     /// Appends a message leased to this node.
     pub async fn lease(&self, mut message: NewMessage) -> Lease {
-        message.place = Place::Leased(self.boot.clone());
+        message.place = Placement::Leased(self.boot.clone());
         leased(self.append(message).await)
     }
 
-    pub async fn settle(&self, lease: &Lease, attempt: u32, outcome: Outcome) -> Settled {
+    pub async fn settle(&self, lease: &Lease, attempt: u32, outcome: Outcome) -> SettleOutcome {
         self.log
             .settle(&settlement(lease, attempt, outcome))
             .await
@@ -107,7 +107,7 @@ impl Subject {
     pub async fn deliver(&self, lease: &Lease) {
         assert_eq!(
             self.settle(lease, 1, Outcome::Delivered).await,
-            Settled::Done
+            SettleOutcome::Done
         );
     }
 
@@ -116,12 +116,17 @@ impl Subject {
         let lease = self.lease(message).await;
         assert_eq!(
             self.settle(&lease, 1, Outcome::DeadLetter).await,
-            Settled::Done
+            SettleOutcome::Done
         );
         lease
     }
 
-    pub async fn checkpoint(&self, lease: &Lease, name: &str, output: &'static str) -> Settled {
+    pub async fn checkpoint(
+        &self,
+        lease: &Lease,
+        name: &str,
+        output: &'static str,
+    ) -> SettleOutcome {
         let output = Bytes::from_static(output.as_bytes());
         let checkpoint = StepCheckpoint {
             lease: lease.clone(),
@@ -136,7 +141,7 @@ impl Subject {
     }
 
     /// Claims up to so many messages of each flow.
-    pub async fn claim(&self, messages: u32, flows: &[&FlowId]) -> Vec<Claimed> {
+    pub async fn claim(&self, messages: u32, flows: &[&FlowId]) -> Vec<ClaimedMessage> {
         let rooms = flows
             .iter()
             .map(|flow| Room {
@@ -155,7 +160,7 @@ impl Subject {
     }
 
     /// Claims the one message that there is to claim.
-    pub async fn claim_one(&self, flow: &FlowId) -> Claimed {
+    pub async fn claim_one(&self, flow: &FlowId) -> ClaimedMessage {
         let mut claimed = self.claim(10, &[flow]).await;
         assert_eq!(claimed.len(), 1, "one message waits");
         claimed.remove(0)
@@ -207,9 +212,9 @@ impl Subject {
     }
 }
 
-pub fn leased(appended: Appended) -> Lease {
+pub fn leased(appended: AppendOutcome) -> Lease {
     match appended {
-        Appended::Leased(lease) => lease,
+        AppendOutcome::Leased(lease) => lease,
         other => panic!("the message is leased to its sender, not {other:?}"),
     }
 }
@@ -246,7 +251,7 @@ pub fn message(flow: &FlowId) -> NewMessage {
         batch_id: None,
         max_attempts: 4,
         traceparent: None,
-        place: Place::Queued,
+        place: Placement::Queued,
     }
 }
 

@@ -8,10 +8,10 @@ use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::Status;
 use sqlx::{PgPool, Row};
 
+use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
-use super::witness::Witness;
-use crate::{Appended, Dedupe, NewMessage, Place};
+use crate::{AppendOutcome, Dedupe, NewMessage, Placement};
 
 pub(super) const FIND_DUPLICATES: &str = "
 SELECT v.number, d.message_id
@@ -57,12 +57,12 @@ ORDER BY v.flow_id, v.key, v.number DESC
 ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
     = excluded.expires_at";
 
-/// A message that is to be stored.
-struct Fresh<'m> {
+/// A message that is not a duplicate, and its sequence number.
+struct Insertion<'m> {
     at: usize,
     message: &'m NewMessage,
     seq: i64,
-    behind: bool,
+    waits_for_key: bool,
 }
 
 /// Stores what is no duplicate; says of each message what became of it. The keys of the messages
@@ -70,7 +70,7 @@ struct Fresh<'m> {
 pub(super) async fn append(
     tx: &mut Transaction<'_>,
     messages: &[(usize, &NewMessage)],
-) -> Result<Vec<(usize, Appended)>, sqlx::Error> {
+) -> Result<Vec<(usize, AppendOutcome)>, sqlx::Error> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -80,20 +80,20 @@ pub(super) async fn append(
         .iter()
         .filter(|(at, _)| !duplicates.contains_key(at))
     {
-        fresh.push(Fresh {
+        fresh.push(Insertion {
             at,
             message,
             seq: tx.next_seq()?,
-            behind: false,
+            waits_for_key: false,
         });
     }
-    stand_behind(tx, &mut fresh).await?;
+    mark_queued(tx, &mut fresh).await?;
     insert(tx, &fresh).await?;
     insert_keys(tx, &fresh).await?;
 
     let mut appended: Vec<_> = duplicates
         .into_iter()
-        .map(|(at, id)| (at, Appended::Duplicate(id)))
+        .map(|(at, id)| (at, AppendOutcome::Duplicate(id)))
         .collect();
     appended.extend(fresh.iter().map(|fresh| (fresh.at, fresh.appended())));
     Ok(appended)
@@ -168,13 +168,13 @@ async fn known_keys(
 }
 
 /// Finds the messages that have an unfinished one of their key before them.
-async fn stand_behind(
+async fn mark_queued(
     tx: &mut Transaction<'_>,
-    fresh: &mut [Fresh<'_>],
+    fresh: &mut [Insertion<'_>],
 ) -> Result<(), sqlx::Error> {
     let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
     let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
-    for key in fresh.iter().filter_map(Fresh::order) {
+    for key in fresh.iter().filter_map(Insertion::order) {
         let next = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
         numbers.entry(key).or_insert_with(|| {
             keys.push((next, key));
@@ -196,17 +196,17 @@ async fn stand_behind(
         .collect::<Result<HashSet<i64>, _>>()?;
     for fresh in fresh {
         if let Some(number) = fresh.order().and_then(|key| numbers.get(&key)) {
-            fresh.behind = !busy.insert(*number);
+            fresh.waits_for_key = !busy.insert(*number);
         }
     }
     Ok(())
 }
 
-async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
+async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(), sqlx::Error> {
     let Some(first) = fresh.first() else {
         return Ok(());
     };
-    tx.witness = Some(Witness::Message {
+    tx.marker = Some(CommitMarker::Message {
         seq: first.seq,
         id: first.message.id.clone(),
     });
@@ -221,9 +221,9 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
         .bind(each(fresh, |f| f.message.trigger.as_str()))
         .bind(each(fresh, |f| f.status().as_str()))
         .bind(each(fresh, |f| f.accepted_as().as_str()))
-        .bind(each(fresh, Fresh::owner))
+        .bind(each(fresh, Insertion::owner))
         .bind(each(fresh, |f| {
-            (!f.behind).then(|| f.message.due_at().as_millis())
+            (!f.waits_for_key).then(|| f.message.due_at().as_millis())
         }))
         .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
         .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
@@ -242,7 +242,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
     Ok(())
 }
 
-async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
+async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(), sqlx::Error> {
     let keys: Vec<(&NewMessage, &Dedupe)> = fresh
         .iter()
         .flat_map(|fresh| {
@@ -273,8 +273,8 @@ pub(super) fn each<'r, R, V>(rows: &'r [R], value: impl Fn(&'r R) -> V) -> Vec<V
     rows.iter().map(value).collect()
 }
 
-impl<'m> Fresh<'m> {
-    /// What it is ordered by, if it is.
+impl<'m> Insertion<'m> {
+    /// Returns the flow and the ordering key, if it has one.
     fn order(&self) -> Option<(&'m str, &'m str)> {
         self.message
             .ordering_key
@@ -284,15 +284,19 @@ impl<'m> Fresh<'m> {
 
     fn leased_to(&self) -> Option<&'m BootId> {
         match &self.message.place {
-            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Some(owner),
-            Place::Leased(_) | Place::Awaited(_) | Place::Queued | Place::Held => None,
+            Placement::Leased(owner) | Placement::Awaited(owner) if !self.waits_for_key => {
+                Some(owner)
+            }
+            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued | Placement::Held => {
+                None
+            }
         }
     }
 
     fn owner(&self) -> &'m str {
         match &self.message.place {
-            Place::Awaited(owner) => owner.as_str(),
-            Place::Leased(_) | Place::Queued | Place::Held => {
+            Placement::Awaited(owner) => owner.as_str(),
+            Placement::Leased(_) | Placement::Queued | Placement::Held => {
                 self.leased_to().map_or("", |owner| owner.as_str())
             }
         }
@@ -308,26 +312,28 @@ impl<'m> Fresh<'m> {
 
     fn accepted_as(&self) -> Status {
         match self.message.place {
-            Place::Leased(_) | Place::Awaited(_) | Place::Queued => Status::Received,
-            Place::Held => Status::Held,
+            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
+            Placement::Held => Status::Held,
         }
     }
 
-    fn appended(&self) -> Appended {
+    fn appended(&self) -> AppendOutcome {
         match self.leased_to() {
             // The token of the first holder is the first event of the message.
-            Some(owner) => Appended::Leased(self.message.first_lease(owner, self.seq)),
+            Some(owner) => AppendOutcome::Leased(self.message.first_lease(owner, self.seq)),
             None => match &self.message.place {
-                Place::Awaited(owner) => {
-                    Appended::Awaited(self.message.first_lease(owner, self.seq))
+                Placement::Awaited(owner) => {
+                    AppendOutcome::Awaited(self.message.first_lease(owner, self.seq))
                 }
-                Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+                Placement::Leased(_) | Placement::Queued | Placement::Held => {
+                    AppendOutcome::Waiting
+                }
             },
         }
     }
 }
 
-/// Of random bytes, which no compression makes small.
+/// Writes random bytes, which cannot be compressed.
 const PROBE: &str = "
 INSERT INTO bodies (seq, raw_body, request)
 SELECT nextval('events'), decode(string_agg(md5(random()::text), ''), 'hex'), ''

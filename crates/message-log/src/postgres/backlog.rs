@@ -1,10 +1,9 @@
 //! Counting the backlog, on the index of unfinished messages.
 
 use kanat_model::Timestamp;
-use kanat_model::id::FlowId;
-use sqlx::{PgPool, Row};
+use sqlx::PgPool;
 
-use crate::{Backlog, Waiting};
+use crate::{Backlog, Waiting, row};
 
 /// Hops from owner to owner by the index. The age looks at the first messages that an owner has of
 /// a flow: when all of these wait for another attempt, the flow has none.
@@ -40,15 +39,5 @@ pub(super) async fn backlog(reader: &PgPool) -> Result<Vec<Backlog>, sqlx::Error
         .bind(limit)
         .fetch_all(reader)
         .await?;
-    let backlog = rows.iter().map(|row| {
-        Ok(Backlog {
-            flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
-            messages: u64::try_from(row.try_get::<i64, _>("messages")?).unwrap_or(0),
-            bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
-            oldest: row
-                .try_get::<Option<i64>, _>("oldest")?
-                .map(Timestamp::from_millis),
-        })
-    });
-    backlog.collect()
+    row::all(&rows, row::backlog)
 }

@@ -1,13 +1,12 @@
-//! How a transaction begins so that its connection is of use afterwards, whatever becomes of the
-//! caller.
+//! Transactions that leave their connection usable when the caller goes away.
 
 use kanat_database::Patience;
 use sqlx::{PgPool, Postgres, SqlSafeStr, Transaction};
 use tokio_util::task::TaskTracker;
 
-use super::options::PATIENCE;
+use super::options::ANSWER_TIMEOUT;
 
-/// One that writes.
+/// Begins a transaction that writes.
 pub(super) async fn write(
     pool: &PgPool,
     patience: &Patience,
@@ -15,23 +14,22 @@ pub(super) async fn write(
     begin(pool, "BEGIN", patience).await
 }
 
-/// One that sees one state of the log throughout.
+/// Begins a transaction that reads one snapshot of the log.
 pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     begin(
         pool,
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        &Patience::in_place(PATIENCE),
+        &Patience::in_place(ANSWER_TIMEOUT),
     )
     .await
 }
 
-/// Begins in a task of its own that goes on when the caller stops waiting.
+/// Begins a transaction in a task that continues when the caller stops waiting.
 ///
-/// The driver undoes only a transaction of which it has heard that it began: a connection that was
-/// asked to begin, and whose answer nobody waits for, would go back to the pool inside of one. What
-/// is written on it next, without a transaction of its own, would never be committed, and what is
-/// read would be of the past. So the answer is always waited for, and a transaction that nobody
-/// wants is undone then.
+/// The driver rolls back a transaction only after the answer to its `BEGIN`. If no task waited for
+/// the answer, the connection would return to the pool inside of a transaction. Later writes on it
+/// would never be committed, and later reads would see an old snapshot. So the task always waits
+/// for the answer, and a transaction without a caller is rolled back then.
 async fn begin(
     pool: &PgPool,
     statement: &'static str,
@@ -60,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether another connection waits for the lock below.
+    /// Counts the connections that wait for the lock below.
     const WAITS: &str =
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
 
@@ -93,7 +91,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let patience = Patience::in_place(PATIENCE);
+        let patience = Patience::in_place(ANSWER_TIMEOUT);
         tokio::select! {
             _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", &patience) => {
                 panic!("it cannot begin yet")

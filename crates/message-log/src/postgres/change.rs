@@ -2,21 +2,21 @@
 
 use std::collections::HashSet;
 
-use kanat_model::message::{Failure, Status};
+use kanat_model::message::Status;
 use sqlx::Row;
 
 use super::append::each;
-use super::operation::{Change, Problem};
+use super::commit_marker::CommitMarker;
 use super::text::optional;
 use super::transaction::Transaction;
-use super::witness::Witness;
 use crate::Lease;
+use crate::change::{Change, ErrorChange, State};
 
-/// Only a message that still has the owner and the token that the change was decided on. The token
-/// becomes the change's event, so that a second change on the same ground finds nothing. The id
-/// tells the message from one of a restored database, whose sequences have gone back as well;
-/// `|| ''` keeps the planner from the index on it. `$1`, the first of the messages, leaves out the
-/// days before it.
+/// Changes messages that still have the owner and the token with which the changes were decided.
+/// The token becomes the event of the change, so that a second change with the former token has no
+/// effect. The id excludes messages of a restored database, whose sequence has gone back as well;
+/// `|| ''` keeps the planner from the index on it. `$1`, the first of the messages, excludes
+/// earlier days.
 pub(super) const CHANGE: &str = "
 WITH changed AS (
     UPDATE messages AS m SET
@@ -44,8 +44,8 @@ INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind,
     error_field, error_expression, output, trace)
 SELECT * FROM changed RETURNING seq";
 
-/// Lets the next message of a key be claimed, once none before it is unfinished. The rows given are
-/// messages that have left the head of their keys, which are locked.
+/// Makes the next message of a key due, once none before it is unfinished. `$1` are messages that
+/// have left the head of their keys, which are locked.
 pub(super) const ADVANCE: &str = "
 UPDATE messages AS m SET due_at = $2 FROM (
     SELECT (SELECT n.seq FROM messages AS n
@@ -68,24 +68,26 @@ UPDATE messages AS m SET due_at = $2 FROM (
 ) AS next
 WHERE m.seq = next.seq";
 
-/// A change and its event.
-struct Numbered<'c> {
+/// A change and the sequence number of its event.
+struct NumberedChange<'c> {
     event: i64,
     at: usize,
     change: &'c Change,
+    state: State<'c>,
 }
 
-/// Makes the changes; gives for each the hold that it made, or `None` when its ground was gone.
+/// Applies changes. Returns for each the lease that it granted, or `None` if it had no effect.
 pub(super) async fn apply(
     tx: &mut Transaction<'_>,
     changes: &[(usize, &Change)],
 ) -> Result<Vec<(usize, Option<Lease>)>, sqlx::Error> {
     let mut numbered = Vec::with_capacity(changes.len());
     for &(at, change) in changes {
-        numbered.push(Numbered {
+        numbered.push(NumberedChange {
             event: tx.next_seq()?,
             at,
             change,
+            state: change.state(),
         });
     }
     // Rows are locked in the order of the messages, by every transaction.
@@ -104,16 +106,16 @@ pub(super) async fn apply(
         .iter()
         .find(|numbered| effective.contains(&numbered.event))
     {
-        let Numbered {
+        let NumberedChange {
             event: seq, change, ..
         } = *written;
-        tx.witness = Some(Witness::Event {
+        tx.marker = Some(CommitMarker::Event {
             message: change.seq,
             seq,
             at: change.at,
         });
     }
-    let lease = |n: &Numbered<'_>| {
+    let lease = |n: &NumberedChange<'_>| {
         effective
             .contains(&n.event)
             .then(|| n.change.lease(n.event))
@@ -124,8 +126,8 @@ pub(super) async fn apply(
         .collect())
 }
 
-/// Messages that came to their end, or went back into the backlog without a due time, let their
-/// keys move on.
+/// Makes the next messages of ordering keys due, after messages of these keys have ended or were
+/// released without a due time.
 pub(super) async fn advance(
     tx: &mut Transaction<'_>,
     messages: Vec<i64>,
@@ -145,7 +147,7 @@ pub(super) async fn advance(
 async fn write(
     tx: &mut Transaction<'_>,
     first: i64,
-    rows: &[Numbered<'_>],
+    rows: &[NumberedChange<'_>],
 ) -> Result<HashSet<i64>, sqlx::Error> {
     let query = sqlx::query(CHANGE)
         .bind(first)
@@ -156,41 +158,17 @@ async fn write(
         .bind(each(rows, |n| n.change.to_owner.as_str()))
         .bind(each(rows, |n| n.change.status.map(Status::as_str)))
         .bind(each(rows, |n| n.change.attempts.map(i64::from)))
-        .bind(each(rows, |n| {
-            n.change.due_at.map(|due| due.as_millis().max(0))
-        }))
-        .bind(each(rows, |n| {
-            n.change.is_final().then(|| n.change.at.as_millis())
-        }))
-        .bind(each(rows, |n| matches!(n.change.error, Problem::Keep)))
-        .bind(each(rows, |n| {
-            n.failure().map(|failure| failure.kind.as_str())
-        }))
-        .bind(each(rows, |n| {
-            optional(n.failure().map(|failure| failure.message.as_str()))
-        }))
-        .bind(each(rows, |n| {
-            optional(n.failure().and_then(|failure| failure.field.as_deref()))
-        }))
-        .bind(each(rows, |n| {
-            optional(
-                n.failure()
-                    .and_then(|failure| failure.expression.as_deref()),
-            )
-        }))
-        .bind(each(rows, |n| n.change.at.as_millis()))
-        .bind(each(rows, |n| n.change.output.as_deref()))
-        .bind(each(rows, |n| n.change.trace.as_deref()))
+        .bind(each(rows, |n| n.state.due_at))
+        .bind(each(rows, |n| n.state.completed_at))
+        .bind(each(rows, |n| matches!(n.change.error, ErrorChange::Keep)))
+        .bind(each(rows, |n| n.state.error_kind()))
+        .bind(each(rows, |n| optional(n.state.error_message())))
+        .bind(each(rows, |n| optional(n.state.error_field())))
+        .bind(each(rows, |n| optional(n.state.error_expression())))
+        .bind(each(rows, |n| n.state.at))
+        .bind(each(rows, |n| n.state.output))
+        .bind(each(rows, |n| n.state.trace))
         .bind(each(rows, |n| n.change.message_id.as_str()));
     let rows = query.fetch_all(&mut *tx.conn).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
-}
-
-impl<'c> Numbered<'c> {
-    fn failure(&self) -> Option<&'c Failure> {
-        match &self.change.error {
-            Problem::Set(failure) => Some(failure),
-            Problem::Keep | Problem::Clear => None,
-        }
-    }
 }

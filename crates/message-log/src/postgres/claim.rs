@@ -1,22 +1,20 @@
-//! Finding what waits, and taking it: found and taken in one transaction, past the rows that others
+//! Claims: waiting messages are found and taken in one transaction, which skips rows that others
 //! are taking.
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
-use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::append::each;
 use super::failure::{Kind, outward};
-use super::operation::Change;
-use super::options::{Connecting, LockSpace};
+use super::options::{Connections, LockSpace};
 use super::text::text;
-use super::transaction::{Trail, Transaction};
-use super::{begin, change, row, sequence};
-use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
+use super::transaction::{Transaction, TransactionRef};
+use super::{begin, change, sequence};
+use crate::change::Change;
+use crate::row;
+use crate::{AwaitedMessages, Claim, ClaimedMessage, Error, Lease, Waiting};
 
 /// Milliseconds since 1970 by the database's clock, by which alone leases are counted.
 macro_rules! database_now {
@@ -27,9 +25,9 @@ macro_rules! database_now {
 
 pub(super) use database_now;
 
-/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there
-/// are flows, however many messages wait. Owners without a lease that is good have left their
-/// messages behind; '' never had any.
+/// Hops from owner to owner and from flow to flow by the index, so that its time grows with the
+/// flows and not with the messages. Owners without a valid lease have abandoned their messages; ''
+/// is the owner of messages that no node holds.
 pub(super) const WAITING: &str = concat!(
     "
 WITH RECURSIVE
@@ -74,7 +72,7 @@ SELECT found.flow_id,
 FROM found"
 );
 
-/// Owners of unfinished messages whose lease is not good.
+/// Owners of unfinished messages without a valid lease.
 pub(super) const DEAD_OWNERS: &str = concat!(
     "
 WITH RECURSIVE owners(owner) AS (
@@ -114,7 +112,7 @@ ORDER BY m.seq LIMIT $5
 FOR UPDATE SKIP LOCKED"
 );
 
-/// Messages of one flow that one owner, or nobody, has.
+/// Messages of one flow with one owner.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),
@@ -134,13 +132,13 @@ pub(super) const STEPS: &str = "
 SELECT s.message, s.name, s.status, s.output FROM steps AS s
 WHERE s.message = ANY($1) AND s.message BETWEEN $2 AND $3 ORDER BY s.message, s.name";
 
-/// A claim that did not go through.
-pub(super) enum Failed {
-    Undone(Error),
-    /// The connection broke at the commit of this transaction.
+/// Failure of a claim.
+pub(super) enum ClaimError {
+    Aborted(Error),
+    /// The connection broke at the commit.
     InDoubt {
-        trail: Trail,
-        claimed: Vec<Claimed>,
+        transaction: TransactionRef,
+        claimed: Vec<ClaimedMessage>,
     },
 }
 
@@ -152,47 +150,30 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
         .bind(limit)
         .fetch_all(reader)
         .await?;
-    let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
-    for row in rows {
-        let flow_id: String = row.try_get("flow_id")?;
-        let due: i64 = row.try_get("due")?;
-        let oldest = row
-            .try_get::<Option<i64>, _>("oldest")?
-            .map(Timestamp::from_millis);
-        let next_due = row
-            .try_get::<Option<i64>, _>("next_due")?
-            .map(Timestamp::from_millis);
-        let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
-            flow_id: FlowId::new(id.as_str()),
-            due: 0,
-            oldest: None,
-            next_due: None,
-        });
-        flow.due = (flow.due + u64::try_from(due).unwrap_or(0)).min(Waiting::COUNT_LIMIT);
-        flow.oldest = flow.oldest.into_iter().chain(oldest).min();
-        flow.next_due = flow.next_due.into_iter().chain(next_due).min();
-    }
-    Ok(flows.into_values().collect())
+    row::waiting(&rows)
 }
 
 pub(super) async fn claim(
     workers: &PgPool,
-    connecting: &Connecting,
+    connecting: &Connections,
     claim: &Claim,
-) -> Result<Vec<Claimed>, Failed> {
-    let undone = |error: sqlx::Error| Failed::Undone(outward(error));
+) -> Result<Vec<ClaimedMessage>, ClaimError> {
+    let aborted = |error: sqlx::Error| ClaimError::Aborted(outward(error));
     let patience = connecting.patience();
-    let mut tx = begin::write(workers, &patience).await.map_err(undone)?;
+    let mut tx = begin::write(workers, &patience).await.map_err(aborted)?;
     let taken = take(&mut tx, connecting.space, claim);
-    let (trail, claimed) = patience.answered(taken).await.map_err(undone)?;
+    let (transaction, claimed) = patience.answered(taken).await.map_err(aborted)?;
     if claimed.is_empty() {
-        patience.answered(tx.rollback()).await.map_err(undone)?;
+        patience.answered(tx.rollback()).await.map_err(aborted)?;
         return Ok(claimed);
     }
     match patience.answered(tx.commit()).await {
         Ok(()) => Ok(claimed),
-        Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { trail, claimed }),
-        Err(error) => Err(undone(error)),
+        Err(error) if Kind::of(&error) == Kind::Broken => Err(ClaimError::InDoubt {
+            transaction,
+            claimed,
+        }),
+        Err(error) => Err(aborted(error)),
     }
 }
 
@@ -200,13 +181,13 @@ async fn take(
     conn: &mut PgConnection,
     space: LockSpace,
     claim: &Claim,
-) -> Result<(Trail, Vec<Claimed>), sqlx::Error> {
+) -> Result<(TransactionRef, Vec<ClaimedMessage>), sqlx::Error> {
     let mut found = candidates(conn, claim).await?;
     if found.is_empty() {
         return Ok((
-            Trail {
-                transaction: String::new(),
-                witness: None,
+            TransactionRef {
+                id: String::new(),
+                marker: None,
             },
             found,
         ));
@@ -228,17 +209,19 @@ async fn take(
         .into_iter()
         .zip(leases)
         .filter_map(|(claimed, lease)| {
-            Some(Claimed {
+            Some(ClaimedMessage {
                 lease: lease?,
                 ..claimed
             })
         });
-    Ok((tx.trail(), claimed.collect()))
+    Ok((tx.into_ref(), claimed.collect()))
 }
 
-/// What can be claimed, with the present holds in place of the leases to come: what the dead left
-/// behind first.
-async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claimed>, sqlx::Error> {
+/// Returns messages that can be claimed, with their present leases: messages of dead nodes first.
+async fn candidates(
+    conn: &mut PgConnection,
+    claim: &Claim,
+) -> Result<Vec<ClaimedMessage>, sqlx::Error> {
     let now = Timestamp::steady().as_millis();
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
@@ -251,7 +234,7 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
-    for Awaited { seqs, messages } in &claim.awaited {
+    for AwaitedMessages { seqs, messages } in &claim.awaited {
         let query = sqlx::query(AWAITED)
             .bind(seqs)
             .bind(text(claim.owner.as_str()));
@@ -260,7 +243,7 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
             .bind(seqs.iter().max())
             .bind(i64::from(*messages));
         for row in &query.fetch_all(&mut *conn).await? {
-            found.push(claimed(row)?);
+            found.push(row::claimed(row)?);
         }
     }
     let mut memory = claim.bytes;
@@ -279,9 +262,9 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
                     .bind(until)
                     .bind(left);
                 let query = query.bind(&without);
-                // Bodies are read afterwards. The rows behind the bound stay locked until then.
+                // Bodies are read afterwards. The rows beyond the bound stay locked until then.
                 for row in &query.fetch_all(&mut *conn).await? {
-                    let claimed = claimed(row)?;
+                    let claimed = row::claimed(row)?;
                     if claimed.stored_bytes > bytes {
                         break;
                     }
@@ -297,11 +280,14 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
 }
 
 /// Adds bodies and steps.
-async fn add_contents(conn: &mut PgConnection, found: &mut [Claimed]) -> Result<(), sqlx::Error> {
+async fn add_contents(
+    conn: &mut PgConnection,
+    found: &mut [ClaimedMessage],
+) -> Result<(), sqlx::Error> {
     let seqs: Vec<i64> = found.iter().map(|claimed| claimed.lease.seq).collect();
     let first = seqs.iter().min().copied();
     let last = seqs.iter().max().copied();
-    let mut by_seq: BTreeMap<i64, &mut Claimed> = found
+    let mut by_seq: BTreeMap<i64, &mut ClaimedMessage> = found
         .iter_mut()
         .map(|claimed| (claimed.lease.seq, claimed))
         .collect();
@@ -313,10 +299,7 @@ async fn add_contents(conn: &mut PgConnection, found: &mut [Claimed]) -> Result<
         .await?
     {
         if let Some(claimed) = by_seq.get_mut(&row.try_get("seq")?) {
-            claimed.raw_body = row::bytes(&row, "raw_body")?;
-            claimed.payload =
-                row::optional_bytes(&row, "payload")?.unwrap_or_else(|| claimed.raw_body.clone());
-            claimed.request = row::bytes(&row, "request")?;
+            claimed.set_content(row::content(&row)?);
         }
     }
     for row in sqlx::query(STEPS)
@@ -327,43 +310,8 @@ async fn add_contents(conn: &mut PgConnection, found: &mut [Claimed]) -> Result<
         .await?
     {
         if let Some(claimed) = by_seq.get_mut(&row.try_get("message")?) {
-            let status = row::whole(&row, "status")?;
-            claimed.steps.push(Step {
-                name: row.try_get("name")?,
-                status,
-                output: row::bytes(&row, "output")?,
-            });
+            claimed.steps.push(row::step(&row)?);
         }
     }
     Ok(())
-}
-
-fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
-    let ordering_key: Option<String> = row.try_get("ordering_key")?;
-    Ok(Claimed {
-        lease: Lease {
-            message_id: MessageId::new(row.try_get::<String, _>("id")?),
-            seq: row.try_get("seq")?,
-            owner: BootId::new(row.try_get::<String, _>("owner")?),
-            token: row.try_get("token")?,
-            ordered: ordering_key.is_some(),
-        },
-        account_id: AccountId::new(row.try_get::<String, _>("account_id")?),
-        environment_id: EnvironmentId::new(row.try_get::<String, _>("environment_id")?),
-        flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
-        flow_name: row.try_get("flow_name")?,
-        flow_version: row::whole(row, "flow_version")?,
-        trigger: row::trigger(row)?,
-        raw_body: Bytes::new(),
-        payload: Bytes::new(),
-        request: Bytes::new(),
-        stored_bytes: u64::try_from(row.try_get::<i64, _>("size_bytes")?).unwrap_or(0),
-        received_at: Timestamp::from_millis(row.try_get("received_at")?),
-        due_at: Timestamp::from_millis(row.try_get("due_at")?),
-        attempts: row::whole(row, "attempts")?,
-        max_attempts: row::whole(row, "max_attempts")?,
-        ordering_key,
-        traceparent: row.try_get("traceparent")?,
-        steps: Vec::new(),
-    })
 }

@@ -30,7 +30,7 @@ const MOVE_ON: &str = "SELECT setval('events', $1, false) FROM events WHERE last
 pub(super) struct Day {
     /// Days since 1970.
     pub number: i64,
-    /// What the names of its partitions end in.
+    /// Suffix of the names of its partitions.
     pub suffix: String,
 }
 
@@ -59,8 +59,8 @@ impl Day {
         format!("{table}_{}", self.suffix)
     }
 
-    /// Makes its partitions. They are made apart and then attached, which stops neither readers nor
-    /// writers.
+    /// Returns the statements that create its partitions. They are created alone and then attached,
+    /// which blocks neither readers nor writers.
     fn statements(&self) -> String {
         let from = self.first_seq();
         let to = (self.number + 1) << BITS;
@@ -86,7 +86,7 @@ impl Day {
 /// which day it is.
 pub(super) async fn prepare(conn: &mut PgConnection, space: LockSpace) -> Result<i64, sqlx::Error> {
     let today = make(conn, space).await?;
-    // Only now, when everybody sees the partitions that the new numbers lead to.
+    // Every process sees the partitions of the new numbers now.
     let mut tx = conn.begin().await?;
     sqlx::query(LOCK)
         .bind(space.keys)

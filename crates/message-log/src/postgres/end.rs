@@ -1,33 +1,34 @@
 //! The end of a deleted flow: its messages that wait are discarded.
 
 use kanat_database::Patience;
-use kanat_model::id::{BootId, FlowId, MessageId};
+use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Failure;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::failure::outward;
-use super::operation::Change;
-use super::options::{LockSpace, PATIENCE};
+use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
 use super::transaction::Transaction;
-use super::{begin, change, keys, row, sequence};
+use super::{begin, change, keys, sequence};
+use crate::change::{Change, nobody};
 use crate::plan::END_BATCH;
-use crate::{Error, FlowEnd, Lease, trace};
+use crate::row::Columns;
+use crate::{Error, FlowEnd, Lease};
 
-/// Messages of a flow that nobody works on.
+/// Finds messages of a flow that no node holds.
 pub(super) const WAITING: &str = "
 SELECT m.seq, m.id, m.token, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
 WHERE m.flow_id = $1 AND m.status IN ('received', 'retrying', 'held') AND m.owner = '' LIMIT $2";
 
-/// Whether a flow has a message that has not ended.
+/// Tells whether a flow has a message that has not ended.
 pub(super) const UNFINISHED: &str = "
 SELECT EXISTS (SELECT 1 FROM messages AS m
                WHERE m.flow_id = $1 AND m.status IN ('received', 'processing', 'retrying',
                    'held'))";
 
 /// A message that is to be discarded.
-struct Found {
+struct EndingMessage {
     lease: Lease,
     attempts: u32,
 }
@@ -38,7 +39,7 @@ pub(super) async fn end_flow(
     flow_id: &FlowId,
     failure: &Failure,
 ) -> Result<FlowEnd, Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE))
+    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT))
         .await
         .map_err(outward)?;
     let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
@@ -76,13 +77,8 @@ pub(super) async fn end_flow(
     let mut tx = Transaction::new(&mut conn, taken);
     let mut changes = Vec::with_capacity(waiting.len());
     for found in waiting {
-        let trace = trace::text(&[trace::discarded(tx.now, "flow", found.attempts)])?;
-        changes.push(Change::discarding(
-            found.lease,
-            tx.now,
-            failure.clone(),
-            trace,
-        ));
+        let change = Change::ending_flow(found.lease, tx.now, found.attempts, failure)?;
+        changes.push(change);
     }
     let changes: Vec<_> = changes.iter().enumerate().collect();
     change::apply(&mut tx, &changes).await.map_err(outward)?;
@@ -90,16 +86,16 @@ pub(super) async fn end_flow(
     Ok(FlowEnd::Partial)
 }
 
-fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
+fn found(row: &PgRow) -> Result<EndingMessage, sqlx::Error> {
     let lease = Lease {
         message_id: MessageId::new(row.try_get::<String, _>("id")?),
         seq: row.try_get("seq")?,
-        owner: BootId::new(""),
+        owner: nobody(),
         token: row.try_get("token")?,
         ordered: row.try_get("ordered")?,
     };
-    Ok(Found {
+    Ok(EndingMessage {
         lease,
-        attempts: row::whole(row, "attempts")?,
+        attempts: row.whole("attempts")?,
     })
 }

@@ -1,19 +1,18 @@
 //! The live stream: arrivals and changes of state, merged by their places in the log.
 
 use kanat_model::message::Status;
-use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Postgres, QueryBuilder, Row};
 
 use super::options::LockSpace;
-use super::row::{self, fixed_columns};
 use super::sequence::{self, Horizon};
 use super::text::text;
-use crate::{Event, EventPage, EventQuery};
+use crate::row::{self, fixed_columns};
+use crate::{EventPage, EventQuery};
 
 /// Places looked at in one read, so that a rare flow does not hold a connection for long.
 const STRETCH: i64 = 20_000;
 
-/// Places and bytes of arrivals, told from the rows' heads: what is large is not read for it.
+/// Sequence numbers and sizes of arrivals, without reading large values.
 pub(super) const ARRIVAL_SIZES: &str = "
 SELECT m.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) AS BIGINT) AS bytes
      FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > ";
@@ -53,8 +52,8 @@ pub(super) const TRANSITIONS: &str = concat!(
      WHERE t.seq > "
 );
 
-/// The numbers jump ahead at midnight, so a stretch is so many numbers from the first event after
-/// the place asked for.
+/// Finds the first event after a sequence number. The numbers jump ahead at midnight, so a stretch
+/// begins there.
 pub(super) const NEXT: &str = "
 SELECT least(
     (SELECT m.seq FROM messages AS m WHERE m.seq > $1 ORDER BY m.seq LIMIT 1),
@@ -79,8 +78,8 @@ pub(super) async fn events(
         None
     };
     let Some(next) = next.filter(|next| *next <= last) else {
-        // A log that never came so far is an earlier copy, in which the reader goes on with what is
-        // new.
+        // A log that has not reached the number is an earlier copy, in which the reader continues
+        // with new events.
         let next_after = if given < asked.after {
             last
         } else {
@@ -103,13 +102,7 @@ pub(super) async fn events(
         let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
         sizes.extend({ arrivals }.build().fetch_all(reader).await?);
     }
-    let sizes = sizes.iter().map(|row| {
-        Ok((
-            row.try_get("seq")?,
-            row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-        ))
-    });
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let sizes = row::all(&sizes, row::event_size)?;
     let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
         return Ok(EventPage {
             events: Vec::new(),
@@ -125,25 +118,8 @@ pub(super) async fn events(
         let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
         rows.extend({ arrivals }.build().fetch_all(reader).await?);
     }
-
-    let mut events = rows
-        .iter()
-        .map(|row| event(row.try_get("seq")?, row))
-        .collect::<Result<Vec<_>, _>>()?;
-    events.sort_by_key(|event| event.seq);
     let next_after = if cut { end } else { until };
-    Ok(EventPage {
-        events,
-        next_after,
-        more: next_after < last,
-    })
-}
-
-fn event(seq: i64, row: &PgRow) -> Result<Event, sqlx::Error> {
-    Ok(Event {
-        seq,
-        message: row::message(row)?,
-    })
+    row::event_page(&rows, next_after, last)
 }
 
 /// One more row than the limit from each side says whether the page had to be cut.

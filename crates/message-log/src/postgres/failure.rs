@@ -1,13 +1,13 @@
-//! What PostgreSQL's errors mean for a log.
+//! Classes of PostgreSQL's errors, and the errors that callers of the log get.
 
 use std::io;
 
 pub(super) use kanat_database::silent;
-use kanat_database::told;
+use kanat_database::with_advice;
 
 use crate::Error;
 
-/// What to do about a failed transaction.
+/// Class of an error, by the handling of the failed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// No room on the database's disk.
@@ -62,9 +62,9 @@ pub(super) fn is_silence(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(cause) if cause.kind() == io::ErrorKind::TimedOut)
 }
 
-/// What a caller of the log is told.
+/// Returns the error for a caller of the log.
 pub(super) fn outward(error: sqlx::Error) -> Error {
-    let error = told(error);
+    let error = with_advice(error);
     match Kind::of(&error) {
         // Everybody may read why the service is not ready; where the file is, the log says.
         Kind::NoRoom => Error::Disk("the disk of PostgreSQL is full".to_owned()),
@@ -73,17 +73,12 @@ pub(super) fn outward(error: sqlx::Error) -> Error {
     }
 }
 
-/// A row that means nothing to this build.
-pub(super) fn unreadable(what: &str, text: &str) -> sqlx::Error {
-    sqlx::Error::Decode(format!("a row has the unknown {what} {text:?}").into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn tells_apart_what_passes_from_what_does_not() {
+    fn separates_transient_errors_from_lasting_ones() {
         let cases = [
             ("53100", Kind::NoRoom),
             ("53300", Kind::Away),

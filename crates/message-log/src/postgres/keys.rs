@@ -1,18 +1,19 @@
-//! The order of what concerns one key. Before a transaction reads or writes anything that depends
-//! on an ordering key or on a key of a repeat, it locks these keys, in one order and before every
-//! row: so two nodes that append with one key see each other's message, a message that ends sees
-//! who came to stand behind it, and nobody waits in a circle.
+//! Locks of ordering keys and deduplication keys. A transaction locks its keys in one order, before
+//! any row and before it reads what depends on them. So two nodes that append with one key see each
+//! other's message, a message that ends sees the messages that wait for it, and no deadlock
+//! arises.
 
 use std::borrow::Cow;
 
 use sqlx::PgConnection;
 
-use super::operation::{Change, Operation, Work};
+use super::operation::{Operation, Work};
 use super::options::LockSpace;
 use super::text::text;
+use crate::change::Change;
 
-/// The kind of a key keeps the hashes of both apart; a hash shared by two keys makes one wait for
-/// the other, no more. `$2` to `$4` are keys, `$5` messages whose keys move on.
+/// Locks keys by their hashes. The kind is part of the hash. Two keys with one hash only wait for
+/// each other. `$2` to `$4` are keys, `$5` messages whose keys are locked.
 pub(super) const LOCK: &str = "
 SELECT pg_advisory_xact_lock($1, wanted.hash) FROM (
     SELECT DISTINCT hashtext(k.kind || k.flow_id || ' ' || k.key) AS hash FROM (
@@ -54,13 +55,13 @@ pub(super) async fn lock(
             Work::Settle(change) => {
                 ended.extend(Some(change.seq).filter(|_| Change::ends_order(change)))
             }
-            Work::AppendTried(_) | Work::Checkpoint(_) => {}
+            Work::AppendCompleted(_) | Work::Checkpoint(_) => {}
         }
     }
     run(conn, space, keys, ended).await
 }
 
-/// Locks the keys that messages are ordered by.
+/// Locks the ordering keys of messages.
 pub(super) async fn lock_order_of(
     conn: &mut PgConnection,
     space: LockSpace,

@@ -14,8 +14,8 @@ use sqlx::{PgPool, Row};
 
 use super::claim::database_now;
 use super::text::text;
-use crate::lease::Known;
-use crate::{NodeLease, Renewed};
+use crate::lease::LeaseState;
+use crate::{NodeLease, RenewalOutcome};
 
 /// Longer than any node lives, and short enough to be added to any instant.
 const LONGEST_MS: i64 = 1 << 48;
@@ -32,8 +32,8 @@ pub(super) const OPEN: &str = concat!(
      RETURNING renewals, (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-/// The table of leases, and the server's timeline, which a promotion changes. Not every hosted
-/// server tells the latter.
+/// The incarnation of the log: the table of leases, and the timeline of the server, which a
+/// promotion changes. Not every hosted server reports a timeline.
 macro_rules! incarnation {
     () => {
         "'leases'::regclass::oid::text || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
@@ -50,9 +50,8 @@ pub(super) const RENEW: &str = concat!(
         AND $4 = (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-/// The same where the server tells which incarnation of the log this is. Elsewhere it must not be
-/// asked, not even in a branch that is not taken: the right to call a function is checked all the
-/// same.
+/// Renews a lease on a server that reports the incarnation. Elsewhere the statement must not name
+/// the function: the right to call it is checked even in a branch that is not taken.
 pub(super) const RENEW_INCARNATION: &str = concat!(
     "UPDATE leases SET expires_at = ",
     database_now!(),
@@ -62,8 +61,8 @@ pub(super) const RENEW_INCARNATION: &str = concat!(
     incarnation!()
 );
 
-/// The counter goes on, so that the owner can tell the end of its lease from a log of before the
-/// lease. A lease that was ended has the instant of its end, negative.
+/// Ends a lease. The counter continues, which distinguishes an ended lease from a log of before the
+/// lease. An ended lease has the negative instant of its end.
 pub(super) const END: &str = concat!(
     "UPDATE leases SET expires_at = -",
     database_now!(),
@@ -103,7 +102,7 @@ pub(super) async fn open(
     let written = row.try_get(0)?;
     let epoch = Some(EpochId::new(row.try_get::<String, _>(1)?));
     let incarnation = incarnation(workers).await?;
-    let known = Known {
+    let known = LeaseState {
         epoch,
         incarnation,
         written,
@@ -116,7 +115,7 @@ pub(super) async fn open(
     })
 }
 
-/// Returns which incarnation of the log this is; nothing where the server does not tell.
+/// Returns the incarnation of the log; empty where the server does not report it.
 async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
     match sqlx::query_scalar(INCARNATION).fetch_one(workers).await {
         Err(sqlx::Error::Database(error)) => {
@@ -127,10 +126,12 @@ async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
     }
 }
 
-/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has
-/// claimed.
-pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Renewed, sqlx::Error> {
-    let Known {
+/// Renews a lease. An expired lease becomes valid again for messages that no node has claimed.
+pub(super) async fn renew(
+    workers: &PgPool,
+    lease: &mut NodeLease,
+) -> Result<RenewalOutcome, sqlx::Error> {
+    let LeaseState {
         epoch,
         incarnation,
         written,
@@ -157,14 +158,14 @@ pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Ren
     let renewed = query.execute(workers).await?;
     if renewed.rows_affected() > 0 {
         *written = *asked;
-        return Ok(Renewed::Done);
+        return Ok(RenewalOutcome::Done);
     }
     refused(workers, lease).await
 }
 
 /// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all
 /// that are known.
-async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::Error> {
+async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<RenewalOutcome, sqlx::Error> {
     let former = lease
         .known
         .epoch
@@ -181,15 +182,15 @@ async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::E
         let present = EpochId::new(row.try_get::<String, _>(0)?);
         let renewals = row.try_get::<Option<i64>, _>(1)?;
         if is_same && present == former && renewals > Some(lease.known.written) {
-            return Ok(Renewed::Ended);
+            return Ok(RenewalOutcome::Ended);
         }
         // Another node, or a person, was first.
         if present > former {
-            return Ok(Renewed::PastChanged { former, present });
+            return Ok(RenewalOutcome::PastChanged { former, present });
         }
         let next = former.successor();
         if replace(workers, &present, &next).await? {
-            return Ok(Renewed::PastChanged {
+            return Ok(RenewalOutcome::PastChanged {
                 former,
                 present: next,
             });
@@ -212,7 +213,7 @@ pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), 
     }
 }
 
-/// Puts one epoch in the place of another; `false` when somebody else did.
+/// Replaces an epoch by another. `false` when another process has replaced it.
 async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<bool, sqlx::Error> {
     let changed = sqlx::query(NEXT_EPOCH)
         .bind(former.as_str())
@@ -222,8 +223,7 @@ async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<b
     Ok(changed.rows_affected() > 0)
 }
 
-/// The messages keep their owner's name: without a lease it protects them no more, and whoever
-/// claims one fences it.
+/// Ends a lease. The messages keep the owner, which protects them no longer; a claim fences it.
 pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> Result<(), sqlx::Error> {
     sqlx::query(END)
         .bind(text(owner.as_str()))

@@ -8,10 +8,9 @@ use sqlx::{PgPool, Postgres, QueryBuilder, Row};
 use super::append::each;
 use super::begin;
 use super::failure::outward;
-use super::row::{self, fixed_columns, present_columns};
 use super::text::text;
-use crate::list::check_search;
-use crate::{Cursor, Error, Filter, MessagePage, Position};
+use crate::row::{self, fixed_columns, present_columns};
+use crate::{Error, Filter, MessagePage, Position};
 
 pub(super) const COUNT: &str = "SELECT count(*)";
 
@@ -19,7 +18,7 @@ pub(super) const COUNT: &str = "SELECT count(*)";
 pub(super) const SIZES: &str = "SELECT CAST(octet_length(coalesce(b.payload, b.raw_body)) + \
                                 coalesce((SELECT octet_length(t.output) FROM transitions AS t \
                                 WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq \
-                                DESC LIMIT 1), 0) AS BIGINT)";
+                                DESC LIMIT 1), 0) AS BIGINT) AS bytes";
 
 /// The place of a message in the log, which every index has.
 const PLACE: &str = "SELECT m.seq";
@@ -31,7 +30,7 @@ pub(super) async fn list(
     filter: &Filter,
     position: Position,
 ) -> Result<MessagePage, Error> {
-    check(filter)?;
+    filter.check()?;
     read(reader, filter, position).await.map_err(outward)
 }
 
@@ -55,37 +54,12 @@ async fn read(
         .build()
         .fetch_all(&mut *snapshot)
         .await?;
-    let sizes = sizes
-        .iter()
-        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let sizes = row::all(&sizes, row::size)?;
     let mut page = page(PAGE, filter, position, MessagePage::fitting(&sizes, limit));
     let rows = page.build().fetch_all(&mut *snapshot).await?;
     snapshot.commit().await?;
-    let messages = rows
-        .iter()
-        .map(row::message)
-        .collect::<Result<Vec<_>, _>>()?;
-    let more = sizes.len() > messages.len();
-    let next = messages.last().filter(|_| more).map(|last| Cursor {
-        received_at: last.received_at,
-        seq: last.seq,
-    });
-    Ok(MessagePage {
-        messages,
-        total: u64::try_from(total).unwrap_or(0),
-        total_is_least: false,
-        next,
-    })
-}
-
-fn check(filter: &Filter) -> Result<(), Error> {
-    check_search(filter.search.as_deref())?;
-    if filter.ids.len() > Filter::MAX_IDS {
-        let message = format!("may name at most {} messages", Filter::MAX_IDS);
-        return Err(Error::State(kanat_model::Error::field("ids", message)));
-    }
-    Ok(())
+    let messages = row::all(&rows, row::message)?;
+    Ok(MessagePage::of_flow(messages, sizes.len(), total))
 }
 
 /// Returns the statement for `columns` of at most `limit` messages from `position` on.
@@ -159,8 +133,7 @@ fn write(query: &mut QueryBuilder<Postgres>, columns: &'static str, filter: &Fil
         .push(" WHERE m.flow_id = ")
         .push_bind(owned(filter.flow_id.as_str()));
     if columns == COUNT && filter.search.is_none() && filter.ids.is_empty() {
-        // A flow's messages are all of one tenant: one of them tells, and the index has the rest,
-        // so no other row is read.
+        // All messages of a flow have one tenant, so one row is enough, and the index has the rest.
         query
             .push(" AND (SELECT f.account_id = ")
             .push_bind(owned(filter.tenant.account_id.as_str()));

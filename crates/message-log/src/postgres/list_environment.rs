@@ -10,10 +10,9 @@ use super::append::each;
 use super::begin;
 use super::failure::outward;
 use super::list::{PAGE, SIZES, owned, search};
-use super::row;
 use crate::list::check_search;
 use crate::walk::{Walk, too_old};
-use crate::{Cursor, EnvironmentFilter, Error, MessagePage, Position};
+use crate::{EnvironmentFilter, Error, MessagePage, Position, row};
 
 /// In the words of the index, or it would not be used.
 const FAILING: &str = "m.status IN ('dead_letter', 'retrying')";
@@ -37,37 +36,18 @@ async fn read(
     run(&mut snapshot, filter, &mut all).await?;
     let mut walk = Walk::for_page(position);
     run(&mut snapshot, filter, &mut walk).await?;
-    let (found, next) = walk.page();
-    let sizes = of(SIZES, &found).build().fetch_all(&mut *snapshot).await?;
-    let sizes = sizes
-        .iter()
-        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
-    let limit = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit))
-        .unwrap_or(usize::MAX)
-        .min(found.len());
-    let rows = of(PAGE, &found[..fitting])
+    let mut page = walk.page();
+    let sizes = select(SIZES, &page.found)
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
+    page.fit(&row::all(&sizes, row::size)?);
+    let rows = select(PAGE, &page.found)
         .build()
         .fetch_all(&mut *snapshot)
         .await?;
     snapshot.commit().await?;
-    let messages = rows
-        .iter()
-        .map(row::message)
-        .collect::<Result<Vec<_>, _>>()?;
-    let next = if fitting < found.len() {
-        found[..fitting].last().copied()
-    } else {
-        next
-    };
-    let (total, total_is_least) = all.total();
-    Ok(MessagePage {
-        messages,
-        total,
-        total_is_least,
-        next: next.map(Cursor::below),
-    })
+    Ok(page.with(row::all(&rows, row::message)?, &all))
 }
 
 async fn run(
@@ -107,7 +87,7 @@ async fn run(
     Ok(())
 }
 
-/// The last message of a stretch of so many, and how many it has.
+/// Returns the statement for the last message of a stretch and the number of its messages.
 pub(super) fn floor(
     filter: &EnvironmentFilter,
     before: i64,
@@ -123,7 +103,7 @@ pub(super) fn floor(
     query
 }
 
-/// The messages of a stretch that the filter finds.
+/// Returns the statement for the messages of a stretch that the filter finds.
 pub(super) fn matches(
     filter: &EnvironmentFilter,
     floor: i64,
@@ -184,7 +164,7 @@ fn status(query: &mut QueryBuilder<Postgres>, paused: &[FlowId]) {
     query.push(") THEN 'held' ELSE m.status END");
 }
 
-/// Whether a stretch has a message that is not too old for what is looked for.
+/// Returns the statement that tells whether a stretch has a message that is not too old.
 fn young(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBuilder<Postgres>> {
     let too_old = too_old(filter)?;
     let mut query = QueryBuilder::new("SELECT EXISTS (SELECT 1 FROM messages AS m");
@@ -197,7 +177,7 @@ fn young(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBui
     Some(query)
 }
 
-/// Those before a place, as far as an index or the order of the log tells them apart.
+/// Writes the condition for messages before a sequence number, as an index or the log orders them.
 fn below(query: &mut QueryBuilder<Postgres>, filter: &EnvironmentFilter, before: i64) {
     query.push(" WHERE m.seq < ").push_bind(before);
     if filter.is_failing() {
@@ -208,8 +188,8 @@ fn below(query: &mut QueryBuilder<Postgres>, filter: &EnvironmentFilter, before:
     }
 }
 
-/// `columns` of these messages, the last of the log first.
-pub(super) fn of(columns: &'static str, numbers: &[i64]) -> QueryBuilder<Postgres> {
+/// Returns the statement for `columns` of these messages, newest first.
+pub(super) fn select(columns: &'static str, numbers: &[i64]) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(columns);
     query.push(" FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq = ANY(");
     query

@@ -1,4 +1,4 @@
-//! How the database is reached, and how much of it is used.
+//! Options of the log, and the connections to its database.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ pub use crate::sqlite::Durability;
 use super::pool::Pool;
 use crate::Error;
 
-/// A call that finds no free connection for so long fails.
+/// Time after which a call without a free connection fails.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Above what the database itself allows a statement.
-pub(super) const PATIENCE: Duration = Duration::from_secs(40);
+/// Longest time for an answer, which is beyond the statement timeout of the database.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 const STATEMENTS: usize = 200;
 
-/// What every connection is told. Transactions of ours are short: one that stands still belongs to
-/// a process that was stopped, and must not keep the others from the keys and rows that it holds,
-/// so the database ends it first.
+/// Settings of every connection. Transactions of the log are short. An idle one belongs to a
+/// process that was stopped, and must not keep other processes from its keys and rows, so the
+/// database ends it first.
 const SETTINGS: &[(&str, &str)] = &[
     ("idle_in_transaction_session_timeout", "5s"),
     ("lock_timeout", "10s"),
@@ -44,7 +44,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("default_transaction_isolation", "read committed"),
 ];
 
-/// How the log is kept.
+/// Options of the log.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The schema that the tables stand in, so that the database may hold other things: a letter,
@@ -76,7 +76,7 @@ impl Default for Options {
             writers: 2,
             readers: 4,
             workers: 4,
-            patience: PATIENCE,
+            patience: ANSWER_TIMEOUT,
         }
     }
 }
@@ -89,9 +89,9 @@ impl Options {
     }
 }
 
-/// The ways to the database.
+/// Access to the database: its servers, schema and locks.
 #[derive(Debug, Clone)]
-pub(super) struct Connecting {
+pub(super) struct Connections {
     pub schema: String,
     /// For the advisory locks of this schema alone.
     pub space: LockSpace,
@@ -108,7 +108,7 @@ pub(super) struct LockSpace {
     pub groups: i64,
 }
 
-impl Connecting {
+impl Connections {
     /// Errors when an address or the schema's name cannot be used. No address is repeated, for the
     /// password's sake.
     pub fn new(address: &str, options: &Options) -> Result<Self, Error> {
@@ -130,23 +130,23 @@ impl Connecting {
         })
     }
 
-    /// A connection of its own.
+    /// Opens a connection outside of the pools.
     pub async fn session(&self) -> Result<Session, sqlx::Error> {
         self.servers.connect(self.patience).await
     }
 
-    /// For a call that takes a connection from a pool now.
+    /// Returns the time limit for a call that takes a connection from a pool now.
     pub fn patience(&self) -> Patience {
         self.servers.patience(self.patience)
     }
 
-    /// As many connections, for tests.
+    /// Returns a pool for tests.
     #[cfg(test)]
     pub fn pool(&self, connections: u32) -> sqlx::PgPool {
         self.calls(connections).current()
     }
 
-    /// As many connections for calls.
+    /// Returns a pool of connections for calls.
     pub fn calls(&self, connections: u32) -> Pool {
         let settings = Settings {
             of: "the message log",
@@ -159,7 +159,7 @@ impl Connecting {
     }
 }
 
-/// Gives the connections to a server what those of the log have in common.
+/// Adds the settings of the log to the connections to a server.
 fn adapt(server: PgConnectOptions, options: &Options) -> PgConnectOptions {
     let synchronous_commit = match options.durability {
         Durability::Full => "on",
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn says_nothing_of_a_password() {
         let options = Options::default();
-        let error = Connecting::new("postgres://me:hunter2@host:no_port/x", &options).unwrap_err();
+        let error = Connections::new("postgres://me:hunter2@host:no_port/x", &options).unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }

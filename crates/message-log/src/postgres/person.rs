@@ -1,19 +1,19 @@
-//! What a person decides about a message: to retry it, or that it needs no delivery.
+//! Decisions of a person on a message: to retry it, or to discard it.
 
 use kanat_database::Patience;
-use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::change::advance;
-use super::failure::{outward, unreadable};
-use super::options::{LockSpace, PATIENCE};
+use super::failure::outward;
+use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
 use super::transaction::Transaction;
-use super::{begin, keys, row, sequence};
-use crate::{Error, Tenant, TraceRecord};
+use super::{begin, keys, sequence};
+use crate::row::Columns;
+use crate::{Error, Tenant, trace};
 
 pub(super) const FIND: &str = "
 SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
@@ -40,18 +40,18 @@ SELECT seq, token, $2, status, attempts, due_at, error_kind, error_message, erro
     error_expression, $3
 FROM messages WHERE seq = $1";
 
-/// What is decided.
+/// A decision on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// A dead letter goes back into the backlog. One with an ordering key goes behind the message
-    /// that its key is at, and before those that wait: it came before them.
+    /// Puts a dead letter back into the backlog. With an ordering key it waits for the running
+    /// message of the key, and goes before the waiting ones, which are newer.
     Retry { flow_version: Option<u32> },
     /// A dead letter, or a message that waits, comes to its end.
     Discard,
 }
 
 /// A message as it was found.
-struct Found {
+struct CurrentState {
     seq: i64,
     status: Status,
     attempts: u32,
@@ -65,7 +65,7 @@ pub(super) async fn decide(
     id: &MessageId,
     decision: Decision,
 ) -> Result<(), Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE))
+    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT))
         .await
         .map_err(outward)?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
@@ -103,7 +103,7 @@ pub(super) async fn decide(
 
 async fn write(
     tx: &mut Transaction<'_>,
-    found: &Found,
+    found: &CurrentState,
     decision: Decision,
 ) -> Result<(), sqlx::Error> {
     let event = tx.next_seq()?;
@@ -132,7 +132,8 @@ async fn write(
     if found.ordered {
         advance(tx, vec![found.seq]).await?;
     }
-    let trace = trace(tx.now, found.attempts, stage)?;
+    let trace = trace::text(&[trace::record(tx.now, stage, "person", found.attempts)])
+        .map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
     sqlx::query(RECORD)
         .bind(found.seq)
         .bind(now)
@@ -142,29 +143,11 @@ async fn write(
     Ok(())
 }
 
-fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
-    let status: &str = row.try_get("status")?;
-    let status = Status::parse(status).ok_or_else(|| unreadable("status", status))?;
-    let attempts = row::whole(row, "attempts")?;
-    Ok(Found {
-        seq: row.try_get("seq")?,
-        status,
-        attempts,
+fn found(row: &PgRow) -> Result<CurrentState, sqlx::Error> {
+    Ok(CurrentState {
+        seq: row.number("seq")?,
+        status: row.status()?,
+        attempts: row.whole("attempts")?,
         ordered: row.try_get("ordered")?,
     })
-}
-
-fn trace(at: Timestamp, attempt: u32, stage: &str) -> Result<String, sqlx::Error> {
-    let trace = [TraceRecord {
-        at,
-        stage: stage.to_owned(),
-        name: "person".to_owned(),
-        status: "ok".to_owned(),
-        duration_ms: 0,
-        request: None,
-        response: None,
-        error: None,
-        attempt,
-    }];
-    serde_json::to_string(&trace).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }

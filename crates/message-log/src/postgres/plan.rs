@@ -7,10 +7,12 @@ use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use sqlx::{PgPool, Row};
 
+use super::PostgresLog;
 use super::append::each;
-use super::row;
+use super::failure::outward;
 use super::text::text;
-use crate::SavedPlan;
+use crate::row::Columns;
+use crate::{Error, PlanStore, SavedPlan};
 
 const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at)
@@ -38,6 +40,19 @@ DELETE FROM saved_plans AS p
 WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
     SELECT 1 FROM messages AS m WHERE m.flow_id = $1 AND m.received_at >= $4 AND m.flow_version
         = $2)";
+
+#[async_trait::async_trait]
+impl PlanStore for PostgresLog {
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
+        self.ask(save(&self.workers.current(), plans), outward)
+            .await
+    }
+
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+        self.ask(get(&self.workers.current(), flow_id, version), outward)
+            .await
+    }
+}
 
 pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<(), sqlx::Error> {
     // One statement does not write a row twice, and every process writes the rows in one order.
@@ -72,7 +87,7 @@ pub(super) async fn get(
     query
         .fetch_optional(reader)
         .await?
-        .map(|row| row::bytes(&row, "body"))
+        .map(|row| row.bytes("body"))
         .transpose()
 }
 

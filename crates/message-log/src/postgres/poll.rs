@@ -1,14 +1,17 @@
 //! Polls: one row a flow, and one for each record that a flow has seen.
 
-use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use sqlx::{PgPool, Row};
 
+use super::PostgresLog;
 use super::append::each;
-use super::row;
+use super::failure::outward;
 use super::text::text;
-use crate::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
+use crate::row::{self, Columns};
+use crate::{
+    Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
+};
 
 pub(super) const CLAIM: &str = "
 INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES ($1, $2, 1, $3,
@@ -49,7 +52,55 @@ AND id = ANY (ARRAY(SELECT id FROM seen_records WHERE flow_id = $1 LIMIT 5000))"
 
 pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = $1";
 
-pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollClaimed, sqlx::Error> {
+#[async_trait::async_trait]
+impl PollStore for PostgresLog {
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
+        self.ask(self::claim(&self.workers.current(), claim), outward)
+            .await
+    }
+
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
+        self.ask(keep(&self.workers.current(), poll), outward).await
+    }
+
+    async fn seen_records(
+        &self,
+        flow_id: &FlowId,
+        ids: &[String],
+    ) -> Result<Vec<SeenRecord>, Error> {
+        self.ask(seen(&self.readers.current(), flow_id, ids), outward)
+            .await
+    }
+
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+        self.ask(note(&self.workers.current(), flow_id, &records), outward)
+            .await
+    }
+
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+        self.ask(forget(&self.workers.current(), flow_id, before), outward)
+            .await
+    }
+
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+        self.ask(standings(&self.readers.current(), flow_ids), outward)
+            .await
+    }
+
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+        self.ask(flows(&self.readers.current()), outward).await
+    }
+
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+        self.ask(forget_poll(&self.workers.current(), flow_id), outward)
+            .await
+    }
+}
+
+pub(super) async fn claim(
+    workers: &PgPool,
+    claim: &PollClaim,
+) -> Result<PollClaimOutcome, sqlx::Error> {
     let flow_id = text(claim.flow_id.as_str());
     let taken = sqlx::query(CLAIM)
         .bind(flow_id.as_ref())
@@ -60,10 +111,9 @@ pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollCla
         .fetch_optional(workers)
         .await?;
     if let Some(taken) = taken {
-        let state: Bytes = row::bytes(&taken, "state")?;
-        return Ok(PollClaimed::Taken {
-            token: taken.try_get("token")?,
-            state,
+        return Ok(PollClaimOutcome::Taken {
+            token: taken.number("token")?,
+            state: taken.bytes("state")?,
         });
     }
     let due: i64 = sqlx::query(DUE)
@@ -71,10 +121,10 @@ pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollCla
         .fetch_one(workers)
         .await?
         .try_get(0)?;
-    Ok(PollClaimed::Later(Timestamp::from_millis(due)))
+    Ok(PollClaimOutcome::Later(Timestamp::from_millis(due)))
 }
 
-pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<Settled, sqlx::Error> {
+pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<SettleOutcome, sqlx::Error> {
     let kept = sqlx::query(KEEP)
         .bind(text(poll.flow_id.as_str()))
         .bind(text(poll.owner.as_str()))
@@ -93,9 +143,9 @@ pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<Settled, sqlx:
         .execute(workers)
         .await?;
     Ok(if kept.rows_affected() > 0 {
-        Settled::Done
+        SettleOutcome::Done
     } else {
-        Settled::Fenced
+        SettleOutcome::Fenced
     })
 }
 
@@ -144,20 +194,7 @@ pub(super) async fn standings(
         .bind(flow_ids)
         .fetch_all(readers)
         .await?;
-    let standings = rows.iter().map(|row| {
-        let ended_at: Option<i64> = row.try_get("ended_at")?;
-        let error: Option<String> = row.try_get("error")?;
-        let ended = ended_at.map(|at| PollEnded {
-            at: Timestamp::from_millis(at),
-            error,
-        });
-        let standing = PollStanding {
-            due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(),
-            ended,
-        };
-        Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
-    });
-    standings.collect()
+    row::all(&rows, row::poll_standing)
 }
 
 pub(super) async fn flows(readers: &PgPool) -> Result<Vec<FlowId>, sqlx::Error> {
@@ -191,14 +228,5 @@ pub(super) async fn seen(
         .bind(text(flow_id.as_str()))
         .bind(each(ids, |id| text(id)));
     let rows = query.fetch_all(readers).await?;
-    let found = rows.iter().map(|row| {
-        let seen_at = Timestamp::from_millis(row.try_get(3)?);
-        Ok(SeenRecord {
-            id: row.try_get(0)?,
-            hash: row.try_get(1)?,
-            count: row.try_get(2)?,
-            seen_at,
-        })
-    });
-    found.collect()
+    row::all(&rows, row::seen_record)
 }

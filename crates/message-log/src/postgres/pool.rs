@@ -1,3 +1,3 @@
-//! Connections for many callers. What becomes of those that fall silent is `kanat_database`'s.
+//! Connections for many callers. `kanat_database` replaces connections that fall silent.
 
 pub(super) type Pool = kanat_database::Pool<sqlx::Postgres>;

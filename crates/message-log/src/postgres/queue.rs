@@ -1,6 +1,6 @@
-//! The ways to the writers: bounded in operations and in bytes. What locks keys has a way and a
-//! writer of its own, so that the order of appends is kept for every key, and nothing else waits
-//! for a key.
+//! The queues of the writers, bounded in operations and in bytes. Operations that lock keys have a
+//! queue and a writer of their own, so that the order of appends is kept for every key, and no
+//! other operation waits for a key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::operation::{Effect, Operation, Work};
 use crate::Error;
 
-/// Puts operations before the writers and waits for what came of them.
+/// Submits operations to the writers and waits for their effects.
 #[derive(Clone)]
 pub(super) struct Queue {
     keyed: mpsc::Sender<Operation>,
@@ -19,20 +19,20 @@ pub(super) struct Queue {
     bytes_limit: usize,
 }
 
-/// Where the writers find what was queued.
-pub(super) struct Ends {
+/// Ends of the queues that the writers receive from.
+pub(super) struct QueueReceivers {
     pub keyed: mpsc::Receiver<Operation>,
     pub free: mpsc::Receiver<Operation>,
-    /// What is queued, in bytes; whoever answers takes off.
+    /// Bytes that are queued. The writer that answers an operation subtracts its bytes.
     pub bytes: Arc<AtomicUsize>,
 }
 
 impl Queue {
-    pub fn new(operations: usize, bytes_limit: usize) -> (Self, Ends) {
+    pub fn new(operations: usize, bytes_limit: usize) -> (Self, QueueReceivers) {
         let (keyed, keyed_end) = mpsc::channel(operations.max(1));
         let (free, free_end) = mpsc::channel(operations.max(1));
         let bytes = Arc::new(AtomicUsize::new(0));
-        let ends = Ends {
+        let receivers = QueueReceivers {
             keyed: keyed_end,
             free: free_end,
             bytes: Arc::clone(&bytes),
@@ -44,11 +44,11 @@ impl Queue {
                 bytes,
                 bytes_limit,
             },
-            ends,
+            receivers,
         )
     }
 
-    /// For what may be refused: full at once when there is no room.
+    /// Submits an operation that may be refused: [`Error::Full`] at once when the queue is full.
     pub async fn try_submit(&self, work: Work) -> Result<Effect, Error> {
         let size = work.size_bytes();
         let queued = self.bytes.load(Ordering::Relaxed);
@@ -56,21 +56,24 @@ impl Queue {
         if queued > 0 && queued.saturating_add(size) > self.bytes_limit {
             return Err(Error::Full);
         }
-        let permit = self.way(&work).try_reserve().map_err(|error| match error {
-            mpsc::error::TrySendError::Full(()) => Error::Full,
-            mpsc::error::TrySendError::Closed(()) => closed(),
-        })?;
+        let permit = self
+            .sender(&work)
+            .try_reserve()
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(()) => Error::Full,
+                mpsc::error::TrySendError::Closed(()) => closed(),
+            })?;
         self.send(permit, work, size).await
     }
 
-    /// For what must get through: waits for room.
+    /// Submits an operation that must not be refused: waits for room.
     pub async fn submit(&self, work: Work) -> Result<Effect, Error> {
         let size = work.size_bytes();
-        let permit = self.way(&work).reserve().await.map_err(|_| closed())?;
+        let permit = self.sender(&work).reserve().await.map_err(|_| closed())?;
         self.send(permit, work, size).await
     }
 
-    fn way(&self, work: &Work) -> &mpsc::Sender<Operation> {
+    fn sender(&self, work: &Work) -> &mpsc::Sender<Operation> {
         if work.keys() > 0 {
             &self.keyed
         } else {
@@ -89,11 +92,6 @@ impl Queue {
         permit.send(Operation { work, reply });
         answer.await.map_err(|_| closed())?.open()
     }
-}
-
-/// An answer of another kind than the question asks for, which the writers never give.
-pub(super) fn unexpected(effect: &Effect) -> Error {
-    Error::Other(format!("the writer answered {effect:?}"))
 }
 
 pub(super) fn closed() -> Error {

@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
+use kanat_rate_limit::{Exchange, ExchangeOutcome, Ledger, Requester, ShareGrant, ShareRequest};
 use sqlx::{PgConnection, PgPool, Row};
 
+use super::PostgresLog;
 use super::append::each;
 use super::claim::database_now;
+use super::failure::outward;
 use super::text::text;
-use crate::quota::CONNECTORS_KEPT;
-use crate::quota::ledger::{Asker, Ledger};
-use crate::{Ask, Exchange, Exchanged, Gain, KeyUsage};
+use crate::quota::CONNECTOR_RETENTION;
+use crate::{Error, KeyUsage, QuotaStore};
 
-/// By then nobody sends an exchange again.
-const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time after which no exchange is sent again.
+const TURN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) const TURN: &str = concat!(
     "INSERT INTO quota_turns (owner, turn, at) VALUES ($1, $2, ",
@@ -27,7 +29,7 @@ pub(super) const TURN: &str = concat!(
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < $1";
 
-/// Those of connectors, by what their ids begin with.
+/// Finds connectors by the prefix of their ids.
 pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
     < $1";
@@ -41,8 +43,8 @@ const NOW_AND_NODES: &str = concat!(
     ")"
 );
 
-/// Rows are made apart from all else: nobody waits for a row that does not exist yet while holding
-/// others.
+/// Creates missing rows in a transaction of its own, so that no transaction waits for a missing row
+/// while it holds others.
 const MAKE: &str = "
 INSERT INTO quotas (key_id, ledger, request_count, last_used_at)
 SELECT v.key_id, '', 0, 0 FROM unnest($1::text[]) AS v(key_id) ORDER BY v.key_id
@@ -62,11 +64,31 @@ pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at
     > 0";
 
+#[async_trait::async_trait]
+impl QuotaStore for PostgresLog {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
+        if exchange.requests.is_empty() {
+            return self.ask(look(&self.readers.current()), outward).await;
+        }
+        self.ask(self::exchange(&self.workers.current(), exchange), outward)
+            .await
+    }
+
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+        self.ask(usage(&self.readers.current(), keys), outward)
+            .await
+    }
+}
+
 pub(super) async fn exchange(
     workers: &PgPool,
     exchange: &Exchange,
-) -> Result<Exchanged, sqlx::Error> {
-    let keys = each(&exchange.asks, |ask| text(ask.key.as_str()));
+) -> Result<ExchangeOutcome, sqlx::Error> {
+    let keys = each(&exchange.requests, |ask| text(ask.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
     // Once, unless one is dropped again in between.
@@ -81,7 +103,7 @@ pub(super) async fn exchange(
         owner,
         boot_age,
         turn,
-        asks,
+        requests,
     } = exchange;
     let turned = sqlx::query(TURN)
         .bind(text(owner.as_str()))
@@ -90,29 +112,29 @@ pub(super) async fn exchange(
         .await?;
     if turned.rows_affected() == 0 {
         tx.rollback().await?;
-        return Ok(Exchanged::Repeated);
+        return Ok(ExchangeOutcome::Repeated);
     }
     let (now, nodes) = now_and_nodes(&mut tx).await?;
-    let asker = Asker {
+    let requester = Requester {
         node,
         owner,
         now,
         begun: now.before(*boot_age),
         nodes,
     };
-    let (gains, texts): (Vec<Gain>, Vec<String>) = asks
+    let (grants, texts): (Vec<ShareGrant>, Vec<String>) = requests
         .iter()
         .zip(&keys)
         .map(|(ask, key)| {
             let kept = ledgers.remove(key.as_ref()).unwrap_or_default();
             let mut ledger = Ledger::read(&kept, ask.rate, now);
-            let gain = ledger.exchange(ask, asker);
+            let gain = ledger.exchange(ask, requester);
             (gain, ledger.write())
         })
         .unzip();
-    save(&mut tx, asks, &keys, &texts).await?;
+    save(&mut tx, requests, &keys, &texts).await?;
     tx.commit().await?;
-    Ok(Exchanged::Done { now, nodes, gains })
+    Ok(ExchangeOutcome::Done { now, nodes, grants })
 }
 
 async fn lock(
@@ -127,17 +149,17 @@ async fn lock(
 
 async fn save(
     conn: &mut PgConnection,
-    asks: &[Ask],
+    requests: &[ShareRequest],
     keys: &[std::borrow::Cow<'_, str>],
     ledgers: &[String],
 ) -> Result<(), sqlx::Error> {
     sqlx::query(SAVE)
         .bind(keys)
         .bind(ledgers)
-        .bind(each(asks, |ask| {
+        .bind(each(requests, |ask| {
             i64::try_from(ask.used).unwrap_or(i64::MAX)
         }))
-        .bind(each(asks, |ask| {
+        .bind(each(requests, |ask| {
             ask.last_used_at.map_or(0, Timestamp::as_millis)
         }))
         .execute(conn)
@@ -155,12 +177,12 @@ async fn now_and_nodes(conn: &mut PgConnection) -> Result<(Timestamp, u32), sqlx
 }
 
 /// How many nodes there are.
-pub(super) async fn look(readers: &PgPool) -> Result<Exchanged, sqlx::Error> {
+pub(super) async fn look(readers: &PgPool) -> Result<ExchangeOutcome, sqlx::Error> {
     let (now, nodes) = now_and_nodes(&mut *readers.acquire().await?).await?;
-    Ok(Exchanged::Done {
+    Ok(ExchangeOutcome::Done {
         now,
         nodes,
-        gains: Vec::new(),
+        grants: Vec::new(),
     })
 }
 
@@ -185,11 +207,11 @@ pub(super) async fn usage(
 /// Drops what need not be known any more.
 pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
     sqlx::query(DROP_TURNS)
-        .bind(now.before(TURNS_KEPT).as_millis())
+        .bind(now.before(TURN_RETENTION).as_millis())
         .execute(workers)
         .await?;
     sqlx::query(DROP_CONNECTORS)
-        .bind(now.before(CONNECTORS_KEPT).as_millis())
+        .bind(now.before(CONNECTOR_RETENTION).as_millis())
         .execute(workers)
         .await?;
     Ok(())

@@ -1,15 +1,21 @@
-//! Reads of one message.
+//! Reads of messages and events.
 
-use kanat_model::Timestamp;
+use std::convert::identity;
+
 use kanat_model::id::MessageId;
-use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use sqlx::{PgPool, Postgres, Row};
+use sqlx::{PgPool, Postgres};
+use tokio::sync::watch;
 
 use super::failure::outward;
-use super::row::{self, fixed_columns, present_columns};
 use super::text::text;
-use crate::{Content, Error, Message, Tenant, TraceRecord};
+use super::{PostgresLog, events, list, list_environment, sequence};
+use crate::row::{self, fixed_columns, present_columns};
+use crate::{
+    Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, Message, MessagePage,
+    MessageReader, Position, Tenant, TraceRecord,
+};
 
 pub(super) const GET: &str = concat!(
     "SELECT ",
@@ -31,72 +37,103 @@ WHERE m.id = $1 AND m.account_id = $2 AND m.environment_id = $3 ORDER BY t.seq";
 
 const PING: &str = "SELECT last_value FROM events";
 
-pub(super) async fn get(
-    reader: &PgPool,
-    tenant: &Tenant,
-    id: &MessageId,
-) -> Result<Option<Message>, Error> {
-    let row = of(GET, tenant, id)
-        .fetch_optional(reader)
+#[async_trait::async_trait]
+impl MessageReader for PostgresLog {
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+        self.ask(
+            list::list(&self.readers.current(), filter, position),
+            identity,
+        )
         .await
-        .map_err(outward)?;
-    row.map(|row| row::message(&row))
-        .transpose()
-        .map_err(outward)
-}
-
-pub(super) async fn content(
-    reader: &PgPool,
-    tenant: &Tenant,
-    id: &MessageId,
-) -> Result<Option<Content>, Error> {
-    let row = of(CONTENT, tenant, id)
-        .fetch_optional(reader)
-        .await
-        .map_err(outward)?;
-    row.map(|row| content_of(&row)).transpose().map_err(outward)
-}
-
-/// The records of all its events. The node that runs a message records the arrival; until it does,
-/// the log says it.
-pub(super) async fn trace(
-    reader: &PgPool,
-    tenant: &Tenant,
-    id: &MessageId,
-) -> Result<Vec<TraceRecord>, Error> {
-    let rows = of(TRACE, tenant, id)
-        .fetch_all(reader)
-        .await
-        .map_err(outward)?;
-    let mut records: Vec<TraceRecord> = Vec::new();
-    for row in &rows {
-        if let Some(text) = row.try_get::<Option<&str>, _>("trace").map_err(outward)? {
-            let read = serde_json::from_str::<Vec<TraceRecord>>(text);
-            records.extend(
-                read.map_err(|error| Error::Other(format!("a trace cannot be read: {error}")))?,
-            );
-        }
     }
-    if let Some(row) = rows.first()
-        && !records.iter().any(|record| record.stage == "received")
-    {
-        records.insert(0, received(row).map_err(outward)?);
+
+    async fn list_environment(
+        &self,
+        filter: &EnvironmentFilter,
+        position: Position,
+    ) -> Result<MessagePage, Error> {
+        self.ask(
+            list_environment::list(&self.readers.current(), filter, position),
+            identity,
+        )
+        .await
     }
-    Ok(records)
+
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+        self.ask(get(&self.readers.current(), tenant, id), outward)
+            .await
+    }
+
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+        self.ask(content(&self.readers.current(), tenant, id), outward)
+            .await
+    }
+
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+        self.ask(trace(&self.readers.current(), tenant, id), outward)
+            .await
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.context.shared.progress.changed()
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+        self.ask(
+            events::events(&self.readers.current(), self.space(), query),
+            outward,
+        )
+        .await
+    }
+
+    async fn last_event(&self) -> Result<i64, Error> {
+        let horizon = self
+            .ask(
+                sequence::horizon(&self.readers.current(), self.space()),
+                outward,
+            )
+            .await?;
+        Ok(horizon.readable)
+    }
 }
 
-/// Whether the database answers.
+async fn get(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Option<Message>, sqlx::Error> {
+    let row = select(GET, tenant, id).fetch_optional(reader).await?;
+    row.as_ref().map(row::message).transpose()
+}
+
+async fn content(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Option<Content>, sqlx::Error> {
+    let row = select(CONTENT, tenant, id).fetch_optional(reader).await?;
+    row.as_ref().map(row::content).transpose()
+}
+
+async fn trace(
+    reader: &PgPool,
+    tenant: &Tenant,
+    id: &MessageId,
+) -> Result<Vec<TraceRecord>, sqlx::Error> {
+    row::trace(&select(TRACE, tenant, id).fetch_all(reader).await?)
+}
+
 pub(super) async fn is_empty(reader: &PgPool) -> Result<bool, sqlx::Error> {
     let any = sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM messages)");
     Ok(!any.fetch_one(reader).await?)
 }
 
-pub(super) async fn ping(reader: &PgPool) -> Result<(), Error> {
-    sqlx::query(PING).fetch_one(reader).await.map_err(outward)?;
-    Ok(())
+/// Checks that the database answers.
+pub(super) async fn ping(reader: &PgPool) -> Result<(), sqlx::Error> {
+    sqlx::query(PING).fetch_one(reader).await.map(drop)
 }
 
-fn of<'q>(
+fn select<'q>(
     statement: &'static str,
     tenant: &'q Tenant,
     id: &'q MessageId,
@@ -105,26 +142,4 @@ fn of<'q>(
         .bind(text(id.as_str()))
         .bind(text(tenant.account_id.as_str()))
         .bind(text(tenant.environment_id.as_str()))
-}
-
-fn content_of(row: &PgRow) -> Result<Content, sqlx::Error> {
-    Ok(Content {
-        raw_body: row::bytes(row, "raw_body")?,
-        payload: row::optional_bytes(row, "payload")?,
-        request: row::bytes(row, "request")?,
-    })
-}
-
-fn received(row: &PgRow) -> Result<TraceRecord, sqlx::Error> {
-    Ok(TraceRecord {
-        at: Timestamp::from_millis(row.try_get("received_at")?),
-        stage: "received".to_owned(),
-        name: row::trigger(row)?.as_str().to_owned(),
-        status: "ok".to_owned(),
-        duration_ms: 0,
-        request: None,
-        response: None,
-        error: None,
-        attempt: 0,
-    })
 }

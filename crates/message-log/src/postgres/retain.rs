@@ -17,14 +17,15 @@ use crate::Error;
 
 /// Messages looked at in one transaction.
 const STRETCH: i64 = 500;
-/// Clocks of nodes may be ahead of the database's by so much.
+/// Time by which clocks of nodes may be ahead of the clock of the database.
 const CLOCK_SLACK: Duration = Duration::from_secs(600);
-/// More messages than these are not moved out of the way of the others: their day waits until fewer
-/// are left.
-const MOST_KEPT: usize = 100_000;
-/// A day that others use at every moment is tried again so often, and then the next time.
-const TRIES: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Most messages that are kept of a day that is dropped. A day with more waits until fewer are
+/// left.
+const MAX_KEPT: usize = 100_000;
+/// Attempts to drop a day that is in use.
+const MAX_ATTEMPTS: u32 = 20;
+/// Pause between two attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) const NEXT_STRETCH: &str = "
 SELECT min(s.received_at), max(s.seq) FROM (
@@ -53,9 +54,8 @@ DELETE FROM dedupe AS d USING (
     FOR UPDATE SKIP LOCKED) AS old
 WHERE d.flow_id = old.flow_id AND d.key = old.key AND d.expires_at <= $1";
 
-/// A transaction that waits for a lock keeps all others waiting behind it, so it does not wait for
-/// long.
-const GIVE_WAY: &str = "SET LOCAL lock_timeout = '500ms'";
+/// Limits the wait for a lock, since other transactions queue after one that waits.
+const SHORT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '500ms'";
 /// For the one look at all messages of a day.
 const READ_ALL: &str = "SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = '15min'";
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1, 0)";
@@ -149,12 +149,12 @@ async fn drop_day(
     day: &Day,
     older_than: Timestamp,
 ) -> Result<u64, sqlx::Error> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let seen = sequence::horizon(workers, space).await?.readable;
         let (all, kept) = look(conn, day, older_than).await?;
         let dropped = all - u64::try_from(kept.len()).unwrap_or(all);
         let empty = kept.is_empty();
-        if !empty && (dropped == 0 || kept.len() > MOST_KEPT || all < 2 * (all - dropped)) {
+        if !empty && (dropped == 0 || kept.len() > MAX_KEPT || all < 2 * (all - dropped)) {
             return Ok(0);
         }
         match cut(conn, space, day, seen, &kept).await {
@@ -163,7 +163,7 @@ async fn drop_day(
             Err(error) if Kind::of(&error) == Kind::Contended => {}
             Err(error) => return Err(error),
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
     tracing::warn!(
         day = %day.suffix,
@@ -206,7 +206,7 @@ async fn cut(
     kept: &[i64],
 ) -> Result<bool, sqlx::Error> {
     let mut tx = conn.begin().await?;
-    sqlx::raw_sql(GIVE_WAY).execute(&mut *tx).await?;
+    sqlx::raw_sql(SHORT_LOCK_TIMEOUT).execute(&mut *tx).await?;
     sqlx::query(LOCK).bind(space.keys).execute(&mut *tx).await?;
     let partitions = TABLES.map(|table| day.table(table)).join(", ");
     // A partition goes with a change of the table that it is part of.

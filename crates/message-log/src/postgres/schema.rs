@@ -3,17 +3,17 @@
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::failure::outward;
-use super::options::Connecting;
+use super::options::Connections;
 use crate::Error;
 
 const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING, PAST, BACKLOG];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL`
-/// says that it stands behind another message of its ordering key.
+/// says that it waits for another message of its ordering key.
 ///
 /// `seq` is the number of a message's first event, from the one sequence of all events. The
-/// sequence jumps ahead at the begin of each day, so that the days are ranges of `seq`, and whoever
-/// has it finds the day's partition: see `day.rs`. What belongs to a message is in the partitions
+/// sequence jumps ahead at the begin of each day, so that the days are ranges of `seq`, which
+/// leads to the partition of the day: see `day.rs`. What belongs to a message is in the partitions
 /// of the message's day, so that a day is dropped as a whole.
 ///
 /// `token` is the `seq` of the message's last event, so that it is another one after every change
@@ -121,7 +121,7 @@ CREATE TABLE saved_plans (
 CREATE INDEX saved_plans_saved ON saved_plans (saved_at);
 "#;
 
-/// `state` is what the last poll left behind; only the nodes know what it says.
+/// `state` is the state of the last poll, opaque to the log.
 const POLLS: &str = r#"
 CREATE TABLE polls (
     flow_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -250,7 +250,10 @@ pub(super) async fn check_connections(
 }
 
 /// Brings the schema up to this build's, one process at a time.
-pub(super) async fn migrate(conn: &mut PgConnection, connecting: &Connecting) -> Result<(), Error> {
+pub(super) async fn migrate(
+    conn: &mut PgConnection,
+    connecting: &Connections,
+) -> Result<(), Error> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     match run(conn, connecting, known).await.map_err(outward)? {
         found if found > known => Err(Error::NewerSchema { found, known }),
@@ -261,7 +264,7 @@ pub(super) async fn migrate(conn: &mut PgConnection, connecting: &Connecting) ->
 /// Gives the version found; changes nothing when that is newer.
 async fn run(
     conn: &mut PgConnection,
-    connecting: &Connecting,
+    connecting: &Connections,
     known: i64,
 ) -> Result<i64, sqlx::Error> {
     let mut tx = conn.begin().await?;

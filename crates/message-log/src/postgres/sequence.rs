@@ -1,30 +1,32 @@
-//! The numbers of events, and how far they may be read.
+//! Sequence numbers of events, and the bound up to which they may be read.
 //!
-//! Transactions of several processes take numbers from one sequence and commit in any order. So
-//! that no reader of the stream passes a number that is still to be committed, every transaction
-//! first takes a shared advisory lock that is named by the last number given so far, and keeps it
-//! to its end: all its numbers are greater. A reader looks at the sequence, then at the locks, and
-//! reads up to the lowest of them all. A lock that is taken after it looked is of a transaction
-//! whose numbers are greater than those that it saw given.
+//! Transactions of several processes take numbers from one sequence and commit in any order. No
+//! reader of the stream may pass a number that is not committed yet. So each transaction first
+//! takes a shared advisory lock that is named by the last number given out, and holds it to its
+//! end: all its numbers are greater. A reader reads the sequence, then the locks, and then events
+//! up to the lowest of these numbers. A later lock belongs to a transaction with greater numbers.
 
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row};
 
-use super::failure::unreadable;
 use super::options::LockSpace;
+use crate::row::unreadable;
 
 /// The bits of a lock's number that hold a number of the sequence; above them is the schema's own.
 const NUMBER_BITS: u32 = 53;
 
-/// What a transaction took before it wrote.
-pub(super) struct Taken {
-    /// The transaction's id, by which its fate is asked when the connection breaks.
+/// Sequence numbers that a transaction took before it wrote.
+pub(super) struct SequenceRange {
+    /// Id of the transaction, by which its outcome is asked for when the connection breaks.
     pub transaction: String,
-    /// In ascending order.
+    /// Numbers in ascending order.
     pub seqs: std::vec::IntoIter<i64>,
 }
 
-impl Taken {
-    /// The next number; errors when more are asked for than were taken.
+impl SequenceRange {
+    /// Returns the next number.
+    ///
+    /// # Errors
+    /// The transaction asks for more numbers than it took.
     pub fn next(&mut self) -> Result<i64, sqlx::Error> {
         self.seqs
             .next()
@@ -37,17 +39,17 @@ pub(super) async fn begin(
     conn: &mut PgConnection,
     space: LockSpace,
     count: usize,
-) -> Result<Taken, sqlx::Error> {
+) -> Result<SequenceRange, sqlx::Error> {
     let text = format!("BEGIN; {}", statements(space, count));
     read(sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await?)
 }
 
-/// Takes numbers for the transaction under way.
+/// Takes numbers for the open transaction.
 pub(super) async fn take(
     conn: &mut PgConnection,
     space: LockSpace,
     count: usize,
-) -> Result<Taken, sqlx::Error> {
+) -> Result<SequenceRange, sqlx::Error> {
     read(
         sqlx::raw_sql(AssertSqlSafe(statements(space, count)))
             .fetch_all(conn)
@@ -55,11 +57,11 @@ pub(super) async fn take(
     )
 }
 
-/// How far the numbers have come.
+/// Bounds of the sequence numbers.
 pub(super) struct Horizon {
-    /// The last number given so far.
+    /// Last number that was given out.
     pub given: i64,
-    /// All events up to this one that were ever written can be seen.
+    /// Number up to which all written events are visible.
     pub readable: i64,
 }
 
@@ -107,7 +109,7 @@ fn last_given() -> &'static str {
     "last_value - CASE WHEN is_called THEN 0 ELSE 1 END"
 }
 
-fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<Taken, sqlx::Error> {
+fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<SequenceRange, sqlx::Error> {
     let mut rows = rows.into_iter();
     let first = rows.next().ok_or_else(|| unreadable("transaction", ""))?;
     let transaction = first.try_get(0)?;
@@ -115,7 +117,7 @@ fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<Taken, sqlx::Error> {
         .map(|row| row.try_get(0))
         .collect::<Result<Vec<i64>, _>>()?;
     seqs.sort_unstable();
-    Ok(Taken {
+    Ok(SequenceRange {
         transaction,
         seqs: seqs.into_iter(),
     })

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use sqlx::Row;
 
 use super::append::each;
+use super::commit_marker::CommitMarker;
 use super::text::text;
 use super::transaction::Transaction;
-use super::witness::Witness;
-use crate::{Settled, StepCheckpoint};
+use crate::{SettleOutcome, StepCheckpoint};
 
-/// Numbers of the rows whose lease is good, which the message's id is part of, as for a change. The
-/// messages cannot change hands before the transaction ends.
+/// Finds the rows with a valid lease. As for a change, the id of the message is part of it. No
+/// other node can claim the messages before the transaction ends.
 pub(super) const HELD: &str = "
 SELECT v.number
 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[]) AS v(number, seq,
@@ -26,11 +26,11 @@ INSERT INTO steps (message, name, status, output)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[])
 ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = excluded.output";
 
-/// Keeps the outputs whose leases are good.
+/// Writes the outputs with valid leases.
 pub(super) async fn checkpoint(
     tx: &mut Transaction<'_>,
     checkpoints: &[(usize, &StepCheckpoint)],
-) -> Result<Vec<(usize, Settled)>, sqlx::Error> {
+) -> Result<Vec<(usize, SettleOutcome)>, sqlx::Error> {
     if checkpoints.is_empty() {
         return Ok(Vec::new());
     }
@@ -50,7 +50,7 @@ pub(super) async fn checkpoint(
     let mut kept: Vec<&StepCheckpoint> = kept.into_values().collect();
     kept.sort_by(|one, other| (one.lease.seq, &one.name).cmp(&(other.lease.seq, &other.name)));
     if let Some(first) = kept.first() {
-        tx.witness = Some(Witness::Step {
+        tx.marker = Some(CommitMarker::Step {
             message: first.lease.seq,
             name: text(&first.name).into_owned(),
         });
@@ -64,9 +64,9 @@ pub(super) async fn checkpoint(
     }
     let settled = |at: &usize| {
         if good(at) {
-            Settled::Done
+            SettleOutcome::Done
         } else {
-            Settled::Fenced
+            SettleOutcome::Fenced
         }
     };
     Ok(checkpoints

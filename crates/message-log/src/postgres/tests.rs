@@ -1,5 +1,5 @@
-//! What only the PostgreSQL log promises: several processes on one log, days, a database that goes
-//! away, its query plans. Its contract, too.
+//! Tests of the PostgreSQL log: its contract, several processes on one log, days, a database that
+//! goes away, query plans.
 
 mod days;
 mod failover;
@@ -15,16 +15,17 @@ use kanat_model::id::EpochId;
 use kanat_testing_postgres::Database;
 use sqlx::PgConnection;
 
-use super::options::Connecting;
+use super::options::Connections;
 use super::{Options, PostgresLog};
+use crate::Error;
 use crate::contract::Harness;
-use crate::{Error, MessageLog};
+use crate::prelude::*;
 
-struct Place {
+struct LogHarness {
     database: Database,
 }
 
-impl Place {
+impl LogHarness {
     fn new() -> Self {
         Self {
             database: Database::fresh(),
@@ -39,8 +40,8 @@ impl Place {
         )
     }
 
-    fn connecting(&self) -> Connecting {
-        Connecting::new(self.database.url(), &Options::default()).unwrap()
+    fn connecting(&self) -> Connections {
+        Connections::new(self.database.url(), &Options::default()).unwrap()
     }
 
     async fn epoch(&self) -> EpochId {
@@ -58,17 +59,17 @@ impl Place {
 }
 
 #[async_trait::async_trait]
-impl Harness for Place {
+impl Harness for LogHarness {
     async fn open(&self) -> Arc<dyn MessageLog> {
         self.open_with(Options::default()).await
     }
 }
 
-crate::message_log_contract!(Place::new());
+crate::message_log_contract!(LogHarness::new());
 
 #[tokio::test]
 async fn refuses_a_schema_of_a_newer_build() {
-    let place = Place::new();
+    let place = LogHarness::new();
     place.open().await.close().await;
     let mut conn = place.connect().await;
     sqlx::raw_sql("INSERT INTO schema_version (version) VALUES (4711)")
@@ -84,7 +85,7 @@ async fn refuses_a_schema_of_a_newer_build() {
 
 #[tokio::test]
 async fn is_made_once_by_many_that_open_it_at_once() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let opened = futures::future::join_all((0..4).map(|_| place.open())).await;
     for log in opened {
         log.ping().await.unwrap();
@@ -94,7 +95,7 @@ async fn is_made_once_by_many_that_open_it_at_once() {
 
 #[tokio::test]
 async fn keeps_logs_of_two_schemas_in_one_database_apart() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let other = Options {
         schema: "other_log".to_owned(),
         ..Options::default()
@@ -115,14 +116,14 @@ async fn keeps_logs_of_two_schemas_in_one_database_apart() {
 }
 
 #[tokio::test]
-async fn commits_to_the_disk_unless_told_otherwise() {
-    let place = Place::new();
+async fn commits_to_the_disk_unless_durability_is_relaxed() {
+    let place = LogHarness::new();
     let relaxed = Options {
         durability: super::Durability::RelaxedMayLoseAckedMessages,
         ..Options::default()
     };
     for (options, expected) in [(Options::default(), "on"), (relaxed, "off")] {
-        let connecting = Connecting::new(place.database.url(), &options).unwrap();
+        let connecting = Connections::new(place.database.url(), &options).unwrap();
         let mut conn = connecting.session().await.unwrap().connection;
         let found: String = sqlx::query_scalar("SHOW synchronous_commit")
             .fetch_one(&mut conn)

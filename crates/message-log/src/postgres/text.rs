@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// What stands for U+0000, which keys and errors may hold because JSON can say it.
-const SIGN: &str = "\u{2400}";
+/// Replacement of U+0000, which keys and errors may have because JSON may.
+const NUL_REPLACEMENT: &str = "\u{2400}";
 
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
-        Cow::Owned(text.replace('\0', SIGN))
+        Cow::Owned(text.replace('\0', NUL_REPLACEMENT))
     } else {
         Cow::Borrowed(text)
     }

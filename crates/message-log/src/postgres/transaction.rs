@@ -5,79 +5,76 @@ use kanat_database::Session;
 use kanat_model::Timestamp;
 use sqlx::PgConnection;
 
+use super::commit_marker::CommitMarker;
 use super::failure::Kind;
 use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
-use super::sequence::{self, Taken};
-use super::witness::Witness;
-use super::{append, change, keys, step, tried};
-use crate::Settled;
+use super::sequence::{self, SequenceRange};
+use super::{append, change, completed, keys, step};
+use crate::SettleOutcome;
 
-/// A transaction under way.
+/// An open transaction.
 pub(super) struct Transaction<'c> {
     pub conn: &'c mut PgConnection,
     pub now: Timestamp,
-    /// The same instant by the clock of waits.
+    /// The present instant by the steady clock.
     pub steady: Timestamp,
-    pub taken: Taken,
+    pub taken: SequenceRange,
     /// A row that it has written, once it has written any.
-    pub witness: Option<Witness>,
+    pub marker: Option<CommitMarker>,
 }
 
-/// By what one finds out what became of a transaction.
-pub(super) struct Trail {
-    /// Its number, by which the database knows whether it is over.
-    pub transaction: String,
+/// Reference to a transaction, by which its outcome can be found out.
+pub(super) struct TransactionRef {
+    /// Transaction id of the database, which tells whether the transaction has ended.
+    pub id: String,
     /// `None` when it wrote nothing.
-    pub witness: Option<Witness>,
+    pub marker: Option<CommitMarker>,
 }
 
-/// A transaction that did not go through.
-pub(super) enum Failed {
-    /// Nothing of it was written.
-    Undone(sqlx::Error),
-    /// The connection broke when it was to commit.
-    InDoubt(Doubtful),
-}
-
-/// A transaction of which it is not known whether it was written.
-pub(super) struct Doubtful {
-    pub trail: Trail,
-    /// What it did if it was.
-    pub effects: Vec<Effect>,
+/// Failure of a transaction.
+pub(super) enum TransactionError {
+    /// The transaction was rolled back.
+    Aborted(sqlx::Error),
+    /// The connection broke at the commit.
+    InDoubt {
+        transaction: TransactionRef,
+        /// Effects of the operations if the transaction was committed.
+        effects: Vec<Effect>,
+    },
 }
 
 impl<'c> Transaction<'c> {
-    pub fn new(conn: &'c mut PgConnection, taken: Taken) -> Self {
+    pub fn new(conn: &'c mut PgConnection, taken: SequenceRange) -> Self {
         Self {
             conn,
             now: Timestamp::now(),
             steady: Timestamp::steady(),
             taken,
-            witness: None,
+            marker: None,
         }
     }
 
-    /// The next place in the log's order.
+    /// Returns the next sequence number.
     pub fn next_seq(&mut self) -> Result<i64, sqlx::Error> {
         self.taken.next()
     }
 
-    /// What is left of it once it is to be committed.
-    pub fn trail(self) -> Trail {
-        Trail {
-            transaction: self.taken.transaction,
-            witness: self.witness,
+    /// Returns the reference that remains when the transaction is to be committed.
+    pub fn into_ref(self) -> TransactionRef {
+        TransactionRef {
+            id: self.taken.transaction,
+            marker: self.marker,
         }
     }
 }
 
-/// Does all operations or none. Gives an effect for each.
+/// Runs all operations or none. Returns the effect of each.
 pub(super) async fn run(
     session: &mut Session,
     space: LockSpace,
     operations: &[Operation],
-) -> Result<Vec<Effect>, Failed> {
+) -> Result<Vec<Effect>, TransactionError> {
     let Session {
         connection,
         patience,
@@ -85,7 +82,7 @@ pub(super) async fn run(
     let written = patience
         .answered(write(connection, space, operations))
         .await;
-    let (trail, effects) = written.map_err(Failed::Undone)?;
+    let (transaction, effects) = written.map_err(TransactionError::Aborted)?;
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
     let committed = patience
@@ -100,9 +97,12 @@ pub(super) async fn run(
                 error = %error,
                 "the message log lost its connection at a commit, asking what became of it",
             );
-            Err(Failed::InDoubt(Doubtful { trail, effects }))
+            Err(TransactionError::InDoubt {
+                transaction,
+                effects,
+            })
         }
-        Err(error) => Err(Failed::Undone(error)),
+        Err(error) => Err(TransactionError::Aborted(error)),
     }
 }
 
@@ -110,7 +110,7 @@ async fn write(
     conn: &mut PgConnection,
     space: LockSpace,
     operations: &[Operation],
-) -> Result<(Trail, Vec<Effect>), sqlx::Error> {
+) -> Result<(TransactionRef, Vec<Effect>), sqlx::Error> {
     let events = operations
         .iter()
         .map(|operation| operation.work.events())
@@ -119,7 +119,7 @@ async fn write(
     keys::lock(conn, space, operations).await?;
     let mut tx = Transaction::new(conn, taken);
     let effects = apply(&mut tx, operations).await?;
-    Ok((tx.trail(), effects))
+    Ok((tx.into_ref(), effects))
 }
 
 async fn apply(
@@ -128,18 +128,19 @@ async fn apply(
 ) -> Result<Vec<Effect>, sqlx::Error> {
     let mut effects: Vec<Effect> = operations
         .iter()
-        .map(|_| Effect::Settled(Settled::Fenced))
+        .map(|_| Effect::Settled(SettleOutcome::Fenced))
         .collect();
     let mut checkpoints = Vec::new();
     let mut changes = Vec::new();
     let mut appends = Vec::new();
-    let mut tried = Vec::new();
+    let mut completed_rows = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
         match &operation.work {
             Work::Append(message) => appends.push((at, message.as_ref())),
-            Work::AppendTried(rows) => {
-                effects[at] = Effect::Tried(u64::try_from(rows.len()).unwrap_or(u64::MAX));
-                tried.extend(rows);
+            Work::AppendCompleted(rows) => {
+                effects[at] =
+                    Effect::AppendedCompleted(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+                completed_rows.extend(rows);
             }
             Work::Checkpoint(checkpoint) => checkpoints.push((at, checkpoint.as_ref())),
             Work::Settle(change) => changes.push((at, change.as_ref())),
@@ -150,15 +151,15 @@ async fn apply(
     }
     for (at, changed) in change::apply(tx, &changes).await? {
         effects[at] = Effect::Settled(if changed.is_some() {
-            Settled::Done
+            SettleOutcome::Done
         } else {
-            Settled::Fenced
+            SettleOutcome::Fenced
         });
     }
     for (at, appended) in append::append(tx, &appends).await? {
         effects[at] = Effect::Appended(appended);
     }
-    tried::append(tx, &tried).await?;
+    completed::append(tx, &completed_rows).await?;
     Ok(effects)
 }
 
@@ -176,7 +177,7 @@ fn settles(operations: &[Operation]) -> usize {
         .count()
 }
 
-/// Leaves the connection ready for the next transaction; `false` when it is of no more use.
+/// Rolls back. Returns whether the connection is ready for the next transaction.
 pub(super) async fn roll_back(session: &mut Session) -> bool {
     let Session {
         connection,

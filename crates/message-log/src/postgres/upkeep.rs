@@ -1,5 +1,5 @@
-//! What an open log does by itself: it prepares each day before its messages come, and gives back
-//! the leases that nobody took.
+//! Background tasks of an open log: they create the partitions of each day before its messages
+//! arrive, and release leases that no caller took.
 
 use std::time::Duration;
 
@@ -9,23 +9,24 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::day;
-use super::operation::{Change, Work};
-use super::options::Connecting;
+use super::operation::Work;
+use super::options::Connections;
 use super::pool::Pool;
 use super::queue::Queue;
 use crate::Error;
+use crate::change::Change;
 
 const DAY_MS: i64 = 86_400_000;
 /// Between two looks at the calendar.
 const CALENDAR: Duration = Duration::from_secs(30);
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Leases given back at a time.
-const RELEASES: usize = 1_000;
+/// Leases that are released together.
+const RELEASE_BATCH: usize = 1_000;
 
 /// Prepares each new day, until the log is closed.
 pub(super) async fn prepare_days(
     pool: Pool,
-    connecting: Connecting,
+    connecting: Connections,
     mut prepared: i64,
     closing: CancellationToken,
 ) {
@@ -50,23 +51,24 @@ pub(super) async fn prepare_days(
     }
 }
 
-/// Gives back the leases whose takers went away before they got them, until the log is closed: what
-/// is then left ends with its node.
-pub(super) async fn give_back(
-    mut abandoned: mpsc::UnboundedReceiver<Change>,
+/// Releases leases whose callers went away before they got them, until the log is closed. Leases
+/// that are left then end with their node.
+pub(super) async fn release(
+    mut releases: mpsc::UnboundedReceiver<Change>,
     queue: Queue,
     closing: CancellationToken,
 ) {
     let mut changes = Vec::new();
     loop {
         tokio::select! {
-            received = abandoned.recv_many(&mut changes, RELEASES) => if received == 0 { return },
+            received = releases.recv_many(&mut changes, RELEASE_BATCH) => if received == 0 { return },
             () = closing.cancelled() => return,
         }
         while !changes.is_empty() && !closing.is_cancelled() {
-            let releases = changes.iter().map(Change::clone);
+            let submitted = changes.iter().map(Change::clone);
             let results =
-                join_all(releases.map(|change| queue.submit(Work::Settle(Box::new(change))))).await;
+                join_all(submitted.map(|change| queue.submit(Work::Settle(Box::new(change)))))
+                    .await;
             let mut results = results.into_iter();
             changes.retain(|_| matches!(results.next(), Some(Err(Error::Unavailable(_)))));
             if !changes.is_empty() {

@@ -1,5 +1,5 @@
 //! The writers of groups. What is queued becomes one transaction; while that is written, the next
-//! one gathers, as `way` says. Nobody is answered before the commit.
+//! one gathers, as `group_commit` says. Nobody is answered before the commit.
 //!
 //! Operations of one queue may be written at the same time by several writers, and then have no
 //! order among each other; the queue of what locks keys has one writer, which keeps it.
@@ -14,46 +14,46 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::doubt::{Doubt, Outcome};
 use super::failure::{Kind, is_silence, outward};
-use super::operation::{self, Answer, Effect, Operation};
-use super::options::Connecting;
-use super::shared::{Change, Shared};
-use super::transaction::{self, Doubtful, Failed};
-use super::way::{self, Way};
+use super::group_commit::{self, GroupCommitQueue};
+use super::in_doubt::{InDoubtOperation, InDoubtTransaction};
+use super::operation::{Answer, Effect, Operation};
+use super::options::Connections;
+use super::shared::{LogState, Notification};
+use super::transaction::{self, TransactionError, TransactionRef};
 use crate::Error;
+use crate::change::Change;
 
-/// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed
-/// size.
-const BATCH_KEYS: usize = 256;
-/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one
-/// is taken whole.
-const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// What others were in the way of is tried so often.
-const TRIES: u32 = 4;
-/// Longest that a connection may take to close.
-const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// After a connection failed, so long nobody tries another.
+/// Most keys that one transaction locks. The database has a lock table of a fixed size.
+const MAX_BATCH_KEYS: usize = 256;
+/// Most bytes of bodies in one transaction, so that it does not take too long. A single larger
+/// operation is written alone.
+const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Attempts at a transaction that others are in the way of.
+const MAX_ATTEMPTS: u32 = 4;
+/// Longest time for closing a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause after a failed connection before another one is opened.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
-    pub way: Arc<Way>,
+    pub queue: Arc<GroupCommitQueue>,
     pub queued_bytes: Arc<AtomicUsize>,
     pub context: Arc<Context>,
     pub connection: Connector,
 }
 
-/// What all writers share.
+/// State that all writers share.
 pub(super) struct Context {
-    pub connecting: Connecting,
-    pub shared: Arc<Shared>,
+    pub connecting: Connections,
+    pub shared: Arc<LogState>,
     pub closing: CancellationToken,
-    pub doubts: mpsc::UnboundedSender<Doubt>,
-    /// Changes that give back leases whose takers went away before they got them.
-    pub abandoned: mpsc::UnboundedSender<operation::Change>,
+    pub in_doubt: mpsc::UnboundedSender<InDoubtTransaction>,
+    /// Changes that release leases whose callers went away before they got them.
+    pub releases: mpsc::UnboundedSender<Change>,
 }
 
-/// The connection of one writer, made anew when it is lost.
+/// The connection of one writer, which is opened again when it is lost.
 #[derive(Default)]
 pub(super) struct Connector {
     session: Option<Session>,
@@ -63,8 +63,8 @@ pub(super) struct Connector {
 impl Writer {
     /// Writes until the log is closed and the queue empty.
     pub async fn run(mut self) {
-        let mut queued = Vec::with_capacity(way::MOST);
-        while let Some(_turn) = self.way.next(&mut queued).await {
+        let mut queued = Vec::with_capacity(group_commit::MAX_GROUP);
+        while let Some(_in_flight) = self.queue.next(&mut queued).await {
             for batch in batches(&mut queued) {
                 self.write(batch).await;
             }
@@ -74,7 +74,7 @@ impl Writer {
 
     async fn write(&mut self, batch: Vec<Operation>) {
         let mut pending = vec![(batch, 1)];
-        while let Some((batch, tried)) = pending.pop() {
+        while let Some((batch, attempt)) = pending.pop() {
             let connecting = &self.context.connecting;
             let session = match self.connection.get(connecting).await {
                 Ok(session) => session,
@@ -85,17 +85,20 @@ impl Writer {
             };
             match transaction::run(session, connecting.space, &batch).await {
                 Ok(effects) => self.committed(batch, effects),
-                Err(Failed::InDoubt(doubtful)) => {
+                Err(TransactionError::InDoubt {
+                    transaction,
+                    effects,
+                }) => {
                     self.connection.lost();
-                    self.doubt(batch, doubtful);
+                    self.resolve_later(batch, transaction, effects);
                 }
-                Err(Failed::Undone(error)) => {
+                Err(TransactionError::Aborted(error)) => {
                     if Kind::of(&error) == Kind::Broken || !transaction::roll_back(session).await {
                         self.connection.lost();
                     }
                     // Until now it held back the events of others.
-                    self.context.shared.happened(Change::Events);
-                    self.undone(batch, tried, error, &mut pending);
+                    self.context.shared.publish(Notification::Events);
+                    self.aborted(batch, attempt, error, &mut pending);
                 }
             }
         }
@@ -103,34 +106,36 @@ impl Writer {
 
     fn committed(&self, batch: Vec<Operation>, effects: Vec<Effect>) {
         let shared = &self.context.shared;
-        shared.committed(&effects);
-        let left = batch
+        shared.progress.count_commit(&effects);
+        let makes_claimable = batch
             .iter()
             .zip(&effects)
-            .any(|(operation, effect)| operation.work.leaves_something(effect));
-        shared.happened(if left {
-            Change::Claimable
+            .any(|(operation, effect)| operation.work.makes_claimable(effect));
+        shared.publish(if makes_claimable {
+            Notification::Claimable
         } else {
-            Change::Events
+            Notification::Events
         });
         for (operation, effect) in batch.into_iter().zip(effects) {
             self.answer(operation, Ok(effect));
         }
     }
 
-    /// Refuses what cannot be done, and puts the rest in `pending`.
-    fn undone(
+    /// Refuses operations that cannot be written, and puts the rest into `pending`.
+    fn aborted(
         &self,
         batch: Vec<Operation>,
-        tried: u32,
+        attempt: u32,
         error: sqlx::Error,
         pending: &mut Vec<(Vec<Operation>, u32)>,
     ) {
         match Kind::of(&error) {
-            Kind::Contended if tried < TRIES => pending.push((batch, tried + 1)),
+            Kind::Contended if attempt < MAX_ATTEMPTS => pending.push((batch, attempt + 1)),
             // The server, or something on the way to it, may have ended the session while it was
             // idle.
-            Kind::Broken if tried == 1 && !is_silence(&error) => pending.push((batch, tried + 1)),
+            Kind::Broken if attempt == 1 && !is_silence(&error) => {
+                pending.push((batch, attempt + 1))
+            }
             Kind::NoRoom => {
                 tracing::error!(
                     error = %error,
@@ -146,7 +151,7 @@ impl Writer {
                 let full = outward(error);
                 self.refuse(appends, &full);
                 if retry {
-                    pending.push((rest, tried));
+                    pending.push((rest, attempt));
                 } else {
                     self.refuse(rest, &full);
                 }
@@ -169,21 +174,23 @@ impl Writer {
         }
     }
 
-    fn doubt(&self, batch: Vec<Operation>, doubtful: Doubtful) {
-        let Doubtful { trail, effects } = doubtful;
-        let outcomes = batch.into_iter().zip(effects).map(|(operation, effect)| {
+    fn resolve_later(
+        &self,
+        batch: Vec<Operation>,
+        transaction: TransactionRef,
+        effects: Vec<Effect>,
+    ) {
+        let operations = batch.into_iter().zip(effects).map(|(operation, effect)| {
             self.queued_bytes
                 .fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
-            Outcome {
+            InDoubtOperation {
                 reply: Some(operation.reply),
                 effect,
             }
         });
+        let in_doubt = InDoubtTransaction::new(transaction, operations.collect());
         // Fails only when the log is closed, and then the callers learn that.
-        let _ = self
-            .context
-            .doubts
-            .send(Doubt::new(trail, outcomes.collect()));
+        let _ = self.context.in_doubt.send(in_doubt);
     }
 
     fn refuse(&self, batch: Vec<Operation>, error: &Error) {
@@ -198,7 +205,7 @@ impl Writer {
         // A caller that has gone drops the answer, which gives back the leases in it.
         let _ = operation
             .reply
-            .send(Answer::new(result, self.context.abandoned.clone()));
+            .send(Answer::new(result, self.context.releases.clone()));
     }
 }
 
@@ -211,7 +218,7 @@ impl Connector {
     }
 
     /// Returns the session, made anew when it was lost or its server is not the primary any more.
-    async fn get(&mut self, connecting: &Connecting) -> Result<&mut Session, Error> {
+    async fn get(&mut self, connecting: &Connections) -> Result<&mut Session, Error> {
         if self
             .session
             .as_ref()
@@ -247,12 +254,12 @@ impl Connector {
     async fn close(self) {
         if let Some(Session { connection, .. }) = self.session {
             // Nothing is left to write on it.
-            let _ = timeout(CLOSE_WITHIN, connection.close()).await;
+            let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
         }
     }
 }
 
-/// Cuts what was queued into transactions, in order.
+/// Divides queued operations into transactions, in order.
 fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
     let mut batches = Vec::new();
     let mut batch: Vec<Operation> = Vec::new();
@@ -261,7 +268,8 @@ fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
     for operation in queued.drain(..) {
         let more_bytes = operation.work.size_bytes();
         let more_keys = operation.work.keys();
-        if !batch.is_empty() && (bytes + more_bytes > BATCH_BYTES || keys + more_keys > BATCH_KEYS)
+        if !batch.is_empty()
+            && (bytes + more_bytes > MAX_BATCH_BYTES || keys + more_keys > MAX_BATCH_KEYS)
         {
             batches.push(std::mem::take(&mut batch));
             (bytes, keys) = (0, 0);
@@ -276,7 +284,7 @@ fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
     batches
 }
 
-/// The second half first: the last of a stack is the next.
+/// Returns the halves of a batch, the second one first: the last of a stack is written next.
 fn halves(mut batch: Vec<Operation>) -> impl Iterator<Item = Vec<Operation>> {
     let second = batch.split_off(batch.len().div_ceil(2));
     [second, batch].into_iter().filter(|half| !half.is_empty())

@@ -5,7 +5,7 @@ use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
-use crate::{Appended, NewMessage, Place};
+use crate::{AppendOutcome, NewMessage, Placement};
 
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
@@ -31,7 +31,7 @@ const INSERT_KEY: &str =
 pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
     message: &NewMessage,
-) -> rusqlite::Result<Appended> {
+) -> rusqlite::Result<AppendOutcome> {
     for dedupe in &message.dedupe {
         let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
         let values = params![
@@ -43,7 +43,7 @@ pub(super) fn append(
             .query_row(values, |row| row.get::<_, String>(0))
             .optional()?
         {
-            return Ok(Appended::Duplicate(MessageId::new(first)));
+            return Ok(AppendOutcome::Duplicate(MessageId::new(first)));
         }
     }
     let fresh = Fresh {
@@ -70,7 +70,7 @@ pub(super) fn insert(
 }
 
 /// What the sender of such a message is told.
-pub(super) fn appended(message: &NewMessage, seq: i64) -> Appended {
+pub(super) fn appended(message: &NewMessage, seq: i64) -> AppendOutcome {
     Fresh {
         message,
         behind: false,
@@ -156,14 +156,17 @@ impl Fresh<'_> {
     }
 
     fn leased(&self) -> bool {
-        matches!(self.message.place, Place::Leased(_) | Place::Awaited(_)) && !self.behind
+        matches!(
+            self.message.place,
+            Placement::Leased(_) | Placement::Awaited(_)
+        ) && !self.behind
     }
 
     fn owner(&self) -> &str {
         match &self.message.place {
-            Place::Leased(owner) if !self.behind => owner.as_str(),
-            Place::Awaited(owner) => owner.as_str(),
-            Place::Leased(_) | Place::Queued | Place::Held => "",
+            Placement::Leased(owner) if !self.behind => owner.as_str(),
+            Placement::Awaited(owner) => owner.as_str(),
+            Placement::Leased(_) | Placement::Queued | Placement::Held => "",
         }
     }
 
@@ -177,18 +180,20 @@ impl Fresh<'_> {
 
     fn accepted_as(&self) -> Status {
         match self.message.place {
-            Place::Leased(_) | Place::Awaited(_) | Place::Queued => Status::Received,
-            Place::Held => Status::Held,
+            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
+            Placement::Held => Status::Held,
         }
     }
 
-    fn appended(&self) -> Appended {
+    fn appended(&self) -> AppendOutcome {
         match &self.message.place {
-            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => {
-                Appended::Leased(self.message.first_lease(owner, self.seq))
+            Placement::Leased(owner) | Placement::Awaited(owner) if !self.behind => {
+                AppendOutcome::Leased(self.message.first_lease(owner, self.seq))
             }
-            Place::Awaited(owner) => Appended::Awaited(self.message.first_lease(owner, self.seq)),
-            Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+            Placement::Awaited(owner) => {
+                AppendOutcome::Awaited(self.message.first_lease(owner, self.seq))
+            }
+            Placement::Leased(_) | Placement::Queued | Placement::Held => AppendOutcome::Waiting,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Changes of state: what claims and settlements write.
 
-use kanat_model::message::{Failure, Status};
+use kanat_model::message::Status;
 use rusqlite::params;
 
-use super::operation::{Change, Problem};
 use super::transaction::Transaction;
 use crate::Lease;
+use crate::change::{Change, ErrorChange};
 
 /// Only a message that still has the owner and the token that the change was decided on. The token
 /// becomes the change's event, so that a second change on the same ground finds nothing.
@@ -76,52 +76,50 @@ pub(super) fn apply_as(
 
 fn record(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
     let seq = change.seq;
-    let at = change.at.as_millis();
-    let output = change.output.as_deref();
-    let trace = change.trace.as_deref();
-    let (Some(status), Some(attempts), Problem::Clear | Problem::Set(_)) =
-        (change.status, change.attempts, &change.error)
+    let state = change.state();
+    let (Some(status), Some(attempts), ErrorChange::Clear | ErrorChange::Set(_)) =
+        (state.status, state.attempts, &change.error)
     else {
-        tx.execute(RECORD, params![event, seq, at, output, trace])?;
+        let values = params![event, seq, state.at, state.output, state.trace];
+        tx.execute(RECORD, values)?;
         return Ok(());
     };
-    let failure = change.failure();
     let values = params![
         event,
         seq,
-        at,
+        state.at,
         status.as_str(),
         attempts,
-        change.due_at.map(|due| due.as_millis().max(0)),
-        failure.map(|failure| failure.kind.as_str()),
-        failure.map(|failure| failure.message.as_str()),
-        failure.and_then(|failure| failure.field.as_deref()),
-        failure.and_then(|failure| failure.expression.as_deref()),
-        output,
-        trace,
+        state.due_at,
+        state.error_kind(),
+        state.error_message(),
+        state.error_field(),
+        state.error_expression(),
+        state.output,
+        state.trace,
     ];
     tx.execute(INSERT_EVENT, values)?;
     Ok(())
 }
 
 fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
-    let keep = i64::from(matches!(change.error, Problem::Keep));
-    let failure = change.failure();
+    let keep = i64::from(matches!(change.error, ErrorChange::Keep));
+    let state = change.state();
     let values = params![
         change.seq,
         change.from_token,
         change.from_owner.as_str(),
         event,
         change.to_owner.as_str(),
-        change.status.map(Status::as_str),
-        change.attempts,
-        change.due_at.map(|due| due.as_millis().max(0)),
-        change.is_final().then(|| change.at.as_millis()),
+        state.status.map(Status::as_str),
+        state.attempts,
+        state.due_at,
+        state.completed_at,
         keep,
-        failure.map(|failure| failure.kind.as_str()),
-        failure.map(|failure| failure.message.as_str()),
-        failure.and_then(|failure| failure.field.as_deref()),
-        failure.and_then(|failure| failure.expression.as_deref()),
+        state.error_kind(),
+        state.error_message(),
+        state.error_field(),
+        state.error_expression(),
     ];
     Ok(tx.execute(CHANGE, values)? > 0)
 }
@@ -131,24 +129,4 @@ fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Re
 pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
     tx.execute(ADVANCE, params![message, tx.steady.as_millis().max(0)])?;
     Ok(())
-}
-
-impl Change {
-    /// The error that it sets.
-    pub fn failure(&self) -> Option<&Failure> {
-        match &self.error {
-            Problem::Set(failure) => Some(failure),
-            Problem::Keep | Problem::Clear => None,
-        }
-    }
-
-    fn lease(&self, event: i64) -> Lease {
-        Lease {
-            message_id: self.message_id.clone(),
-            seq: self.seq,
-            owner: self.to_owner.clone(),
-            token: event,
-            ordered: self.ordered,
-        }
-    }
 }

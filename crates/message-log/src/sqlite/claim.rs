@@ -1,19 +1,17 @@
 //! Finding what waits, and taking it. What to take is read outside of the writer; the writer then
 //! makes only the changes whose ground is still as it was read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
-use kanat_model::message::Status;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection, SqlitePool};
 
-use super::operation::{Change, Effect, Problem, Work};
-use super::queue::{Queue, unexpected};
-use super::row;
-use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
+use super::operation::Work;
+use super::queue::Queue;
+use crate::change::Change;
+use crate::row;
+use crate::{AwaitedMessages, Claim, ClaimedMessage, Error, Lease, Step, Waiting};
 
 /// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there
 /// are flows, however many messages wait. Owners without a lease that is good have left their
@@ -125,27 +123,7 @@ pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> 
         .bind(limit)
         .fetch_all(reader)
         .await?;
-    let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
-    for row in rows {
-        let flow_id: String = row.try_get("flow_id")?;
-        let due: i64 = row.try_get("due")?;
-        let oldest = row
-            .try_get::<Option<i64>, _>("oldest")?
-            .map(Timestamp::from_millis);
-        let next_due = row
-            .try_get::<Option<i64>, _>("next_due")?
-            .map(Timestamp::from_millis);
-        let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
-            flow_id: FlowId::new(id.as_str()),
-            due: 0,
-            oldest: None,
-            next_due: None,
-        });
-        flow.due = (flow.due + u64::try_from(due).unwrap_or(0)).min(Waiting::COUNT_LIMIT);
-        flow.oldest = flow.oldest.into_iter().chain(oldest).min();
-        flow.next_due = flow.next_due.into_iter().chain(next_due).min();
-    }
-    Ok(flows.into_values().collect())
+    Ok(row::waiting(&rows)?)
 }
 
 /// Calls must not overlap: two would find the same messages, and one would go away empty.
@@ -153,7 +131,7 @@ pub(super) async fn claim(
     reader: &SqlitePool,
     queue: &Queue,
     claim: Claim,
-) -> Result<Vec<Claimed>, Error> {
+) -> Result<Vec<ClaimedMessage>, Error> {
     let mut found = candidates(reader, &claim).await?;
     if found.is_empty() {
         return Ok(found);
@@ -161,28 +139,24 @@ pub(super) async fn claim(
     let now = Timestamp::now();
     let changes = found
         .iter()
-        .map(|claimed| claimed.change(&claim.owner, now))
+        .map(|claimed| Change::claiming(claimed, &claim.owner, now))
         .collect();
-    match queue.submit(Work::Claim(changes)).await? {
-        Effect::Claimed(leases) => {
-            let mut leases: HashMap<i64, Lease> =
-                leases.into_iter().map(|lease| (lease.seq, lease)).collect();
-            found.retain_mut(|claimed| match leases.remove(&claimed.lease.seq) {
-                Some(lease) => {
-                    claimed.lease = lease;
-                    true
-                }
-                None => false,
-            });
-            Ok(found)
+    let leases = queue.submit(Work::Claim(changes)).await?.into_claimed()?;
+    let mut leases: HashMap<i64, Lease> =
+        leases.into_iter().map(|lease| (lease.seq, lease)).collect();
+    found.retain_mut(|claimed| match leases.remove(&claimed.lease.seq) {
+        Some(lease) => {
+            claimed.lease = lease;
+            true
         }
-        other => Err(unexpected(&other)),
-    }
+        None => false,
+    });
+    Ok(found)
 }
 
 /// What could be claimed, with the present holds in place of the leases to come: what the dead left
 /// behind first.
-async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, Error> {
+async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMessage>, Error> {
     let now = Timestamp::steady().as_millis();
     let mut snapshot = reader.begin().await?;
     let mut owners = Vec::new();
@@ -200,7 +174,7 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
-    for Awaited { seqs, messages } in &claim.awaited {
+    for AwaitedMessages { seqs, messages } in &claim.awaited {
         let query = sqlx::query(AWAITED)
             .bind(serde_json::json!(seqs).to_string())
             .bind(claim.owner.as_str());
@@ -243,69 +217,13 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     Ok(found)
 }
 
-fn claimed(row: &SqliteRow) -> Result<Claimed, Error> {
-    let raw_body = row::bytes(row, "raw_body")?;
-    let payload = row
-        .try_get::<Option<Vec<u8>>, _>("payload")?
-        .map_or_else(|| raw_body.clone(), Bytes::from);
-    let ordering_key: Option<String> = row.try_get("ordering_key")?;
-    Ok(Claimed {
-        lease: Lease {
-            message_id: MessageId::new(row.try_get::<String, _>("id")?),
-            seq: row.try_get("seq")?,
-            owner: BootId::new(row.try_get::<String, _>("owner")?),
-            token: row.try_get("token")?,
-            ordered: ordering_key.is_some(),
-        },
-        account_id: AccountId::new(row.try_get::<String, _>("account_id")?),
-        environment_id: EnvironmentId::new(row.try_get::<String, _>("environment_id")?),
-        flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
-        flow_name: row.try_get("flow_name")?,
-        flow_version: row.try_get("flow_version")?,
-        trigger: row::trigger(row)?,
-        raw_body,
-        payload,
-        request: row::bytes(row, "request")?,
-        stored_bytes: u64::try_from(row.try_get::<i64, _>("size_bytes")?).unwrap_or(0),
-        received_at: Timestamp::from_millis(row.try_get("received_at")?),
-        due_at: Timestamp::from_millis(row.try_get("due_at")?),
-        attempts: row.try_get("attempts")?,
-        max_attempts: row.try_get("max_attempts")?,
-        ordering_key,
-        traceparent: row.try_get("traceparent")?,
-        steps: Vec::new(),
-    })
+fn claimed(row: &SqliteRow) -> Result<ClaimedMessage, sqlx::Error> {
+    let mut claimed = row::claimed(row)?;
+    claimed.set_content(row::content(row)?);
+    Ok(claimed)
 }
 
 async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>, Error> {
     let rows = sqlx::query(STEPS).bind(message).fetch_all(snapshot).await?;
-    let steps = rows.iter().map(|row| {
-        Ok(Step {
-            name: row.try_get("name")?,
-            status: row.try_get("status")?,
-            output: row::bytes(row, "output")?,
-        })
-    });
-    steps.collect()
-}
-
-impl Claimed {
-    /// The change of hands, on the ground of the hold that was read.
-    fn change(&self, owner: &BootId, now: Timestamp) -> Change {
-        Change {
-            message_id: self.lease.message_id.clone(),
-            seq: self.lease.seq,
-            from_owner: self.lease.owner.clone(),
-            from_token: self.lease.token,
-            at: now,
-            to_owner: owner.clone(),
-            status: Some(Status::Processing),
-            attempts: None,
-            due_at: Some(Timestamp::steady()),
-            error: Problem::Keep,
-            output: None,
-            trace: None,
-            ordered: self.lease.ordered,
-        }
-    }
+    Ok(row::all(&rows, row::step)?)
 }

@@ -1,15 +1,16 @@
 //! The end of a deleted flow: its messages that wait are discarded.
 
-use kanat_model::id::{BootId, FlowId, MessageId};
-use kanat_model::message::{Failure, Status};
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Failure;
 use rusqlite::{Row, params};
 use sqlx::SqlitePool;
 
 use super::change;
-use super::operation::{Change, Effect, Problem, nobody};
+use super::operation::Effect;
 use super::transaction::Transaction;
+use crate::change::{Change, nobody};
 use crate::plan::END_BATCH;
-use crate::{Error, trace};
+use crate::{Error, Lease};
 
 /// Messages of a flow that nobody works on.
 pub(super) const WAITING: &str = "
@@ -55,22 +56,13 @@ fn discarding(
     tx: &Transaction<'_, '_>,
     failure: &Failure,
 ) -> rusqlite::Result<Change> {
-    let record = trace::discarded(tx.now, "flow", row.get(3)?);
-    let trace = trace::text(&[record]);
-    let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    Ok(Change {
+    let lease = Lease {
         message_id: MessageId::new(row.get::<_, String>(1)?),
         seq: row.get(0)?,
-        from_owner: BootId::new(""),
-        from_token: row.get(2)?,
-        at: tx.now,
-        to_owner: nobody(),
-        status: Some(Status::Discarded),
-        attempts: None,
-        due_at: None,
-        error: Problem::Set(failure.clone()),
-        output: None,
-        trace,
+        owner: nobody(),
+        token: row.get(2)?,
         ordered: row.get(4)?,
-    })
+    };
+    Change::ending_flow(lease, tx.now, row.get(3)?, failure)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

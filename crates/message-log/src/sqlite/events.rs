@@ -1,11 +1,10 @@
 //! The live stream: arrivals and changes of state, merged by their places in the log.
 
 use kanat_model::message::Status;
-use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
 
-use super::row::{self, fixed_columns};
-use crate::{Error, Event, EventPage, EventQuery};
+use crate::row::{self, fixed_columns};
+use crate::{Error, EventPage, EventQuery};
 
 /// Places looked at in one read, so that a rare flow does not hold a snapshot for long.
 const STRETCH: i64 = 20_000;
@@ -78,13 +77,7 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
         let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
         sizes.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
     }
-    let sizes = sizes.iter().map(|row| {
-        Ok((
-            row.try_get("seq")?,
-            row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-        ))
-    });
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let sizes = row::all(&sizes, row::event_size)?;
     let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
         return Ok(EventPage {
             events: Vec::new(),
@@ -101,25 +94,8 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
         rows.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
     }
     snapshot.commit().await?;
-
-    let mut events = rows
-        .iter()
-        .map(|row| event(row.try_get("seq")?, row))
-        .collect::<Result<Vec<_>, _>>()?;
-    events.sort_by_key(|event| event.seq);
     let next_after = if cut { end } else { until };
-    Ok(EventPage {
-        events,
-        next_after,
-        more: next_after < last,
-    })
-}
-
-fn event(seq: i64, row: &SqliteRow) -> Result<Event, Error> {
-    Ok(Event {
-        seq,
-        message: row::message(row)?,
-    })
+    Ok(row::event_page(&rows, next_after, last)?)
 }
 
 /// One more row than the limit from each side says whether the page had to be cut.

@@ -19,6 +19,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::operation::{Operation, Work};
+use crate::completed::CompletedRow;
 
 /// How long after a message came in the next one is expected.
 const COMPANY: Duration = Duration::from_millis(5);
@@ -221,7 +222,7 @@ impl Work {
     fn can_wait(&self) -> bool {
         match self {
             Self::Settle(change) => change.is_final() && !change.ordered,
-            Self::AppendTried(rows) => rows.iter().all(|row| row.status().is_final()),
+            Self::AppendCompleted(rows) => rows.iter().all(CompletedRow::is_final),
             _ => false,
         }
     }

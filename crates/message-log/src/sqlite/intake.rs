@@ -28,7 +28,7 @@ use super::options::{BUSY_TIMEOUT, Durability, Options};
 use super::statements::Statements;
 use super::syncs::Syncs;
 use super::transaction::{self, Commit};
-use crate::{Error, NewMessage, Settled};
+use crate::{Error, NewMessage, SettleOutcome};
 
 /// So many messages and ends, or bytes of them, are put into the tables without waiting for more.
 const MANY: usize = 256;
@@ -317,12 +317,12 @@ fn draft(
                 ended.push(change.seq);
                 lot.end(next, change);
                 Done {
-                    effect: Effect::Settled(Settled::Done),
+                    effect: Effect::Settled(SettleOutcome::Done),
                     seq: Some(next),
                 }
             }
             _ => Done {
-                effect: Effect::Settled(Settled::Fenced),
+                effect: Effect::Settled(SettleOutcome::Fenced),
                 seq: None,
             },
         };

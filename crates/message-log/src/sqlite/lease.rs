@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::operation::Effect;
 use super::transaction::Transaction;
-use crate::Settled;
+use crate::SettleOutcome;
 
 const END_EARLIER_BOOTS: &str = "DELETE FROM leases WHERE node_id = ? AND owner <> ?";
 
@@ -39,9 +39,9 @@ pub(super) fn open(
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.steady.as_millis(), owner.as_str()])?;
     Ok(Effect::Settled(if renewed > 0 {
-        Settled::Done
+        SettleOutcome::Done
     } else {
-        Settled::Fenced
+        SettleOutcome::Fenced
     }))
 }
 

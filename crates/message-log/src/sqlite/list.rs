@@ -4,9 +4,8 @@ use kanat_model::id::MessageId;
 use kanat_model::search::{glob, globs_in_json};
 use sqlx::{Connection, QueryBuilder, Row, Sqlite, SqliteConnection};
 
-use super::row::{self, fixed_columns, present_columns};
-use crate::list::check_search;
-use crate::{Cursor, Error, Filter, MessagePage, Position};
+use crate::row::{self, fixed_columns, present_columns};
+use crate::{Error, Filter, MessagePage, Position};
 
 pub(super) const COUNT: &str = "SELECT count(*)";
 
@@ -14,7 +13,7 @@ pub(super) const COUNT: &str = "SELECT count(*)";
 pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + \
                                 coalesce((SELECT length(CAST(t.output AS BLOB)) FROM transitions \
                                 AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY \
-                                t.seq DESC LIMIT 1), 0)";
+                                t.seq DESC LIMIT 1), 0) AS bytes";
 
 /// The place of a message in the log, which every index has.
 const PLACE: &str = "SELECT m.seq";
@@ -26,7 +25,7 @@ pub(super) async fn list(
     filter: &Filter,
     position: Position,
 ) -> Result<MessagePage, Error> {
-    check(filter)?;
+    filter.check()?;
     let mut snapshot = reader.begin().await?;
     let mut count = query(COUNT, filter);
     let total: i64 = count.build().fetch_one(&mut *snapshot).await?.try_get(0)?;
@@ -39,28 +38,11 @@ pub(super) async fn list(
         .build()
         .fetch_all(&mut *snapshot)
         .await?;
-    let sizes = sizes
-        .iter()
-        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let sizes = row::all(&sizes, row::size)?;
     let mut page = page(PAGE, filter, position, MessagePage::fitting(&sizes, limit));
     let rows = page.build().fetch_all(&mut *snapshot).await?;
-    let mut messages = rows
-        .iter()
-        .map(row::message)
-        .collect::<Result<Vec<_>, _>>()?;
-    messages.shrink_to_fit();
-    let more = sizes.len() > messages.len();
-    let next = messages.last().filter(|_| more).map(|last| Cursor {
-        received_at: last.received_at,
-        seq: last.seq,
-    });
-    Ok(MessagePage {
-        messages,
-        total: u64::try_from(total).unwrap_or(0),
-        total_is_least: false,
-        next,
-    })
+    let messages = row::all(&rows, row::message)?;
+    Ok(MessagePage::of_flow(messages, sizes.len(), total))
 }
 
 /// Returns the statement for `columns` of at most `limit` messages from `position` on.
@@ -105,15 +87,6 @@ fn write_page(
         page.push(" OFFSET ")
             .push_bind(i64::from(page_asked.offset));
     }
-}
-
-fn check(filter: &Filter) -> Result<(), Error> {
-    check_search(filter.search.as_deref())?;
-    if filter.ids.len() > Filter::MAX_IDS {
-        let message = format!("may name at most {} messages", Filter::MAX_IDS);
-        return Err(Error::State(kanat_model::Error::field("ids", message)));
-    }
-    Ok(())
 }
 
 /// Returns the statement for `columns` of the messages that the filter finds.
@@ -220,7 +193,7 @@ pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
 /// The statement of a list, for its query plan.
 #[cfg(test)]
 pub(super) fn statement(filter: &Filter) -> String {
-    let cursor = Cursor {
+    let cursor = crate::Cursor {
         received_at: kanat_model::Timestamp::from_millis(0),
         seq: 0,
     };

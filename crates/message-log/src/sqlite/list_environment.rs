@@ -8,10 +8,9 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
 
 use super::list::{PAGE, SIZES, search};
-use super::row;
 use crate::list::check_search;
 use crate::walk::{Walk, too_old};
-use crate::{Cursor, EnvironmentFilter, Error, MessagePage, Position};
+use crate::{EnvironmentFilter, Error, MessagePage, Position, row};
 
 /// In the words of the index, or it would not be used.
 const FAILING: &str = "m.status IN ('dead_letter', 'retrying')";
@@ -27,36 +26,18 @@ pub(super) async fn list(
     run(&mut snapshot, filter, &mut all).await?;
     let mut walk = Walk::for_page(position);
     run(&mut snapshot, filter, &mut walk).await?;
-    let (found, next) = walk.page();
-    let sizes = of(SIZES, &found).build().fetch_all(&mut *snapshot).await?;
-    let sizes = sizes
-        .iter()
-        .map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
-    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
-    let limit = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let fitting = usize::try_from(MessagePage::fitting(&sizes, limit))
-        .unwrap_or(usize::MAX)
-        .min(found.len());
-    let rows = of(PAGE, &found[..fitting])
+    let mut page = walk.page();
+    let sizes = of(SIZES, &page.found)
         .build()
         .fetch_all(&mut *snapshot)
         .await?;
-    let messages = rows
-        .iter()
-        .map(row::message)
-        .collect::<Result<Vec<_>, _>>()?;
-    let next = if fitting < found.len() {
-        found[..fitting].last().copied()
-    } else {
-        next
-    };
-    let (total, total_is_least) = all.total();
-    Ok(MessagePage {
-        messages,
-        total,
-        total_is_least,
-        next: next.map(Cursor::below),
-    })
+    page.fit(&row::all(&sizes, row::size)?);
+    let rows = of(PAGE, &page.found)
+        .build()
+        .fetch_all(&mut *snapshot)
+        .await?;
+    snapshot.commit().await?;
+    Ok(page.with(row::all(&rows, row::message)?, &all))
 }
 
 async fn run(

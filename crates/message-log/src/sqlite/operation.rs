@@ -5,15 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
-use kanat_model::message::{Failure, Status};
+use kanat_model::message::Failure;
+use kanat_rate_limit::Exchange;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::inbox::Inbox;
-use crate::tried::Row;
-use crate::{
-    Appended, Error, Exchange, Exchanged, Lease, NewMessage, Poll, PollClaim, PollClaimed,
-    SavedPlan, SeenRecord, Settled, StepCheckpoint, Tenant,
-};
+pub(super) use crate::change::{Change, ErrorChange as Problem, nobody};
+use crate::completed::CompletedRow;
+use crate::effect::ReleaseSink;
+use crate::{Lease, NewMessage, Poll, PollClaim, SavedPlan, SeenRecord, StepCheckpoint, Tenant};
 
 /// One thing to do, as part of some transaction.
 pub(super) struct Operation {
@@ -27,7 +27,7 @@ pub(super) type Reply = (oneshot::Sender<Answer>, OwnedSemaphorePermit);
 
 pub(super) enum Work {
     Append(Box<NewMessage>),
-    AppendTried(Vec<Row>),
+    AppendCompleted(Vec<CompletedRow>),
     Checkpoint(Box<StepCheckpoint>),
     Settle(Box<Change>),
     Claim(Vec<Change>),
@@ -93,99 +93,17 @@ pub(super) enum Work {
     Close,
 }
 
-/// A change of state of one message, if it still is as it was when the change was decided.
-#[derive(Debug, Clone)]
-pub(super) struct Change {
-    pub message_id: MessageId,
-    pub seq: i64,
-    pub from_owner: BootId,
-    pub from_token: i64,
-    pub at: Timestamp,
-    pub to_owner: BootId,
-    /// `None`: back to where a waiting message stands.
-    pub status: Option<Status>,
-    /// `None`: as many as before.
-    pub attempts: Option<u32>,
-    pub due_at: Option<Timestamp>,
-    pub error: Problem,
-    pub output: Option<Bytes>,
-    /// JSON.
-    pub trace: Option<String>,
-    /// Others may wait behind it.
-    pub ordered: bool,
-}
+pub(super) type Effect = crate::effect::Effect<Lease>;
 
-/// What happens to the error that a message shows.
-#[derive(Debug, Clone)]
-pub(super) enum Problem {
-    Keep,
-    Clear,
-    Set(Failure),
-}
+pub(super) type Answer = crate::effect::Answer<Lease, Arc<Inbox>>;
 
-/// What an operation did.
-#[derive(Debug)]
-pub(super) enum Effect {
-    Appended(Appended),
-    Settled(Settled),
-    /// So many messages came in with their attempts.
-    Tried(u64),
-    /// What the claimer now holds.
-    Claimed(Vec<Lease>),
-    Polled(PollClaimed),
-    Exchanged(Exchanged),
-    Done,
-    Count(u64),
-    /// It could not be done in the message's state.
-    Refused(Error),
-}
-
-/// An effect on its way to its caller. When the caller has gone away meanwhile, the leases in it
-/// are given back: else nobody would work on these messages as long as the node lives.
-pub(super) struct Answer {
-    result: Option<Result<Effect, Error>>,
-    inbox: Arc<Inbox>,
-}
-
-impl Answer {
-    pub fn new(result: Result<Effect, Error>, inbox: Arc<Inbox>) -> Self {
-        Self {
-            result: Some(result),
-            inbox,
-        }
-    }
-
-    pub fn open(mut self) -> Result<Effect, Error> {
-        self.result
-            .take()
-            .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        let now = Timestamp::now();
-        let due = Timestamp::steady();
-        let changes = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => {
-                vec![Change::release(lease, now, Some(due))]
-            }
-            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => {
-                vec![Change::release(lease, now, None)]
-            }
-            Some(Ok(Effect::Claimed(leases))) => leases
-                .into_iter()
-                .map(|lease| Change::release(lease, now, Some(due)))
-                .collect(),
-            Some(_) | None => return,
-        };
-        for change in changes {
-            // A closed inbox drops it, and then the lease ends with its node.
-            self.inbox.push(Operation {
-                work: Work::Settle(Box::new(change)),
-                reply: None,
-            });
-        }
+impl ReleaseSink for Arc<Inbox> {
+    fn release(&self, change: Change) {
+        // A closed inbox drops it, and then the lease ends with its node.
+        self.push(Operation {
+            work: Work::Settle(Box::new(change)),
+            reply: None,
+        });
     }
 }
 
@@ -194,7 +112,7 @@ impl Work {
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
-            Self::AppendTried(rows) => rows.iter().map(Row::size_bytes).sum(),
+            Self::AppendCompleted(rows) => rows.iter().map(CompletedRow::size_bytes).sum(),
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
             Self::SavePlans(plans) => plans.iter().map(|plan| plan.body.len()).sum(),
@@ -222,45 +140,4 @@ impl Work {
             | Self::Close => 0,
         }
     }
-}
-
-impl Change {
-    /// Returns the change that gives a message back undone; without a due time it waits for its
-    /// turn in its ordering key.
-    pub fn release(lease: Lease, at: Timestamp, due: Option<Timestamp>) -> Self {
-        Self {
-            message_id: lease.message_id,
-            seq: lease.seq,
-            from_owner: lease.owner,
-            from_token: lease.token,
-            at,
-            to_owner: nobody(),
-            status: None,
-            attempts: None,
-            due_at: due,
-            error: Problem::Keep,
-            output: None,
-            trace: None,
-            ordered: lease.ordered,
-        }
-    }
-
-    /// The message has come to its end by this change.
-    pub fn is_final(&self) -> bool {
-        self.status.is_some_and(Status::is_final)
-    }
-
-    /// Its ordering key moves on by this change.
-    pub fn ends_order(&self) -> bool {
-        self.ordered && (self.is_final() || self.due_at.is_none())
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.output.as_ref().map_or(0, Bytes::len) + self.trace.as_ref().map_or(0, String::len)
-    }
-}
-
-/// The owner of a message that nobody works on.
-pub(super) fn nobody() -> BootId {
-    BootId::new("")
 }

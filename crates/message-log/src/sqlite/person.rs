@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::change::advance;
 use super::operation::Effect;
 use super::transaction::Transaction;
-use crate::{Error, Tenant, TraceRecord};
+use crate::{Error, Tenant, trace};
 
 pub(super) const FIND: &str = "
 SELECT seq, status, attempts, ordering_key IS NOT NULL FROM messages
@@ -105,19 +105,8 @@ fn find(
 }
 
 fn record(tx: &Transaction<'_, '_>, found: &Found, stage: &str) -> rusqlite::Result<Effect> {
-    let trace = [TraceRecord {
-        at: tx.now,
-        stage: stage.to_owned(),
-        name: "person".to_owned(),
-        status: "ok".to_owned(),
-        duration_ms: 0,
-        request: None,
-        response: None,
-        error: None,
-        attempt: found.attempts,
-    }];
-    let trace = serde_json::to_string(&trace);
-    let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let trace = trace::text(&[trace::record(tx.now, stage, "person", found.attempts)])
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     tx.execute(RECORD, params![found.seq, tx.now.as_millis(), trace])?;
     Ok(Effect::Done)
 }

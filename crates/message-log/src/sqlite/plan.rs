@@ -8,9 +8,10 @@ use kanat_model::id::FlowId;
 use rusqlite::params;
 use sqlx::{Row, SqlitePool};
 
-use super::operation::Effect;
+use super::SqliteLog;
+use super::operation::{Effect, Work};
 use super::transaction::Transaction;
-use crate::{Error, SavedPlan};
+use crate::{Error, PlanStore, SavedPlan};
 
 const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at) VALUES (?, ?, ?, ?)
@@ -37,6 +38,17 @@ DELETE FROM saved_plans
 WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
     SELECT 1 FROM messages INDEXED BY messages_flow
     WHERE flow_id = ?1 AND received_at >= ?4 AND flow_version = ?2)";
+
+#[async_trait::async_trait]
+impl PlanStore for SqliteLog {
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
+        self.done(Work::SavePlans(plans)).await
+    }
+
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+        get(&self.reader, flow_id, version).await
+    }
+}
 
 pub(super) fn save(tx: &Transaction<'_, '_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
     for plan in plans {

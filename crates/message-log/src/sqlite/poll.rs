@@ -4,11 +4,15 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use rusqlite::{OptionalExtension, params};
-use sqlx::{Row, SqlitePool};
+use sqlx::SqlitePool;
 
-use super::operation::Effect;
+use super::SqliteLog;
+use super::operation::{Effect, Work};
 use super::transaction::Transaction;
-use crate::{Error, Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
+use crate::{
+    Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
+    row,
+};
 
 pub(super) const CLAIM: &str = "
 INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES (?1, ?2, 1, ?3,
@@ -49,6 +53,63 @@ DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_recor
 
 pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 
+#[async_trait::async_trait]
+impl PollStore for SqliteLog {
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
+        match self
+            .queue
+            .submit(Work::ClaimPoll(Box::new(claim.clone())))
+            .await?
+        {
+            Effect::Polled(claimed) => Ok(claimed),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
+        self.settled(Work::KeepPoll(Box::new(poll.clone()))).await
+    }
+
+    async fn seen_records(
+        &self,
+        flow_id: &FlowId,
+        ids: &[String],
+    ) -> Result<Vec<SeenRecord>, Error> {
+        seen(&self.reader, flow_id, ids).await
+    }
+
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+        self.done(Work::NoteRecords {
+            flow_id: flow_id.clone(),
+            records,
+        })
+        .await
+    }
+
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+        self.done(Work::ForgetRecords {
+            flow_id: flow_id.clone(),
+            before,
+        })
+        .await
+    }
+
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+        standings(&self.reader, flow_ids).await
+    }
+
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+        flows(&self.reader).await
+    }
+
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+        match self.queue.submit(Work::ForgetPoll(flow_id.clone())).await? {
+            Effect::Count(records) => Ok(records > 0),
+            other => Err(other.unexpected()),
+        }
+    }
+}
+
 pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Result<Effect> {
     let values = params![
         claim.flow_id.as_str(),
@@ -63,7 +124,7 @@ pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Re
         .query_row(values, |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))
         .optional()?;
     if let Some((token, state)) = taken {
-        return Ok(Effect::Polled(PollClaimed::Taken {
+        return Ok(Effect::Polled(PollClaimOutcome::Taken {
             token,
             state: Bytes::from(state),
         }));
@@ -72,9 +133,9 @@ pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Re
         .conn
         .prepare_cached(DUE)?
         .query_row([claim.flow_id.as_str()], |row| row.get(0))?;
-    Ok(Effect::Polled(PollClaimed::Later(Timestamp::from_millis(
-        due,
-    ))))
+    Ok(Effect::Polled(PollClaimOutcome::Later(
+        Timestamp::from_millis(due),
+    )))
 }
 
 pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Effect> {
@@ -93,9 +154,9 @@ pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Ef
         ],
     )?;
     Ok(Effect::Settled(if kept > 0 {
-        Settled::Done
+        SettleOutcome::Done
     } else {
-        Settled::Fenced
+        SettleOutcome::Fenced
     }))
 }
 
@@ -148,20 +209,7 @@ pub(super) async fn standings(
         .bind(flow_ids)
         .fetch_all(reader)
         .await?;
-    let standings = rows.iter().map(|row| {
-        let ended_at: Option<i64> = row.try_get("ended_at")?;
-        let error: Option<String> = row.try_get("error")?;
-        let ended = ended_at.map(|at| PollEnded {
-            at: Timestamp::from_millis(at),
-            error,
-        });
-        let standing = PollStanding {
-            due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(),
-            ended,
-        };
-        Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
-    });
-    standings.collect()
+    Ok(row::all(&rows, row::poll_standing)?)
 }
 
 pub(super) async fn flows(reader: &SqlitePool) -> Result<Vec<FlowId>, Error> {
@@ -180,14 +228,5 @@ pub(super) async fn seen(
         .bind(ids)
         .fetch_all(reader)
         .await?;
-    let found = rows.iter().map(|row| {
-        let seen_at = Timestamp::from_millis(row.try_get(3)?);
-        Ok(SeenRecord {
-            id: row.try_get(0)?,
-            hash: row.try_get(1)?,
-            count: row.try_get(2)?,
-            seen_at,
-        })
-    });
-    found.collect()
+    Ok(row::all(&rows, row::seen_record)?)
 }

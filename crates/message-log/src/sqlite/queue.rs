@@ -67,11 +67,6 @@ impl Drop for Queue {
     }
 }
 
-/// An answer of another kind than the question asks for, which the writer never gives.
-pub(super) fn unexpected(effect: &Effect) -> Error {
-    Error::Other(format!("the writer answered {effect:?}"))
-}
-
 fn closed() -> Error {
     Error::Unavailable("it has been closed".to_owned())
 }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
+use kanat_rate_limit::{Exchange, ExchangeOutcome, Ledger, Requester, ShareGrant, ShareRequest};
 use rusqlite::{OptionalExtension, params};
 use sqlx::{Row, SqlitePool};
 
-use super::operation::Effect;
+use super::SqliteLog;
+use super::operation::{Effect, Work};
 use super::transaction::Transaction;
-use crate::quota::CONNECTORS_KEPT;
-use crate::quota::ledger::{Asker, Ledger};
-use crate::{Ask, Error, Exchange, Exchanged, Gain, KeyUsage};
+use crate::quota::CONNECTOR_RETENTION;
+use crate::{Error, KeyUsage, QuotaStore};
 
 /// By then nobody sends an exchange again.
 const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -42,48 +43,78 @@ pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value
     FROM json_each(?)) AND last_used_at > 0";
 
+#[async_trait::async_trait]
+impl QuotaStore for SqliteLog {
+    /// Its file is locked.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
+        if exchange.requests.is_empty() {
+            return look(&self.reader).await;
+        }
+        match self
+            .queue
+            .submit(Work::Exchange(Box::new(exchange.clone())))
+            .await?
+        {
+            Effect::Exchanged(exchanged) => Ok(exchanged),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+        usage(&self.reader, keys).await
+    }
+}
+
 pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
     let Exchange {
         node,
         owner,
         boot_age,
         turn,
-        asks,
+        requests,
     } = exchange;
     if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
-        return Ok(Effect::Exchanged(Exchanged::Repeated));
+        return Ok(Effect::Exchanged(ExchangeOutcome::Repeated));
     }
     let nodes: u32 = tx
         .conn
         .prepare_cached(NODES)?
         .query_row([tx.steady.as_millis()], |row| row.get(0))?;
-    let asker = Asker {
+    let requester = Requester {
         node,
         owner,
         now: tx.now,
         begun: tx.now.before(*boot_age),
         nodes: nodes.max(1),
     };
-    let gains = asks
+    let grants = requests
         .iter()
-        .map(|ask| one(tx, ask, asker))
+        .map(|ask| one(tx, ask, requester))
         .collect::<rusqlite::Result<_>>()?;
-    Ok(Effect::Exchanged(Exchanged::Done {
+    Ok(Effect::Exchanged(ExchangeOutcome::Done {
         now: tx.now,
-        nodes: asker.nodes,
-        gains,
+        nodes: requester.nodes,
+        grants,
     }))
 }
 
-fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
+fn one(
+    tx: &Transaction<'_, '_>,
+    ask: &ShareRequest,
+    requester: Requester<'_>,
+) -> rusqlite::Result<ShareGrant> {
     let key = ask.key.as_str();
     let kept: Option<String> = tx
         .conn
         .prepare_cached(LEDGER)?
         .query_row([key], |row| row.get(0))
         .optional()?;
-    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.rate, asker.now);
-    let gain = ledger.exchange(ask, asker);
+    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.rate, requester.now);
+    let gain = ledger.exchange(ask, requester);
     let used = i64::try_from(ask.used).unwrap_or(i64::MAX);
     let last_used_at = ask.last_used_at.map_or(0, Timestamp::as_millis);
     tx.execute(SAVE, params![key, ledger.write(), used, last_used_at])?;
@@ -91,17 +122,17 @@ fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Resul
 }
 
 /// How many nodes there are.
-pub(super) async fn look(reader: &SqlitePool) -> Result<Exchanged, Error> {
+pub(super) async fn look(reader: &SqlitePool) -> Result<ExchangeOutcome, Error> {
     let now = Timestamp::now();
     let nodes: i64 = sqlx::query(NODES)
         .bind(Timestamp::steady().as_millis())
         .fetch_one(reader)
         .await?
         .try_get(0)?;
-    Ok(Exchanged::Done {
+    Ok(ExchangeOutcome::Done {
         now,
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1),
-        gains: Vec::new(),
+        grants: Vec::new(),
     })
 }
 
@@ -126,7 +157,7 @@ pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
     let turns = tx.execute(DROP_TURNS, params![tx.now.before(TURNS_KEPT).as_millis()])?;
     let connectors = tx.execute(
         DROP_CONNECTORS,
-        params![tx.now.before(CONNECTORS_KEPT).as_millis()],
+        params![tx.now.before(CONNECTOR_RETENTION).as_millis()],
     )?;
     Ok(Effect::Count((turns + connectors) as u64))
 }

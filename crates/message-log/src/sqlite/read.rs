@@ -1,11 +1,17 @@
-//! Reads of one message.
+//! Reads of messages and events.
 
-use bytes::Bytes;
 use kanat_model::id::MessageId;
-use sqlx::{Row, SqlitePool};
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Sqlite, SqlitePool};
+use tokio::sync::watch;
 
-use super::row::{self, fixed_columns, present_columns};
-use crate::{Content, Error, Message, Tenant, TraceRecord};
+use super::{SqliteLog, events, list, list_environment, search};
+use crate::row::{self, fixed_columns, present_columns};
+use crate::{
+    Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, Message, MessagePage,
+    MessageReader, Position, Tenant, TraceRecord,
+};
 
 pub(super) const GET: &str = concat!(
     "SELECT ",
@@ -26,93 +32,94 @@ SELECT m.received_at, m.trigger_kind, t.trace
 FROM messages AS m INDEXED BY messages_id LEFT JOIN transitions AS t ON t.message = m.seq
 WHERE m.id = ? AND m.account_id = ? AND m.environment_id = ? ORDER BY t.seq";
 
-pub(super) async fn get(
+#[async_trait::async_trait]
+impl MessageReader for SqliteLog {
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+        let tables = self.tables().await?;
+        if filter.search.is_some() {
+            return search::list(&self.searcher, filter, position).await;
+        }
+        let mut connection = tables.acquire().await?;
+        list::list(&mut connection, filter, position).await
+    }
+
+    async fn list_environment(
+        &self,
+        filter: &EnvironmentFilter,
+        position: Position,
+    ) -> Result<MessagePage, Error> {
+        list_environment::list(self.tables().await?, filter, position).await
+    }
+
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+        get(self.tables().await?, tenant, id).await
+    }
+
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+        content(self.tables().await?, tenant, id).await
+    }
+
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+        trace(self.tables().await?, tenant, id).await
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changed()
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+        events::events(self.tables().await?, query).await
+    }
+
+    async fn last_event(&self) -> Result<i64, Error> {
+        Ok(self.shared.last_event())
+    }
+}
+
+async fn get(
     reader: &SqlitePool,
     tenant: &Tenant,
     id: &MessageId,
 ) -> Result<Option<Message>, Error> {
-    let query = sqlx::query(GET).bind(id.as_str());
-    let query = query
-        .bind(tenant.account_id.as_str())
-        .bind(tenant.environment_id.as_str());
-    query
-        .fetch_optional(reader)
-        .await?
-        .map(|row| row::message(&row))
-        .transpose()
+    let row = select(GET, tenant, id).fetch_optional(reader).await?;
+    Ok(row.as_ref().map(row::message).transpose()?)
 }
 
-pub(super) async fn content(
+async fn content(
     reader: &SqlitePool,
     tenant: &Tenant,
     id: &MessageId,
 ) -> Result<Option<Content>, Error> {
-    let query = sqlx::query(CONTENT).bind(id.as_str());
-    let query = query
-        .bind(tenant.account_id.as_str())
-        .bind(tenant.environment_id.as_str());
-    let Some(row) = query.fetch_optional(reader).await? else {
-        return Ok(None);
-    };
-    let payload = row
-        .try_get::<Option<Vec<u8>>, _>("payload")?
-        .map(Bytes::from);
-    Ok(Some(Content {
-        raw_body: row::bytes(&row, "raw_body")?,
-        payload,
-        request: row::bytes(&row, "request")?,
-    }))
+    let row = select(CONTENT, tenant, id).fetch_optional(reader).await?;
+    Ok(row.as_ref().map(row::content).transpose()?)
 }
 
-/// The records of all its events. The node that runs a message records the arrival; until it does,
-/// the log says it.
-pub(super) async fn trace(
+async fn trace(
     reader: &SqlitePool,
     tenant: &Tenant,
     id: &MessageId,
 ) -> Result<Vec<TraceRecord>, Error> {
-    let query = sqlx::query(TRACE).bind(id.as_str());
-    let query = query
+    let rows = select(TRACE, tenant, id).fetch_all(reader).await?;
+    Ok(row::trace(&rows)?)
+}
+
+fn select<'q>(
+    statement: &'static str,
+    tenant: &'q Tenant,
+    id: &'q MessageId,
+) -> Query<'q, Sqlite, SqliteArguments> {
+    sqlx::query(statement)
+        .bind(id.as_str())
         .bind(tenant.account_id.as_str())
-        .bind(tenant.environment_id.as_str());
-    let rows = query.fetch_all(reader).await?;
-    let mut records: Vec<TraceRecord> = Vec::new();
-    for row in &rows {
-        if let Some(text) = row.try_get::<Option<&str>, _>("trace")? {
-            let read = serde_json::from_str::<Vec<TraceRecord>>(text);
-            records.extend(
-                read.map_err(|error| Error::Other(format!("a trace cannot be read: {error}")))?,
-            );
-        }
-    }
-    if let Some(row) = rows.first()
-        && !records.iter().any(|record| record.stage == "received")
-    {
-        records.insert(0, received(row)?);
-    }
-    Ok(records)
+        .bind(tenant.environment_id.as_str())
 }
 
-fn received(row: &sqlx::sqlite::SqliteRow) -> Result<TraceRecord, Error> {
-    Ok(TraceRecord {
-        at: kanat_model::Timestamp::from_millis(row.try_get("received_at")?),
-        stage: "received".to_owned(),
-        name: row::trigger(row)?.as_str().to_owned(),
-        status: "ok".to_owned(),
-        duration_ms: 0,
-        request: None,
-        response: None,
-        error: None,
-        attempt: 0,
-    })
-}
-
-/// Whether the file can be read.
 pub(super) async fn is_empty(reader: &SqlitePool) -> Result<bool, Error> {
     let any = sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM messages)");
     Ok(!any.fetch_one(reader).await?)
 }
 
+/// Checks that the file can be read.
 pub(super) async fn ping(reader: &SqlitePool) -> Result<(), Error> {
     sqlx::query("SELECT 1 FROM counters")
         .fetch_optional(reader)

@@ -6,7 +6,7 @@ use sqlx::{Row, SqlitePool};
 
 use super::operation::{Effect, Work};
 use super::plan;
-use super::queue::{Queue, unexpected};
+use super::queue::Queue;
 use super::transaction::Transaction;
 use crate::Error;
 
@@ -158,8 +158,5 @@ async fn free_pages(reader: &SqlitePool) -> Result<i64, Error> {
 }
 
 fn count(effect: Effect) -> Result<u64, Error> {
-    match effect {
-        Effect::Count(count) => Ok(count),
-        other => Err(unexpected(&other)),
-    }
+    effect.into_count()
 }

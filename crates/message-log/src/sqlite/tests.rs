@@ -17,8 +17,9 @@ use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
 use super::{Durability, Options, SqliteLog};
+use crate::Error;
 use crate::contract::Harness;
-use crate::{Error, MessageLog};
+use crate::prelude::*;
 
 struct File {
     _dir: TempDir,

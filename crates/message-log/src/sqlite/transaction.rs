@@ -8,8 +8,8 @@ use rusqlite::{Connection, Params};
 use super::intake::Unfolded;
 use super::operation::{Effect, Operation, Work};
 use super::statements::Statements;
-use super::{append, change, end, lease, person, plan, poll, quota, retain, step, tried};
-use crate::{Lease, NewMessage, Settled};
+use super::{append, change, completed, end, lease, person, plan, poll, quota, retain, step};
+use crate::{Lease, NewMessage, SettleOutcome};
 
 /// A transaction under way.
 pub(super) struct Transaction<'t, 'c> {
@@ -102,9 +102,9 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
             Work::Settle(change) => {
                 let settled = change::apply(tx, change)?.is_some();
                 effects[at] = Effect::Settled(if settled {
-                    Settled::Done
+                    SettleOutcome::Done
                 } else {
-                    Settled::Fenced
+                    SettleOutcome::Fenced
                 });
             }
             Work::Claim(claimed) => {
@@ -157,7 +157,7 @@ const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, ra
 
 fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
-        Work::AppendTried(rows) => tried::append(tx, rows),
+        Work::AppendCompleted(rows) => completed::append(tx, rows),
         Work::Retry {
             tenant,
             id,

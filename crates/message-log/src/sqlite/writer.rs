@@ -457,7 +457,7 @@ fn answer(inbox: &Arc<Inbox>, reply: Option<Reply>, result: Result<Effect, Error
 
 impl Work {
     fn brings_messages(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::AppendTried(_))
+        matches!(self, Self::Append(_) | Self::AppendCompleted(_))
     }
 
     /// It drops what is old, and looks at nothing that was just taken in.

@@ -25,6 +25,7 @@ const LADDER: [&[&str]; 5] = [
         "kanat-net",
         "kanat-plan-stream",
         "kanat-database",
+        "kanat-rate-limit",
     ],
     &[
         "kanat-flow",

@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use kanat_auth::consumer_key;
-use kanat_message_log::quota;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
 use kanat_plan_stream::ShardedMap;
 use kanat_proto::plan::v1::ConsumerKey;
+use kanat_rate_limit::{self as rate_limit, Limits};
 use sha2::{Digest, Sha256};
-
-use crate::limit::Limits;
 
 /// A consumer's key for one published API.
 #[derive(Debug)]
 pub(crate) struct Key {
-    pub id: quota::Key,
+    pub id: rate_limit::Key,
     pub api_id: String,
     pub consumer: String,
     pub limits: Limits,

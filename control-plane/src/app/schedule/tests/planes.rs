@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
-    Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Share,
+    Claim, Filter, Message, MessageLog, Outcome, Position, Room, SettleOutcome, Settlement, Share,
     Tenant, postgres,
 };
 use kanat_model::Timestamp;
@@ -218,7 +218,7 @@ impl Planes {
             failure: None,
             trace: Vec::new(),
         };
-        assert_eq!(log.settle(&settlement).await.unwrap(), Settled::Done);
+        assert_eq!(log.settle(&settlement).await.unwrap(), SettleOutcome::Done);
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_auth::Role;
 use kanat_message_log::{
-    Appended, MessageLog, NewMessage, Outcome, Place, Settled, Settlement, TraceRecord,
+    AppendOutcome, MessageLog, NewMessage, Outcome, Placement, SettleOutcome, Settlement,
+    TraceRecord,
 };
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
@@ -125,9 +126,9 @@ impl Fixture {
             batch_id: None,
             max_attempts: 1,
             traceparent: None,
-            place: Place::Leased(self.boot.clone()),
+            place: Placement::Leased(self.boot.clone()),
         };
-        let Appended::Leased(lease) = self.log().append(message).await.unwrap() else {
+        let AppendOutcome::Leased(lease) = self.log().append(message).await.unwrap() else {
             panic!("it is leased")
         };
         let failure = Failure {
@@ -157,7 +158,10 @@ impl Fixture {
             failure: failed.then_some(failure),
             trace: vec![record],
         };
-        assert_eq!(self.log().settle(&settlement).await.unwrap(), Settled::Done);
+        assert_eq!(
+            self.log().settle(&settlement).await.unwrap(),
+            SettleOutcome::Done
+        );
         id.into_string()
     }
 

@@ -6,10 +6,10 @@ use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::Place;
+use super::LogHarness;
 use crate::contract::{Subject, message, settlement, tenant};
 use crate::postgres::day::{self, Day};
-use crate::{EventQuery, Filter, NewMessage, Outcome, Settled};
+use crate::{EventQuery, Filter, NewMessage, Outcome, SettleOutcome};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -47,14 +47,14 @@ async fn finished(subject: &Subject, flow: &FlowId, days: u32) -> MessageId {
     settlement.at = received_at;
     assert_eq!(
         subject.log.settle(&settlement).await.unwrap(),
-        Settled::Done
+        SettleOutcome::Done
     );
     lease.message_id
 }
 
 #[tokio::test]
 async fn drops_a_day_as_a_whole() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let mut conn = place.connect().await;
     let flow = FlowId::generate();
@@ -99,7 +99,7 @@ async fn drops_a_day_as_a_whole() {
 
 #[tokio::test]
 async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_back() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let mut conn = place.connect().await;
     let flow = FlowId::generate();
@@ -123,7 +123,7 @@ async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_ba
     expected.push(late.message_id.clone());
     assert_eq!(
         subject.checkpoint(&late, "contact", "{}").await,
-        Settled::Done
+        SettleOutcome::Done
     );
     day::prepare(&mut conn, place.connecting().space)
         .await
@@ -154,7 +154,7 @@ async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_ba
     settlement.at = received_at;
     assert_eq!(
         subject.log.settle(&settlement).await.unwrap(),
-        Settled::Done
+        SettleOutcome::Done
     );
     assert_eq!(subject.log.retain(older_than).await.unwrap(), 1);
     assert_eq!(subject.log.retain(Timestamp::now()).await.unwrap(), 1);
@@ -164,7 +164,7 @@ async fn keeps_what_is_unfinished_or_ended_late_and_gives_the_room_of_its_day_ba
 
 #[tokio::test]
 async fn leaves_a_day_alone_that_mostly_stays() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let mut conn = place.connect().await;
     let flow = FlowId::generate();
@@ -198,7 +198,7 @@ async fn leaves_a_day_alone_that_mostly_stays() {
 
 #[tokio::test]
 async fn goes_on_into_a_new_day_without_a_pause() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let mut conn = place.connect().await;
     let flow = FlowId::generate();

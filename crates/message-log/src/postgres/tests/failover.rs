@@ -14,7 +14,8 @@ use kanat_testing_postgres::{Cluster, Durability, Programs, Stop};
 use super::outage::Node;
 use crate::contract::{Harness, Subject, leased, message, tenant};
 use crate::postgres::{Options, PostgresLog};
-use crate::{Error, MessageLog, Outcome, Renewed, Settled};
+use crate::prelude::*;
+use crate::{Error, Outcome, RenewalOutcome, SettleOutcome};
 
 /// Longest time from the promotion to the first message that is taken, on a machine that does
 /// nothing else.
@@ -72,7 +73,7 @@ async fn a_promoted_standby_is_found_and_has_everything_that_was_acknowledged() 
         while acknowledged.len() < 60 || !promoted.load(Ordering::SeqCst) {
             let lease = node.send().await;
             acknowledged.push(lease.message_id.clone());
-            assert_eq!(node.deliver(&lease).await, Settled::Done);
+            assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
         }
         acknowledged
     });
@@ -160,7 +161,7 @@ async fn a_server_that_became_read_only_is_left_for_one_that_takes_writes() {
     assert!(refused.contains("read-only"), "{refused}");
     block(|| pair.standby.promote().unwrap());
     let sent = node.send().await;
-    assert_eq!(node.deliver(&sent).await, Settled::Done);
+    assert_eq!(node.deliver(&sent).await, SettleOutcome::Done);
     becomes(
         &pair.primary,
         "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'kanat message log'",
@@ -183,13 +184,16 @@ async fn what_a_node_held_is_claimed_anew_after_a_promotion() {
     while subject.log.ping().await.is_err() {
         tokio::time::sleep(PAUSE).await;
     }
-    assert!(matches!(subject.renew().await, Renewed::PastChanged { .. }));
+    assert!(matches!(
+        subject.renew().await,
+        RenewalOutcome::PastChanged { .. }
+    ));
     let again = Subject::open_as(&pair, subject.node.clone()).await;
     let claimed = again.claim_one(&flow).await.lease;
     assert_eq!(claimed.message_id, held.message_id);
     assert_eq!(
         subject.settle(&held, 1, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     again.deliver(&claimed).await;
     for node in [subject, again] {
@@ -228,7 +232,7 @@ async fn a_primary_that_falls_silent_is_left_for_the_promoted_standby() {
     );
     assert!(taken < 2 * FOUND_WITHIN);
     for lease in [leased(waited.unwrap()), sent] {
-        assert_eq!(node.deliver(&lease).await, Settled::Done);
+        assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
     }
     let sent = node.send().await.message_id;
     assert!(node.log.get(&tenant(), &sent).await.unwrap().is_some());
@@ -299,7 +303,7 @@ async fn becomes_in(server: &Cluster, database: &str, question: &str) {
     }
 }
 
-/// What an append is refused with.
+/// Returns the error of an append.
 async fn refusal(node: &Node) -> String {
     loop {
         match node.log.append(node.message()).await {

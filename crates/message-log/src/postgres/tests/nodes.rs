@@ -9,19 +9,20 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use sqlx::Connection;
 
-use super::Place;
+use super::LogHarness;
 use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
+use crate::prelude::*;
 use crate::{
-    Appended, Claim, Dedupe, EventQuery, MessageLog, NewMessage, Outcome, Place as Where, Renewed,
-    Room, Settled, Share,
+    AppendOutcome, Claim, Dedupe, EventQuery, NewMessage, Outcome, Placement, RenewalOutcome, Room,
+    SettleOutcome, Share,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn knows_the_repeats_that_come_to_several_nodes_at_once() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let flow = FlowId::generate();
     let nodes = [place.open().await, place.open().await, place.open().await];
     let mut sends = Vec::new();
@@ -49,13 +50,13 @@ async fn knows_the_repeats_that_come_to_several_nodes_at_once() {
         let of_key: Vec<_> = appended.iter().filter(|(of, _, _)| *of == number).collect();
         let stored: Vec<&MessageId> = of_key
             .iter()
-            .filter(|(_, _, appended)| *appended == Appended::Waiting)
+            .filter(|(_, _, appended)| *appended == AppendOutcome::Waiting)
             .map(|(_, id, _)| id)
             .collect();
         assert_eq!(stored.len(), 1, "one of {} is stored", of_key.len());
         let repeats = of_key
             .iter()
-            .filter(|(_, _, appended)| *appended == Appended::Duplicate(stored[0].clone()));
+            .filter(|(_, _, appended)| *appended == AppendOutcome::Duplicate(stored[0].clone()));
         assert_eq!(repeats.count(), of_key.len() - 1);
     }
     for node in nodes {
@@ -70,7 +71,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn start(place: &Place) -> Self {
+    async fn start(place: &LogHarness) -> Self {
         let log = place.open().await;
         let boot = BootId::generate();
         log.open_lease(&boot, &NodeId::generate(), HOUR)
@@ -79,9 +80,9 @@ impl Worker {
         Self { log, boot }
     }
 
-    async fn append(&self, flow: &FlowId, key: &str) -> (MessageId, Appended) {
+    async fn append(&self, flow: &FlowId, key: &str) -> (MessageId, AppendOutcome) {
         let sent = NewMessage {
-            place: Where::Leased(self.boot.clone()),
+            place: Placement::Leased(self.boot.clone()),
             ..ordered(flow, key)
         };
         (sent.id.clone(), self.log.append(sent).await.unwrap())
@@ -90,11 +91,14 @@ impl Worker {
     async fn deliver(&self, lease: crate::Lease) -> MessageId {
         let id = lease.message_id.clone();
         let settlement = settlement(&lease, 1, Outcome::Delivered);
-        assert_eq!(self.log.settle(&settlement).await.unwrap(), Settled::Done);
+        assert_eq!(
+            self.log.settle(&settlement).await.unwrap(),
+            SettleOutcome::Done
+        );
         id
     }
 
-    async fn claim(&self, flow: &FlowId, messages: u32) -> Vec<crate::Claimed> {
+    async fn claim(&self, flow: &FlowId, messages: u32) -> Vec<crate::ClaimedMessage> {
         let rooms = vec![Room {
             flow_id: flow.clone(),
             messages,
@@ -114,7 +118,7 @@ impl Worker {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn works_on_one_message_of_a_key_at_a_time_over_all_nodes() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let flow = FlowId::generate();
     let workers = [
         Worker::start(&place).await,
@@ -130,7 +134,7 @@ async fn works_on_one_message_of_a_key_at_a_time_over_all_nodes() {
             for number in 0..60 {
                 let (id, appended) = worker.append(flow, &format!("key {}", number % 3)).await;
                 ids.push(id);
-                if let Appended::Leased(lease) = appended {
+                if let AppendOutcome::Leased(lease) = appended {
                     worker.deliver(lease).await;
                 }
             }
@@ -183,7 +187,7 @@ async fn works_on_one_message_of_a_key_at_a_time_over_all_nodes() {
 
 #[tokio::test]
 async fn wakes_the_other_nodes() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let one = place.open().await;
     let other = place.open().await;
     let mut claimable = other.claimable();
@@ -201,7 +205,7 @@ async fn wakes_the_other_nodes() {
 
 #[tokio::test]
 async fn a_stream_never_passes_an_event_that_is_still_to_be_committed() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let begin = subject.log.last_event().await.unwrap();
@@ -239,7 +243,7 @@ async fn a_stream_never_passes_an_event_that_is_still_to_be_committed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_the_stream_see_every_event_of_all_nodes_once() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let flow = FlowId::generate();
     let nodes = [place.open().await, place.open().await, place.open().await];
     let begin = nodes[0].last_event().await.unwrap();
@@ -279,14 +283,17 @@ async fn readers_of_the_stream_see_every_event_of_all_nodes_once() {
 
 #[tokio::test]
 async fn an_old_lease_ends_by_the_clock_of_the_database() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let log: Arc<PostgresLog> = place.open_with(crate::postgres::Options::default()).await;
     let boot = BootId::generate();
     let mut lease = log
         .open_lease(&boot, &NodeId::generate(), Duration::MAX)
         .await
         .unwrap();
-    assert_eq!(log.renew_lease(&mut lease).await.unwrap(), Renewed::Done);
+    assert_eq!(
+        log.renew_lease(&mut lease).await.unwrap(),
+        RenewalOutcome::Done
+    );
     let mut conn = place.connect().await;
     let left: i64 = sqlx::query_scalar("SELECT expires_at FROM leases")
         .fetch_one(&mut conn)
@@ -314,7 +321,7 @@ async fn an_old_lease_ends_by_the_clock_of_the_database() {
 
 #[tokio::test]
 async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let key = || Some("a\0b".to_owned());
@@ -328,7 +335,7 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
         ..message(&flow)
     };
     let id = first.id.clone();
-    assert_eq!(subject.append(first).await, Appended::Waiting);
+    assert_eq!(subject.append(first).await, AppendOutcome::Waiting);
     assert_eq!(
         subject
             .append(NewMessage {
@@ -336,7 +343,7 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
                 ..message(&flow)
             })
             .await,
-        Appended::Duplicate(id.clone())
+        AppendOutcome::Duplicate(id.clone())
     );
     assert_eq!(
         subject
@@ -345,7 +352,7 @@ async fn keeps_keys_with_characters_that_the_database_cannot_hold() {
                 ..message(&flow)
             })
             .await,
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     assert_eq!(subject.claim_one(&flow).await.lease.message_id, id);
     assert!(

@@ -11,13 +11,14 @@ use kanat_testing_postgres::{Cluster, Durability, Line, Programs, Stop};
 use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::sync::Mutex;
 
-use super::Place;
+use super::LogHarness;
 use super::proxy::{Break, Proxy};
 use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
+use crate::prelude::*;
 use crate::{
-    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, NodeLease, Outcome,
-    Place as Where, Position, Renewed, Room, Settled, Share,
+    AppendOutcome, Claim, Error, Filter, Lease, NewMessage, NodeLease, Outcome, Placement,
+    Position, RenewalOutcome, Room, SettleOutcome, Share,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -48,7 +49,7 @@ impl Node {
 
     pub fn message(&self) -> NewMessage {
         NewMessage {
-            place: Where::Leased(self.boot.clone()),
+            place: Placement::Leased(self.boot.clone()),
             ..message(&self.flow)
         }
     }
@@ -66,7 +67,7 @@ impl Node {
         }
     }
 
-    pub async fn deliver(&self, lease: &Lease) -> Settled {
+    pub async fn deliver(&self, lease: &Lease) -> SettleOutcome {
         loop {
             match self
                 .log
@@ -100,7 +101,7 @@ impl Node {
             .collect()
     }
 
-    async fn claim(&self) -> Result<Vec<crate::Claimed>, Error> {
+    async fn claim(&self) -> Result<Vec<crate::ClaimedMessage>, Error> {
         let rooms = vec![Room {
             flow_id: self.flow.clone(),
             messages: 10,
@@ -119,7 +120,7 @@ impl Node {
 
 #[tokio::test]
 async fn acknowledges_what_was_written_although_the_answer_was_lost() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let proxy = Proxy::start(place.database.url()).await;
     let node = Node::start(&proxy.url, Options::default()).await;
     proxy.break_line(Break::AfterTheCommit);
@@ -132,14 +133,14 @@ async fn acknowledges_what_was_written_although_the_answer_was_lost() {
             .settle(&settlement(&lease, 1, Outcome::Delivered))
             .await
             .unwrap(),
-        Settled::Done
+        SettleOutcome::Done
     );
     assert!(proxy.is_intact());
     assert_eq!(node.ids(Some(Status::Delivered)).await.len(), 1);
 
     node.log
         .append(NewMessage {
-            place: Where::Queued,
+            place: Placement::Queued,
             ..node.message()
         })
         .await
@@ -147,13 +148,13 @@ async fn acknowledges_what_was_written_although_the_answer_was_lost() {
     proxy.break_line(Break::AfterTheCommit);
     let claimed = node.claim().await.unwrap();
     assert!(proxy.is_intact());
-    assert_eq!(node.deliver(&claimed[0].lease).await, Settled::Done);
+    assert_eq!(node.deliver(&claimed[0].lease).await, SettleOutcome::Done);
     node.log.close().await;
 }
 
 #[tokio::test]
 async fn writes_nothing_of_what_it_refused() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let proxy = Proxy::start(place.database.url()).await;
     let node = Node::start(&proxy.url, Options::default()).await;
     proxy.break_line(Break::BeforeTheCommit);
@@ -171,11 +172,11 @@ async fn writes_nothing_of_what_it_refused() {
             .await
             .is_err()
     );
-    assert_eq!(node.deliver(&lease).await, Settled::Done);
+    assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
 
     node.log
         .append(NewMessage {
-            place: Where::Queued,
+            place: Placement::Queued,
             ..node.message()
         })
         .await
@@ -190,7 +191,7 @@ async fn writes_nothing_of_what_it_refused() {
 /// claims, so that whoever keeps it for nothing is seen.
 #[tokio::test]
 async fn claims_go_on_after_connections_fell_silent() {
-    let place = Place::new();
+    let place = LogHarness::new();
     for asked in ["WITH RECURSIVE\nowners", "FOR UPDATE SKIP LOCKED"] {
         let line = Line::to(place.database.url());
         let options = Options {
@@ -205,7 +206,7 @@ async fn claims_go_on_after_connections_fell_silent() {
             let appended = node
                 .log
                 .append(NewMessage {
-                    place: Where::Queued,
+                    place: Placement::Queued,
                     ..node.message()
                 })
                 .await;
@@ -222,8 +223,8 @@ async fn claims_go_on_after_connections_fell_silent() {
 
 /// One connection for all of them, whose place is lost.
 #[tokio::test]
-async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back() {
-    let place = Place::new();
+async fn leases_are_renewed_after_answers_stopped_coming() {
+    let place = LogHarness::new();
     let line = Line::to(place.database.url());
     let options = Options {
         workers: 1,
@@ -233,12 +234,12 @@ async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back(
     let node = Node::start(line.url(), options).await;
     node.log
         .append(NewMessage {
-            place: Where::Queued,
+            place: Placement::Queued,
             ..node.message()
         })
         .await
         .unwrap();
-    line.fall_silent_on_the_way_back();
+    line.drop_answers();
     assert_eq!(node.claim().await.unwrap().len(), 1);
     let again = async {
         while line.waits() {
@@ -254,7 +255,7 @@ async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back(
     let renewed = tokio::time::timeout(Duration::from_secs(60), again)
         .await
         .expect("its place is lost for good");
-    assert_eq!(renewed, Renewed::Done);
+    assert_eq!(renewed, RenewalOutcome::Done);
     tokio::time::timeout(Duration::from_secs(60), node.log.close())
         .await
         .expect("nothing holds it up");
@@ -271,7 +272,7 @@ async fn survives(stop: Stop) {
         // At least some before the stop, and some after it.
         while acknowledged.len() < 60 || !stopped.load(std::sync::atomic::Ordering::SeqCst) {
             let lease = node.send().await;
-            assert_eq!(node.deliver(&lease).await, Settled::Done);
+            assert_eq!(node.deliver(&lease).await, SettleOutcome::Done);
             acknowledged.push(lease.message_id);
         }
         acknowledged
@@ -340,14 +341,14 @@ async fn refuses_at_once_what_a_database_that_stands_still_cannot_take() {
     assert!(matches!(full, Err(Error::Full)), "{full:?}");
     cluster.resume().unwrap();
     for result in join_all(taken).await {
-        assert!(matches!(result.unwrap(), Appended::Leased(_)));
+        assert!(matches!(result.unwrap(), AppendOutcome::Leased(_)));
     }
     node.log.close().await;
 }
 
 #[tokio::test]
 async fn a_transaction_that_stands_still_is_ended_by_the_database() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let node = Node::start(place.database.url(), Options::default()).await;
     let mut conn = place.connect().await;
     // As in a process that was stopped in the middle of a group, but with less patience.
@@ -370,7 +371,7 @@ async fn a_transaction_that_stands_still_is_ended_by_the_database() {
 /// As on a server that ends sessions which are idle, or behind a firewall that does.
 #[tokio::test]
 async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let node = Node::start(place.database.url(), Options::default()).await;
     let mut conn = place.connect().await;
     let end_others = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
@@ -383,7 +384,7 @@ async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
                 .settle(&settlement(&lease, 1, Outcome::Delivered))
                 .await
                 .unwrap(),
-            Settled::Done
+            SettleOutcome::Done
         );
     }
     node.log.close().await;
@@ -392,7 +393,7 @@ async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
 /// A managed service has settings for everybody's sessions. Ours have their own.
 #[tokio::test]
 async fn sessions_have_their_own_bounds_whatever_the_database_sets_for_everybody() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let mut conn = place.connect().await;
     let settings = [
         ("statement_timeout", "5s", "30s"),
@@ -419,7 +420,7 @@ async fn sessions_have_their_own_bounds_whatever_the_database_sets_for_everybody
 
 #[tokio::test]
 async fn a_server_without_a_free_connection_says_what_to_do() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let mut conn = place.connect().await;
     alter(&mut conn, "CONNECTION LIMIT 0").await;
     // The limit is not for those who may do everything.

@@ -13,7 +13,7 @@ use url::Url;
 /// The message of the wire protocol.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
-/// What the database answers to it.
+/// Answer of the database to it.
 const DONE: &[u8] = b"C\0\0\0\x0bCOMMIT\0";
 
 const INTACT: u8 = 0;

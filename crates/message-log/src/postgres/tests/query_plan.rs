@@ -7,12 +7,12 @@ use kanat_model::message::Status;
 use kanat_model::page::Page;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use super::Place;
+use super::LogHarness;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, backlog, change, claim, events, keys, lease, list, list_environment, person, plan,
-    poll, quota, read, retain, step, tried, witness,
+    append, backlog, change, claim, commit_marker, completed, events, keys, lease, list,
+    list_environment, person, plan, poll, quota, read, retain, step,
 };
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
@@ -116,7 +116,7 @@ fn streams() -> Vec<String> {
 
 #[tokio::test]
 async fn no_statement_reads_a_whole_table() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
@@ -148,7 +148,7 @@ async fn no_statement_reads_a_whole_table() {
         append::FIND_DUPLICATES,
         append::INSERT,
         append::INSERT_KEYS,
-        tried::INSERT,
+        completed::INSERT,
         change::ADVANCE,
         change::CHANGE,
         claim::AWAITED,
@@ -190,9 +190,9 @@ async fn no_statement_reads_a_whole_table() {
         retain::NEXT_STRETCH,
         step::HELD,
         step::SAVE,
-        witness::EVENT,
-        witness::MESSAGE,
-        witness::STEP,
+        commit_marker::EVENT,
+        commit_marker::MESSAGE,
+        commit_marker::STEP,
     ];
     statements.extend(fixed.map(str::to_owned));
     statements.extend(lists());
@@ -209,8 +209,8 @@ async fn no_statement_reads_a_whole_table() {
 }
 
 #[tokio::test]
-async fn what_is_written_or_looked_for_is_found_one_by_one() {
-    let place = Place::new();
+async fn rows_to_write_or_find_are_found_one_by_one() {
+    let place = LogHarness::new();
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
@@ -250,7 +250,7 @@ async fn what_is_written_or_looked_for_is_found_one_by_one() {
 
 #[tokio::test]
 async fn lists_claims_and_streams_read_in_their_order() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
@@ -269,7 +269,7 @@ async fn lists_claims_and_streams_read_in_their_order() {
 
 #[tokio::test]
 async fn how_many_a_list_has_is_read_from_its_index_alone() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
@@ -303,7 +303,7 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
 
 #[tokio::test]
 async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_their_index() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let log = place.open().await;
     let mut conn = place.connect().await;
     make_days(&mut conn).await;

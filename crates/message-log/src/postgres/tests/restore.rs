@@ -9,13 +9,14 @@ use kanat_model::id::{EpochId, FlowId};
 use kanat_model::message::Status;
 use sqlx::AssertSqlSafe;
 
-use super::{Options, Place, PostgresLog};
+use super::{LogHarness, Options, PostgresLog};
 use crate::contract::{Subject, message, tenant};
-use crate::{EventPage, EventQuery, MessageLog, Outcome, Renewed, Settled, StepCheckpoint};
+use crate::prelude::*;
+use crate::{EventPage, EventQuery, Outcome, RenewalOutcome, SettleOutcome, StepCheckpoint};
 
 #[tokio::test]
 async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let copy = Copy::take(&place).await;
@@ -29,7 +30,7 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
 
     assert_eq!(
         subject.settle(&lost, 1, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     let output = Bytes::from_static(b"1");
     let step = StepCheckpoint {
@@ -38,7 +39,10 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
         status: 200,
         output,
     };
-    assert_eq!(subject.log.checkpoint(step).await.unwrap(), Settled::Fenced);
+    assert_eq!(
+        subject.log.checkpoint(step).await.unwrap(),
+        SettleOutcome::Fenced
+    );
     assert_eq!(
         subject.get(&later.message_id).await.status,
         Status::Processing
@@ -49,7 +53,7 @@ async fn an_outcome_of_a_lost_message_does_not_end_the_one_that_has_its_place() 
 
 #[tokio::test]
 async fn a_message_that_was_given_back_before_a_restore_gives_back_no_other() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let copy = Copy::take(&place).await;
@@ -59,7 +63,7 @@ async fn a_message_that_was_given_back_before_a_restore_gives_back_no_other() {
     let due = kanat_model::Timestamp::now();
     assert_eq!(
         subject.settle(&lost, 0, Outcome::Release { due }).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     assert_eq!(
         subject.get(&later.message_id).await.status,
@@ -70,12 +74,12 @@ async fn a_message_that_was_given_back_before_a_restore_gives_back_no_other() {
 
 #[tokio::test]
 async fn a_lease_that_was_renewed_after_the_copy_finds_that_the_past_has_changed() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let other = subject.beside().await;
     let copy = Copy::take(&place).await;
-    assert_eq!(subject.renew().await, Renewed::Done);
-    assert_eq!(other.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
+    assert_eq!(other.renew().await, RenewalOutcome::Done);
     copy.restore(&place).await;
 
     let (former, present) = past(subject.renew().await);
@@ -87,7 +91,7 @@ async fn a_lease_that_was_renewed_after_the_copy_finds_that_the_past_has_changed
     assert_eq!(past(subject.renew().await), (former, present.clone()));
     for node in [&subject, &other] {
         node.reopen().await;
-        assert_eq!(node.renew().await, Renewed::Done);
+        assert_eq!(node.renew().await, RenewalOutcome::Done);
     }
     assert_eq!(place.epoch().await, present);
     subject.close().await;
@@ -95,9 +99,9 @@ async fn a_lease_that_was_renewed_after_the_copy_finds_that_the_past_has_changed
 
 #[tokio::test]
 async fn a_copy_of_the_moment_is_another_past_all_the_same() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
-    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
     // As pg_restore makes it, from a dump of after the last renewal.
     let again =
         "ALTER TABLE leases RENAME TO former; CREATE TABLE leases (LIKE former INCLUDING ALL);
@@ -109,13 +113,13 @@ async fn a_copy_of_the_moment_is_another_past_all_the_same() {
     let (former, present) = past(subject.renew().await);
     assert!(present > former);
     subject.reopen().await;
-    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
     subject.close().await;
 }
 
 #[tokio::test]
 async fn a_lease_that_was_opened_after_the_copy_finds_that_the_past_has_changed() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let early = Subject::open(&place).await;
     let copy = Copy::take(&place).await;
     let late = early.beside().await;
@@ -134,12 +138,12 @@ async fn a_lease_that_was_opened_after_the_copy_finds_that_the_past_has_changed(
 
 #[tokio::test]
 async fn a_second_restore_of_one_copy_is_another_past_than_the_first() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let copy = Copy::take(&place).await;
     let mut epochs = vec![place.epoch().await];
     for _ in 0..3 {
-        assert_eq!(subject.renew().await, Renewed::Done);
+        assert_eq!(subject.renew().await, RenewalOutcome::Done);
         copy.restore(&place).await;
         let (former, present) = past(subject.renew().await);
         assert_eq!(Some(&former), epochs.last());
@@ -155,7 +159,7 @@ async fn a_second_restore_of_one_copy_is_another_past_than_the_first() {
 
 #[tokio::test]
 async fn an_epoch_that_a_person_made_ends_every_lease_of_before() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let log: Arc<PostgresLog> = place.open_with(Options::default()).await;
     let (former, present) = log.change_past().await.unwrap();
@@ -176,7 +180,7 @@ async fn an_epoch_that_a_person_made_ends_every_lease_of_before() {
 
 #[tokio::test]
 async fn a_live_stream_goes_on_with_what_comes_after_a_restore() {
-    let place = Place::new();
+    let place = LogHarness::new();
     let subject = Subject::open(&place).await;
     let flow = FlowId::generate();
     let copy = Copy::take(&place).await;
@@ -205,9 +209,9 @@ async fn page_after(subject: &Subject, after: i64) -> EventPage {
     subject.log.events(&query).await.unwrap()
 }
 
-fn past(renewed: Renewed) -> (EpochId, EpochId) {
+fn past(renewed: RenewalOutcome) -> (EpochId, EpochId) {
     match renewed {
-        Renewed::PastChanged { former, present } => (former, present),
+        RenewalOutcome::PastChanged { former, present } => (former, present),
         other => panic!("{other:?}"),
     }
 }
@@ -220,7 +224,7 @@ struct Copy {
 }
 
 impl Copy {
-    async fn take(place: &Place) -> Self {
+    async fn take(place: &LogHarness) -> Self {
         let mut conn = place.connect().await;
         let next = sqlx::query_scalar("SELECT nextval('events')");
         let next_event = next.fetch_one(&mut conn).await.unwrap();
@@ -235,7 +239,7 @@ impl Copy {
         }
     }
 
-    async fn restore(&self, place: &Place) {
+    async fn restore(&self, place: &LogHarness) {
         let mut conn = place.connect().await;
         for table in ["transitions", "steps", "bodies", "messages", "leases"] {
             sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}")))

@@ -12,7 +12,7 @@ use kanat_model::message::{ErrorKind, Failure, Status, Trigger};
 
 use crate::sqlite::journal::FRAME_BYTES;
 use crate::sqlite::operation::{Change, Problem, nobody};
-use crate::{Error, NewMessage, Place};
+use crate::{Error, NewMessage, Placement};
 
 const ARRIVAL: u8 = 1;
 const END: u8 = 2;
@@ -68,9 +68,9 @@ impl Lot {
         self.number(message.max_attempts.into());
         self.maybe(message.traceparent.as_ref());
         let (place, owner) = match &message.place {
-            Place::Leased(owner) | Place::Awaited(owner) => ("leased", owner.as_str()),
-            Place::Queued => ("queued", ""),
-            Place::Held => ("held", ""),
+            Placement::Leased(owner) | Placement::Awaited(owner) => ("leased", owner.as_str()),
+            Placement::Queued => ("queued", ""),
+            Placement::Held => ("held", ""),
         };
         self.bytes(place);
         self.bytes(owner);
@@ -177,9 +177,9 @@ impl Rest {
             max_attempts: self.small()?,
             traceparent: self.maybe(Self::text)?,
             place: match (self.text()?.as_str(), self.text()?) {
-                ("leased", owner) => Place::Leased(BootId::new(owner)),
-                ("queued", _) => Place::Queued,
-                ("held", _) => Place::Held,
+                ("leased", owner) => Placement::Leased(BootId::new(owner)),
+                ("queued", _) => Placement::Queued,
+                ("held", _) => Placement::Held,
                 _ => return None,
             },
         };
@@ -268,7 +268,7 @@ mod tests {
             replay_of: Some(MessageId::new("msg_0")),
             batch_id: Some("batch_1".to_owned()),
             traceparent: Some("00-1-2-01".to_owned()),
-            place: Place::Leased(BootId::new("boot_1")),
+            place: Placement::Leased(BootId::new("boot_1")),
             ..message(&FlowId::new("flow_1"))
         };
         let failure = Failure {

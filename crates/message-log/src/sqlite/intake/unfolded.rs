@@ -7,8 +7,8 @@ use kanat_model::id::MessageId;
 
 use crate::sqlite::operation::Change;
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{append, change, tried};
-use crate::{NewMessage, Place};
+use crate::sqlite::{append, change, completed};
+use crate::{NewMessage, Placement};
 
 /// So many lots are in the tables.
 const FOLDED: &str = "UPDATE counters SET value = ? WHERE name = 'folded_lots'";
@@ -127,7 +127,7 @@ impl Unfolded {
     pub fn leaves_something(&self) -> bool {
         self.arrivals
             .iter()
-            .any(|arrival| !matches!(arrival.message.place, Place::Leased(_)))
+            .any(|arrival| !matches!(arrival.message.place, Placement::Leased(_)))
     }
 
     pub fn came(&mut self, seq: i64, message: Box<NewMessage>) {
@@ -161,9 +161,13 @@ impl Unfolded {
         for Arrival { seq, message, end } in &self.arrivals {
             match end {
                 None => append::insert(tx, message, *seq)?,
-                Some(End { event, change }) => {
-                    tried::First::of(message, *seq, change, *event).insert(tx)?
+                Some(End { event, change }) => completed::First {
+                    message,
+                    seq: *seq,
+                    event: *event,
+                    state: change.state(),
                 }
+                .insert(tx)?,
             }
         }
         for End { event, change } in &self.ends {
@@ -192,7 +196,7 @@ impl Unfolded {
 
 impl Arrival {
     fn is_held(&self, change: &Change) -> bool {
-        let Place::Leased(owner) = &self.message.place else {
+        let Placement::Leased(owner) = &self.message.place else {
             return false;
         };
         // The token of a message's first holder is its place.

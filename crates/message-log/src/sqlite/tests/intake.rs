@@ -10,10 +10,11 @@ use kanat_model::message::Status;
 
 use super::File;
 use crate::contract::{Subject, leased, message, settlement, tenant};
+use crate::prelude::*;
 use crate::sqlite::{Durability, Options, SqliteLog};
 use crate::{
-    Appended, Error, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Renewed,
-    Settled,
+    AppendOutcome, Error, EventQuery, Filter, Lease, NewMessage, Outcome, Placement,
+    RenewalOutcome, SettleOutcome,
 };
 
 const JOURNAL: &str = "messages.db-intake";
@@ -65,7 +66,7 @@ pub(super) async fn unlock(mut other: sqlx::SqliteConnection) {
 }
 
 pub(super) async fn held(subject: &Subject, flow: &FlowId, count: usize) -> Vec<Lease> {
-    let place = Place::Leased(subject.boot.clone());
+    let place = Placement::Leased(subject.boot.clone());
     let messages = (0..count).map(|_| NewMessage {
         place: place.clone(),
         ..message(flow)
@@ -101,13 +102,13 @@ async fn what_was_answered_and_is_in_no_table_outlives_a_crash() {
         subject.settle(&early[0], 1, Outcome::Delivered),
         held(&subject, &flow, 4),
         subject.append(NewMessage {
-            place: Place::Queued,
+            place: Placement::Queued,
             ..late.clone()
         }),
     );
-    assert_eq!(ended, Settled::Done);
+    assert_eq!(ended, SettleOutcome::Done);
     assert_eq!(appended.len(), 4);
-    assert_eq!(queued, Appended::Waiting);
+    assert_eq!(queued, AppendOutcome::Waiting);
 
     let copy = crashed(&file);
     unlock(other).await;
@@ -159,7 +160,7 @@ async fn a_journal_of_another_time_is_set_aside() {
     held(&subject, &flow, 5).await;
     assert_eq!(count(&subject, &flow, Status::Processing).await, 5);
     // The journal begins again with what comes after a commit that is on disk.
-    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, RenewalOutcome::Done);
     let other = locked(&file).await;
     held(&subject, &flow, 2).await;
     // The tables of the backup have nothing of what came between.
@@ -342,7 +343,7 @@ async fn readers_see_what_was_answered_before_they_asked() {
         let queued = message(&flow);
         subject
             .append(NewMessage {
-                place: Place::Queued,
+                place: Placement::Queued,
                 ..queued.clone()
             })
             .await;
@@ -378,11 +379,11 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     .await;
     assert!(matches!(
         both.as_slice(),
-        [Ok(Settled::Done), Ok(Settled::Fenced)]
+        [Ok(SettleOutcome::Done), Ok(SettleOutcome::Fenced)]
     ));
     assert_eq!(
         subject.settle(&lease, 1, Outcome::DeadLetter).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     assert_eq!(
         subject.get(&lease.message_id).await.status,
@@ -390,7 +391,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     );
     assert_eq!(
         subject.settle(&lease, 1, Outcome::DeadLetter).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
 
     let lease = subject.lease(message(&flow)).await;
@@ -400,7 +401,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     };
     assert_eq!(
         subject.settle(&forged, 1, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     let forged = Lease {
         token: lease.token + 1,
@@ -408,7 +409,7 @@ async fn an_end_is_fenced_wherever_its_message_is() {
     };
     assert_eq!(
         subject.settle(&forged, 1, Outcome::Delivered).await,
-        Settled::Fenced
+        SettleOutcome::Fenced
     );
     subject.deliver(&lease).await;
     subject.close().await;
@@ -483,7 +484,7 @@ async fn more_comes_in_than_the_journal_holds() {
     let body = bytes::Bytes::from(format!("{:?}", "x".repeat(1_000_000)));
     let mut leases = Vec::new();
     for _ in 0..10 {
-        let place = Place::Leased(subject.boot.clone());
+        let place = Placement::Leased(subject.boot.clone());
         let message = || NewMessage {
             raw_body: body.clone(),
             place: place.clone(),

@@ -15,9 +15,10 @@ use rusqlite::ffi;
 use super::File;
 use super::intake::{count, crashed, held, journal, locked, unlock};
 use crate::contract::{Subject, message, ordered, settlement, tenant};
+use crate::prelude::*;
 use crate::sqlite::syncs::Syncs;
 use crate::sqlite::{Options, SqliteLog};
-use crate::{Appended, Error, Filter, MessageLog, NewMessage, Outcome, Place, Position};
+use crate::{AppendOutcome, Error, Filter, NewMessage, Outcome, Placement, Position};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// How long the writer waits for another program, once.
@@ -78,7 +79,10 @@ async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
     let log = copy.open_with(full).await;
     assert_eq!(log.retain(Timestamp::now().after(HOUR)).await.unwrap(), 1);
     assert_eq!(total(&*log, &flow).await.unwrap(), 3);
-    assert_eq!(log.append(message(&flow)).await.unwrap(), Appended::Waiting);
+    assert_eq!(
+        log.append(message(&flow)).await.unwrap(),
+        AppendOutcome::Waiting
+    );
     assert_eq!(total(&*log, &flow).await.unwrap(), 4);
     log.close().await;
     let log = copy.open_with(Options::default()).await;
@@ -113,7 +117,7 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
     }
     // The journal takes what it has room for, and then nothing more comes in.
     let mut taken = 2;
-    let place = Place::Leased(subject.boot.clone());
+    let place = Placement::Leased(subject.boot.clone());
     let refused = loop {
         let begun = Instant::now();
         match subject

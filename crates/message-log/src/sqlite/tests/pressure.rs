@@ -10,9 +10,10 @@ use kanat_model::message::Status;
 
 use super::File;
 use crate::contract::message;
+use crate::prelude::*;
 use crate::sqlite::{Options, SqliteLog};
 use crate::{
-    Appended, Error, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Settled, Settlement,
+    AppendOutcome, Error, Filter, Lease, NewMessage, Outcome, Placement, SettleOutcome, Settlement,
     Tenant,
 };
 
@@ -22,7 +23,7 @@ async fn filled(log: &Arc<SqliteLog>, flow: &FlowId, boot: &BootId) -> Vec<Lease
     let body = Bytes::from(format!("{:?}", "x".repeat(3_000)));
     let mut leases = Vec::new();
     loop {
-        let place = Place::Leased(boot.clone());
+        let place = Placement::Leased(boot.clone());
         let sent = (0..20).map(|_| NewMessage {
             raw_body: body.clone(),
             place: place.clone(),
@@ -31,7 +32,7 @@ async fn filled(log: &Arc<SqliteLog>, flow: &FlowId, boot: &BootId) -> Vec<Lease
         let results = join_all(sent.map(|message| log.append(message))).await;
         for result in &results {
             match result {
-                Ok(Appended::Leased(lease)) => leases.push(lease.clone()),
+                Ok(AppendOutcome::Leased(lease)) => leases.push(lease.clone()),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => assert!(matches!(error, Error::Disk(_)), "{error}"),
             }
@@ -95,7 +96,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     for lease in &leases {
         match log.settle(&delivered(lease)).await {
             Ok(settled) => {
-                assert_eq!(settled, Settled::Done);
+                assert_eq!(settled, SettleOutcome::Done);
                 ended += 1;
             }
             Err(error) => {
@@ -111,11 +112,14 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
         ended
     );
     for lease in &open {
-        assert_eq!(log.settle(&delivered(lease)).await.unwrap(), Settled::Done);
+        assert_eq!(
+            log.settle(&delivered(lease)).await.unwrap(),
+            SettleOutcome::Done
+        );
     }
     assert_eq!(
         log.append(sized(&flow, 50_000)).await.unwrap(),
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     let status = Filter {
         statuses: vec![Status::Delivered],
@@ -159,9 +163,12 @@ async fn a_full_queue_refuses_at_once_and_finishes_what_it_took() {
     assert!(taken.len() >= 10);
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
     for result in join_all(taken).await {
-        assert_eq!(result.unwrap(), Appended::Waiting);
+        assert_eq!(result.unwrap(), AppendOutcome::Waiting);
     }
-    assert_eq!(log.append(message(&flow)).await.unwrap(), Appended::Waiting);
+    assert_eq!(
+        log.append(message(&flow)).await.unwrap(),
+        AppendOutcome::Waiting
+    );
     log.close().await;
 }
 
@@ -178,7 +185,7 @@ async fn a_queue_full_of_bytes_refuses_too() {
     // More than the limit, and nothing before it.
     assert_eq!(
         log.append(sized(&flow, 200_000)).await.unwrap(),
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     let results = join_all((0..20).map(|_| log.append(sized(&flow, 10_000)))).await;
     assert!(
@@ -189,7 +196,7 @@ async fn a_queue_full_of_bytes_refuses_too() {
     assert!(results.iter().filter(|result| result.is_ok()).count() >= 9);
     assert_eq!(
         log.append(sized(&flow, 90_000)).await.unwrap(),
-        Appended::Waiting
+        AppendOutcome::Waiting
     );
     log.close().await;
 }

@@ -7,11 +7,12 @@ use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
 use super::File;
+use crate::prelude::*;
 use crate::sqlite::inbox::{Inbox, Taken};
 use crate::sqlite::operation::{Answer, Effect, Work};
 use crate::sqlite::queue::Queue;
 use crate::sqlite::{Options, retain};
-use crate::{Error, MessageLog, SavedPlan};
+use crate::{Error, SavedPlan};
 
 /// What of it concerns plans, in order.
 async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {

@@ -9,7 +9,7 @@ const MIDNIGHT: i64 = 20_478 * DAY_MS;
 struct Key {
     ledger: Ledger,
     now: i64,
-    /// When those that ask began.
+    /// When those that request began.
     begun: Timestamp,
     nodes: u32,
 }
@@ -26,8 +26,8 @@ impl Key {
         }
     }
 
-    fn asks(&mut self, name: &str, change: impl FnOnce(&mut Ask)) -> Gain {
-        let mut ask = Ask::new(
+    fn asks(&mut self, name: &str, change: impl FnOnce(&mut ShareRequest)) -> ShareGrant {
+        let mut request = ShareRequest::new(
             ConsumerKeyId::new("ck_1"),
             Rate {
                 calls: self.ledger.limit,
@@ -35,22 +35,22 @@ impl Key {
             },
             0,
         );
-        ask.wanted = Some(0);
-        change(&mut ask);
+        request.wanted = Some(0);
+        change(&mut request);
         let (node, owner) = name.split_once('/').unwrap_or((name, "boot_1"));
         let node = NodeId::new(node);
         let owner = BootId::new(format!("{name} {owner}"));
         let now = Timestamp::from_millis(self.now);
         // As a store keeps it between one exchange and the next.
         self.ledger = Ledger::read(&self.ledger.write(), Rate::NONE, now);
-        let asker = Asker {
+        let requester = Requester {
             node: &node,
             owner: &owner,
             now,
             begun: self.begun,
             nodes: self.nodes,
         };
-        let gain = self.ledger.exchange(&ask, asker);
+        let gain = self.ledger.exchange(&request, requester);
         assert!(
             self.ledger.tokens <= full(self.ledger.pool()),
             "{:?}",
@@ -60,7 +60,7 @@ impl Key {
     }
 
     fn admits(&mut self, name: &str, calls: u32) -> u32 {
-        self.asks(name, |ask| ask.calls = calls).admitted
+        self.asks(name, |request| request.calls = calls).admitted
     }
 }
 
@@ -70,7 +70,7 @@ fn nodes_without_a_share_use_one_bucket_together() {
     for (node, admitted) in [("a", 1), ("b", 1), ("c", 1), ("a", 1), ("b", 1), ("c", 0)] {
         assert_eq!(key.admits(node, 1), admitted);
     }
-    let refused = key.asks("a", |ask| ask.calls = 9);
+    let refused = key.asks("a", |request| request.calls = 9);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, Some(Duration::from_millis(200)));
     key.now += 200;
@@ -83,21 +83,23 @@ fn nodes_without_a_share_use_one_bucket_together() {
 fn a_node_alone_is_given_the_whole_bucket() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    let gain = key.asks("a", |ask| ask.calls = 1);
+    let gain = key.asks("a", |request| request.calls = 1);
     assert_eq!(gain.admitted, 1);
     assert_eq!(gain.share, 10);
     assert_eq!(gain.tokens, 9 * TOKEN);
     assert_eq!(gain.target, 10);
     // Another one comes: the first is to give up what it does not need.
     key.nodes = 2;
-    let refused = key.asks("b", |ask| ask.calls = 1);
+    let refused = key.asks("b", |request| request.calls = 1);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, None);
-    let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (10, Some(2)));
+    let gain = key.asks("a", |request| {
+        (request.held, request.wanted) = (10, Some(2))
+    });
     assert_eq!(gain.share, 10);
     assert_eq!(gain.target, 2);
-    let gain = key.asks("a", |ask| {
-        (ask.held, ask.tokens_back, ask.wanted) = (2, 7 * TOKEN, Some(2))
+    let gain = key.asks("a", |request| {
+        (request.held, request.tokens_back, request.wanted) = (2, 7 * TOKEN, Some(2))
     });
     assert_eq!(gain.share, 2);
     assert_eq!(gain.target, 2);
@@ -113,14 +115,14 @@ fn shares_follow_what_nodes_want_and_never_add_up_to_more_than_the_limit() {
     for _ in 0..4 {
         for (node, name) in ["a", "b", "c"].into_iter().enumerate() {
             key.now += 10;
-            let gain = key.asks(name, |ask| {
-                (ask.held, ask.wanted) = (held[node], Some(wanted[node]))
+            let gain = key.asks(name, |request| {
+                (request.held, request.wanted) = (held[node], Some(wanted[node]))
             });
             held[node] = gain.share.min(gain.target);
             if gain.target < gain.share {
                 held[node] = key
-                    .asks(name, |ask| {
-                        (ask.held, ask.wanted) = (gain.target, Some(wanted[node]))
+                    .asks(name, |request| {
+                        (request.held, request.wanted) = (gain.target, Some(wanted[node]))
                     })
                     .share;
             }
@@ -133,11 +135,11 @@ fn shares_follow_what_nodes_want_and_never_add_up_to_more_than_the_limit() {
 #[test]
 fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
     let mut key = Key::new(100);
-    let gain = key.asks("a", |ask| ask.wanted = Some(60));
+    let gain = key.asks("a", |request| request.wanted = Some(60));
     assert_eq!(gain.share, 33);
     assert_eq!(gain.tokens, 33 * TOKEN);
     assert_eq!(gain.pool, 67 * TOKEN);
-    let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (0, None));
+    let gain = key.asks("a", |request| (request.held, request.wanted) = (0, None));
     assert_eq!(gain.share, 0);
     assert_eq!(gain.pool, 67 * TOKEN);
     key.now += 100;
@@ -147,7 +149,7 @@ fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
 #[test]
 fn a_silent_node_loses_its_share_without_its_tokens() {
     let mut key = Key::new(90);
-    assert_eq!(key.asks("a", |ask| ask.wanted = Some(90)).share, 30);
+    assert_eq!(key.asks("a", |request| request.wanted = Some(90)).share, 30);
     assert_eq!(key.admits("b", 100), 60);
     key.now += 2_999;
     assert_eq!(key.admits("b", 1_000), 60, "what nobody holds is full");
@@ -156,7 +158,9 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
     key.now += 500;
     assert_eq!(key.admits("b", 1_000), 45);
     // What the silent one says of its share now is late.
-    let late = key.asks("a", |ask| (ask.held, ask.tokens_back) = (30, 30 * TOKEN));
+    let late = key.asks("a", |request| {
+        (request.held, request.tokens_back) = (30, 30 * TOKEN)
+    });
     assert_eq!(late.share, 0, "a millisecond's gain");
     assert_eq!(late.pool, 60_000, "a millisecond's gain");
 }
@@ -165,10 +169,10 @@ fn a_silent_node_loses_its_share_without_its_tokens() {
 fn a_restarted_node_does_not_wait_for_its_former_self() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    assert_eq!(key.asks("a/1", |ask| ask.calls = 4).share, 10);
+    assert_eq!(key.asks("a/1", |request| request.calls = 4).share, 10);
     key.now += 700;
     key.begun = Timestamp::from_millis(key.now - 200);
-    let gain = key.asks("a/2", |ask| ask.calls = 1);
+    let gain = key.asks("a/2", |request| request.calls = 1);
     // Nobody knows what the former one had left.
     assert_eq!(gain.admitted, 1, "what came since it began");
     assert_eq!(gain.share, 10, "what came since it began");
@@ -179,10 +183,10 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
 fn a_share_that_ran_out_gains_for_all_only_since_then() {
     let mut key = Key::new(10);
     key.nodes = 1;
-    assert_eq!(key.asks("a", |ask| ask.calls = 1).share, 10);
+    assert_eq!(key.asks("a", |request| request.calls = 1).share, 10);
     key.now += 3_100;
     key.nodes = 2;
-    let gain = key.asks("a", |ask| ask.held = 10);
+    let gain = key.asks("a", |request| request.held = 10);
     assert_eq!(gain.share, 0, "a tenth of a second");
     assert_eq!(gain.pool, TOKEN, "a tenth of a second");
 }
@@ -190,15 +194,20 @@ fn a_share_that_ran_out_gains_for_all_only_since_then() {
 #[test]
 fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
     let mut key = Key::new(100);
-    assert_eq!(key.asks("a", |ask| ask.wanted = Some(100)).share, 33);
-    let gain = key.asks("b", |ask| (ask.rate.calls, ask.calls) = (40, 100));
+    assert_eq!(
+        key.asks("a", |request| request.wanted = Some(100)).share,
+        33
+    );
+    let gain = key.asks("b", |request| {
+        (request.rate.calls, request.calls) = (40, 100)
+    });
     assert_eq!(gain.admitted, 7);
     assert_eq!(gain.pool, 0);
-    let gain = key.asks("a", |ask| {
-        (ask.held, ask.wanted, ask.rate.calls) = (33, Some(10), 40)
+    let gain = key.asks("a", |request| {
+        (request.held, request.wanted, request.rate.calls) = (33, Some(10), 40)
     });
     assert_eq!(gain.target, 10);
-    let gain = key.asks("b", |ask| ask.rate.calls = 200);
+    let gain = key.asks("b", |request| request.rate.calls = 200);
     assert_eq!(gain.pool, 0, "a higher limit makes no tokens");
     key.now += 100;
     assert_eq!(key.admits("b", 1_000), 16);
@@ -209,7 +218,7 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     let mut key = Key::new(1);
     key.ledger = Ledger::new(Rate::of(2.5), Timestamp::from_millis(key.now));
     assert_eq!(key.admits("a", 9), 2);
-    let refused = key.asks("b", |ask| ask.calls = 1);
+    let refused = key.asks("b", |request| request.calls = 1);
     assert_eq!(refused.admitted, 0);
     assert_eq!(refused.next_token, Some(Duration::from_millis(400)));
     let mut admitted = 0;
@@ -219,7 +228,7 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     }
     assert_eq!(admitted, 175, "in 70 s");
 
-    // One an hour, asked for again and again: what comes in between two asks is less than a
+    // One an hour, asked for again and again: what comes in between two requests is less than a
     // millionth.
     let mut key = Key::new(1);
     key.ledger = Ledger::new(Rate::of(1.0 / 3_600.0), Timestamp::from_millis(key.now));
@@ -231,7 +240,7 @@ fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
     assert_eq!(
         key.now - begun,
         3_597 * 1_001,
-        "the first ask after an hour"
+        "the first request after an hour"
     );
 }
 
@@ -248,28 +257,31 @@ fn a_ledger_of_before_is_read() {
 fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
     let mut key = Key::new(0);
     key.nodes = 1;
-    let day = |ask: &mut Ask, calls, wanted| {
-        (ask.per_day, ask.calls, ask.day_wanted) = (1_000, calls, wanted)
+    let day = |request: &mut ShareRequest, calls, wanted| {
+        (request.per_day, request.calls, request.day_wanted) = (1_000, calls, wanted)
     };
-    let gain = key.asks("a", |ask| day(ask, 10, 100));
+    let gain = key.asks("a", |request| day(request, 10, 100));
     assert_eq!(gain.admitted, 10);
     assert_eq!(gain.allowance, 3);
     assert_eq!(gain.day_left, 987);
-    let gain = key.asks("a", |ask| {
-        day(ask, 0, 0);
-        (ask.day, ask.day_back) = (gain.day, 2);
+    let gain = key.asks("a", |request| {
+        day(request, 0, 0);
+        (request.day, request.day_back) = (gain.day, 2);
     });
     assert_eq!(gain.day_left, 989);
-    assert_eq!(key.asks("b", |ask| day(ask, 2_000, 100)).admitted, 989);
-    assert_eq!(key.asks("b", |ask| day(ask, 1, 100)).admitted, 0);
+    assert_eq!(
+        key.asks("b", |request| day(request, 2_000, 100)).admitted,
+        989
+    );
+    assert_eq!(key.asks("b", |request| day(request, 1, 100)).admitted, 0);
     let yesterday = gain.day;
     key.now = MIDNIGHT + DAY_MS - 1;
-    assert_eq!(key.asks("b", |ask| day(ask, 1, 0)).admitted, 0);
+    assert_eq!(key.asks("b", |request| day(request, 1, 0)).admitted, 0);
     key.now += 1;
-    let gain = key.asks("b", |ask| {
-        day(ask, 1, 0);
+    let gain = key.asks("b", |request| {
+        day(request, 1, 0);
         // What is left of yesterday is worth nothing today.
-        (ask.day, ask.day_back) = (yesterday, 500);
+        (request.day, request.day_back) = (yesterday, 500);
     });
     assert_eq!(gain.admitted, 1);
     assert_eq!(gain.day, yesterday + 1);
@@ -279,11 +291,11 @@ fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
 #[test]
 fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     let mut key = Key::new(2);
-    let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (5, 10));
+    let gain = key.asks("a", |request| (request.calls, request.per_day) = (5, 10));
     assert_eq!(gain.admitted, 2);
     assert_eq!(gain.day_left, 8);
     key.now += 60_000;
-    let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (2, 2));
+    let gain = key.asks("a", |request| (request.calls, request.per_day) = (2, 2));
     assert_eq!(gain.admitted, 0);
     assert_eq!(gain.day_left, 0);
     assert_eq!(gain.pool, 2 * TOKEN);
@@ -293,9 +305,9 @@ fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
 fn calls_that_bring_a_token_need_none_of_the_others() {
     let mut key = Key::new(3);
     key.nodes = 1;
-    assert_eq!(key.asks("a", |ask| ask.calls = 1).tokens, 2 * TOKEN);
-    let gain = key.asks("a", |ask| {
-        (ask.held, ask.calls, ask.own, ask.per_day) = (3, 2, 2, 10)
+    assert_eq!(key.asks("a", |request| request.calls = 1).tokens, 2 * TOKEN);
+    let gain = key.asks("a", |request| {
+        (request.held, request.calls, request.own, request.per_day) = (3, 2, 2, 10)
     });
     assert_eq!(gain.admitted, 2);
     assert_eq!(gain.pool, 0);

@@ -1,9 +1,9 @@
-//! The end of a way to the writers, where operations become groups.
+//! The group commit queue: it gathers operations into groups for the writers.
 //!
-//! What a transaction costs the database is its own for the larger part, unless it writes dozens of
-//! messages. So however many writers are free, a group gathers while any other is written: until
-//! none is, or there is as much as is worth a transaction beside them, or they take so long that
-//! they may be held up. When none is written, nothing waits.
+//! Most of the cost of a transaction does not depend on its size, unless it writes dozens of
+//! messages. So a group gathers while another one is written, however many writers are free, until
+//! none is written, it has [`MIN_CONCURRENT_GROUP`] operations, or [`MAX_GATHER_TIME`] has passed.
+//! When no group is written, no operation waits.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,76 +16,78 @@ use tokio_util::sync::CancellationToken;
 
 use super::operation::Operation;
 
-/// Most operations that are taken at once.
-pub(super) const MOST: usize = 1_024;
-/// So many are written beside another group.
-const ENOUGH: usize = 64;
-/// Nothing waits for longer than this for another group to be written.
-const PATIENCE: Duration = Duration::from_millis(5);
+/// Most operations in a group.
+pub(super) const MAX_GROUP: usize = 1_024;
+/// Operations that make a group worth a transaction beside another one.
+const MIN_CONCURRENT_GROUP: usize = 64;
+/// Longest time for which operations wait for another group to be written.
+const MAX_GATHER_TIME: Duration = Duration::from_millis(5);
 
-/// What the writers of one way share.
-pub(super) struct Way {
-    /// Whoever has it gathers.
+/// A queue of operations that several writers empty group by group.
+pub(super) struct GroupCommitQueue {
+    /// Locked by the writer that gathers.
     inbox: Mutex<mpsc::Receiver<Operation>>,
     closing: CancellationToken,
-    /// Groups that are being written.
-    writing: AtomicUsize,
-    /// One of them is done.
-    done: Notify,
+    /// Number of groups that are being written.
+    in_flight: AtomicUsize,
+    /// Notified when a group was written.
+    written: Notify,
 }
 
-/// A group is being written, until this is dropped.
-pub(super) struct Turn(Arc<Way>);
+/// Counts a group as being written until it is dropped.
+pub(super) struct InFlightGroup(Arc<GroupCommitQueue>);
 
-impl Way {
+impl GroupCommitQueue {
     pub fn new(inbox: mpsc::Receiver<Operation>, closing: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             inbox: Mutex::new(inbox),
             closing,
-            writing: AtomicUsize::new(0),
-            done: Notify::new(),
+            in_flight: AtomicUsize::new(0),
+            written: Notify::new(),
         })
     }
 
-    /// Puts the next group into `queued`, which is empty; `None` when nothing more will come.
-    pub async fn next(self: &Arc<Self>, queued: &mut Vec<Operation>) -> Option<Turn> {
+    /// Puts the next group into `queued`, which is empty. `None` when the queue is closed and
+    /// empty.
+    pub async fn next(self: &Arc<Self>, queued: &mut Vec<Operation>) -> Option<InFlightGroup> {
         let mut inbox = self.inbox.lock().await;
         if !inbox.is_closed() {
             tokio::select! {
-                _ = inbox.recv_many(queued, MOST) => self.gather(&mut inbox, queued).await,
+                _ = inbox.recv_many(queued, MAX_GROUP) => self.gather(&mut inbox, queued).await,
                 () = self.closing.cancelled() => inbox.close(),
             }
         }
-        if queued.is_empty() && inbox.recv_many(queued, MOST).await == 0 {
+        if queued.is_empty() && inbox.recv_many(queued, MAX_GROUP).await == 0 {
             return None;
         }
-        self.writing.fetch_add(1, Ordering::Relaxed);
-        Some(Turn(Arc::clone(self)))
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Some(InFlightGroup(Arc::clone(self)))
     }
 
     async fn gather(&self, inbox: &mut mpsc::Receiver<Operation>, queued: &mut Vec<Operation>) {
-        // Made once: each operation that comes wakes this.
-        let mut late = pin!(sleep(PATIENCE));
+        // Made once, since each operation that arrives wakes this task.
+        let mut timeout = pin!(sleep(MAX_GATHER_TIME));
         let mut closing = pin!(self.closing.cancelled());
-        while self.writing.load(Ordering::Relaxed) > 0
-            && queued.len() < ENOUGH
+        while self.in_flight.load(Ordering::Relaxed) > 0
+            && queued.len() < MIN_CONCURRENT_GROUP
             && !inbox.is_closed()
         {
             tokio::select! {
-                _ = inbox.recv_many(queued, MOST - queued.len()) => {}
-                () = self.done.notified() => {}
-                () = &mut late => return,
+                _ = inbox.recv_many(queued, MAX_GROUP - queued.len()) => {}
+                () = self.written.notified() => {}
+                () = &mut timeout => return,
                 () = &mut closing => return,
             }
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for InFlightGroup {
     fn drop(&mut self) {
-        self.0.writing.fetch_sub(1, Ordering::Relaxed);
-        // Only one gathers at a time; nobody may, and then who gathers next looks once too often.
-        self.0.done.notify_one();
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        // One writer gathers at a time. If none does, the next one checks the count once more than
+        // it has to.
+        self.0.written.notify_one();
     }
 }
 
@@ -99,20 +101,21 @@ mod tests {
 
     use super::*;
     use crate::Lease;
-    use crate::postgres::operation::{Change, Work};
+    use crate::change::Change;
+    use crate::postgres::operation::Work;
 
     struct Fixture {
-        way: Arc<Way>,
+        queue: Arc<GroupCommitQueue>,
         sender: mpsc::Sender<Operation>,
         closing: CancellationToken,
     }
 
     impl Fixture {
         fn new() -> Self {
-            let (sender, inbox) = mpsc::channel(MOST);
+            let (sender, inbox) = mpsc::channel(MAX_GROUP);
             let closing = CancellationToken::new();
             Self {
-                way: Way::new(inbox, closing.clone()),
+                queue: GroupCommitQueue::new(inbox, closing.clone()),
                 sender,
                 closing,
             }
@@ -139,9 +142,9 @@ mod tests {
         }
 
         /// The next group, if there is one at this moment.
-        fn now(&self) -> Option<(Turn, usize)> {
+        fn now(&self) -> Option<(InFlightGroup, usize)> {
             let mut queued = Vec::new();
-            let turn = self.way.next(&mut queued).now_or_never()??;
+            let turn = self.queue.next(&mut queued).now_or_never()??;
             Some((turn, queued.len()))
         }
     }
@@ -164,7 +167,7 @@ mod tests {
         let (turn, _) = fixture.now().unwrap();
         fixture.send(2);
         let mut queued = Vec::new();
-        let mut next = Box::pin(fixture.way.next(&mut queued));
+        let mut next = Box::pin(fixture.queue.next(&mut queued));
         assert!((&mut next).now_or_never().is_none());
         fixture.send(3);
         assert!((&mut next).now_or_never().is_none());
@@ -178,8 +181,8 @@ mod tests {
         let fixture = Fixture::new();
         fixture.send(1);
         let _first = fixture.now().unwrap();
-        fixture.send(ENOUGH);
-        assert_eq!(fixture.now().unwrap().1, ENOUGH);
+        fixture.send(MIN_CONCURRENT_GROUP);
+        assert_eq!(fixture.now().unwrap().1, MIN_CONCURRENT_GROUP);
     }
 
     #[tokio::test(start_paused = true)]
@@ -190,9 +193,9 @@ mod tests {
         fixture.send(2);
         let begun = Instant::now();
         let mut queued = Vec::new();
-        assert!(fixture.way.next(&mut queued).await.is_some());
+        assert!(fixture.queue.next(&mut queued).await.is_some());
         assert_eq!(queued.len(), 2);
-        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(begun.elapsed(), MAX_GATHER_TIME);
     }
 
     #[tokio::test]
@@ -213,10 +216,10 @@ mod tests {
         fixture.send(1);
         let _first = fixture.now().unwrap();
         fixture.send(2);
-        let Fixture { way, sender, .. } = fixture;
+        let Fixture { queue, sender, .. } = fixture;
         drop(sender);
         let mut queued = Vec::new();
-        assert!(way.next(&mut queued).now_or_never().flatten().is_some());
+        assert!(queue.next(&mut queued).now_or_never().flatten().is_some());
         assert_eq!(queued.len(), 2);
     }
 }

@@ -1,17 +1,13 @@
-//! How the limits of one key hold over all nodes, as a pure function of what was known and what is
-//! asked.
+//! The ledger of one key: the part of its bucket that no node holds, the shares of the nodes, and
+//! the calls of a day.
 //!
-//! A limit of n calls per second is a bucket of n tokens that gains n in a second. It is divided
-//! into shares of whole tokens: a node that holds a share of k has a bucket of k tokens that gains
-//! k in a second, and the store keeps what nobody holds, by the same rule. Shares always add up to
-//! n, and a token changes hands but is never made by it. So all buckets together never hold more
-//! than n, gain n in a second, and let at most n × (t + 1) calls pass in t seconds, however the
-//! shares move. Limits that are no whole number have another period than a second, and are the same
-//! else. Who is silent for [`LEASE`] holds nothing any more; its tokens are gone, its share
-//! refills.
+//! Shares always add up to the limit n, and a token changes hands but is never created by a change.
+//! So all buckets together never hold more than n tokens, gain n in a period, and let at most n ×
+//! (t + 1) calls pass in t periods, however the shares move. A node that is silent for
+//! [`SHARE_LEASE`] loses its share: its tokens are gone, and the share refills.
 //!
-//! A day's calls are counted when they are given out, so that those of a node that dies count as
-//! made.
+//! A day's calls are counted when they are granted, so that the allowance of a node that dies
+//! counts as used.
 
 use std::time::Duration;
 
@@ -19,36 +15,37 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Gain, LEASE, Period, Rate, TOKEN};
+use crate::{DAY_MS, Period, Rate, SHARE_LEASE, ShareGrant, ShareRequest, TOKEN, full};
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Divisor of the calls left of a day, by the nodes, for the largest allowance of one node: the
+/// allowance of a dead node is lost.
+const ALLOWANCE_DIVISOR: u64 = 256;
 
-/// Of what is left of a day, each node is given this part beforehand at most, because what a dead
-/// node had is lost.
-const DAY_PART: u64 = 256;
-
-/// Exchanges overtake each other by less than this; a clock that is further back was set.
+/// Time by which exchanges may overtake each other. A clock that is further back was set.
 const CLOCK_SLACK_MS: i64 = 10_000;
 
-/// What is known of one key.
+/// Limits of one key as the store keeps them, in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// The limit that the shares add up to, and the period in which as much comes in.
+    /// Limit that the shares add up to.
     limit: u32,
+    /// Period in which the bucket gains as many tokens.
     period: Period,
-    /// What nobody holds, in millionths, as of `at` by the store's clock.
+    /// Tokens that no node holds, in millionths, at `at`.
     tokens: u64,
+    /// Instant of `tokens` by the store's clock, in milliseconds since 1970.
     at: i64,
-    /// What came in beyond whole millionths, in parts of the period.
+    /// Gain below a millionth, in parts of the period.
     rest: u64,
     leases: Vec<Lease>,
-    /// The day, counted from 1970, and how many of its calls are given out.
+    /// Day, counted from 1970.
     day: i64,
+    /// Calls of the day that are granted.
     spent: u64,
 }
 
-/// What one node holds.
+/// Share of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Lease {
     node: NodeId,
@@ -58,21 +55,21 @@ struct Lease {
     until: i64,
 }
 
-/// Who asks, and when.
+/// The node that makes a request, and the instant.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
+pub struct Requester<'a> {
     pub node: &'a NodeId,
     pub owner: &'a BootId,
-    /// By the store's clock.
+    /// Time by the store's clock.
     pub now: Timestamp,
-    /// When the boot began, by the same clock.
+    /// Instant at which the boot began, by the same clock.
     pub begun: Timestamp,
-    /// Nodes that live.
+    /// Number of live nodes.
     pub nodes: u32,
 }
 
 impl Ledger {
-    /// A key that was not used before: its bucket is full.
+    /// Returns the ledger of a key that was not used before: its bucket is full.
     pub fn new(rate: Rate, now: Timestamp) -> Self {
         let limit = rate.calls;
         let period = rate.period;
@@ -85,8 +82,8 @@ impl Ledger {
         }
     }
 
-    /// The ledger that a store has kept; a new one when it has none. One that cannot be read begins
-    /// with nothing.
+    /// Returns the ledger that the store has kept, or a new one for an empty text. A ledger that
+    /// cannot be read starts with an empty bucket.
     pub fn read(text: &str, rate: Rate, now: Timestamp) -> Self {
         if text.is_empty() {
             return Self::new(rate, now);
@@ -94,7 +91,7 @@ impl Ledger {
         serde_json::from_str(text).unwrap_or_else(|error| {
             tracing::error!(
                 %error,
-                "what is known of a key's limits cannot be read, and begins anew",
+                "rate-limit state of a key unreadable, resetting",
             );
             Self {
                 tokens: 0,
@@ -103,40 +100,40 @@ impl Ledger {
         })
     }
 
-    /// As it is kept.
+    /// Returns the JSON that the store keeps.
     pub fn write(&self) -> String {
         // Numbers, texts and lists of them always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Gives and takes.
-    pub fn exchange(&mut self, ask: &Ask, asker: Asker<'_>) -> Gain {
-        let now = self.roll(asker);
-        self.change_limit(ask.rate);
-        self.take_back(ask, asker.owner);
-        let day_left = self.day_left(ask, now);
-        let own = u64::from(ask.own);
-        let by_tokens = if ask.rate.calls == 0 {
+    /// Applies a request, and returns what it is granted.
+    pub fn exchange(&mut self, request: &ShareRequest, requester: Requester<'_>) -> ShareGrant {
+        let now = self.roll(requester);
+        self.change_limit(request.rate);
+        self.take_back(request, requester.owner);
+        let day_left = self.day_left(request, now);
+        let own = u64::from(request.own);
+        let by_tokens = if request.rate.calls == 0 {
             u64::MAX
         } else {
             self.tokens / TOKEN + own
         };
-        let admitted = u64::from(ask.calls)
+        let admitted = u64::from(request.calls)
             .min(by_tokens)
             .min(day_left.unwrap_or(u64::MAX));
-        if ask.rate.calls > 0 {
+        if request.rate.calls > 0 {
             self.tokens -= admitted.saturating_sub(own) * TOKEN;
         }
-        let (share, tokens, target) = self.divide(ask, asker, now);
+        let (share, tokens, target) = self.divide(request, requester, now);
         let allowance = day_left.map_or(0, |left| {
             let left = left - admitted;
-            let allowance = ask
+            let allowance = request
                 .day_wanted
-                .min(left / (DAY_PART * u64::from(asker.nodes.max(1))));
+                .min(left / (ALLOWANCE_DIVISOR * u64::from(requester.nodes.max(1))));
             self.spent = self.spent.saturating_add(admitted + allowance);
             allowance
         });
-        Gain {
+        ShareGrant {
             admitted: u32::try_from(admitted).unwrap_or(u32::MAX),
             share,
             tokens,
@@ -149,10 +146,10 @@ impl Ledger {
         }
     }
 
-    /// Brings the pool up to now, and ends the leases that ran out on the way. Gives the instant
-    /// that it is.
-    fn roll(&mut self, asker: Asker<'_>) -> i64 {
-        let now = asker.now.as_millis();
+    /// Refills the pool up to now, and ends the leases that have expired. Returns the present
+    /// instant.
+    fn roll(&mut self, requester: Requester<'_>) -> i64 {
+        let now = requester.now.as_millis();
         let now = if now < self.at && self.at - now <= CLOCK_SLACK_MS {
             self.at
         } else {
@@ -163,15 +160,15 @@ impl Ledger {
         let (ended, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leases)
             .into_iter()
             .partition(|lease| {
-                let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
+                let replaced = lease.node == *requester.node && lease.owner != *requester.owner;
                 lease.until <= now || replaced
             });
         self.leases = going;
         let mut held: u32 = ended.iter().map(|lease| lease.share).sum();
         for lease in ended {
-            let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
+            let replaced = lease.node == *requester.node && lease.owner != *requester.owner;
             let until = if replaced {
-                asker.begun.as_millis()
+                requester.begun.as_millis()
             } else {
                 now
             };
@@ -182,8 +179,7 @@ impl Ledger {
         now
     }
 
-    /// What nobody holds, but for the shares of some whose leases have not been ended yet, gains
-    /// until an instant.
+    /// Refills the pool up to an instant. `held` are shares whose leases are not ended yet.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
         let pool = self.pool().saturating_sub(held);
@@ -192,7 +188,7 @@ impl Ledger {
         let period = u128::from(self.period.as_micros());
         let gained = u64::try_from(all / period).unwrap_or(u64::MAX);
         self.rest = u64::try_from(all % period).unwrap_or(0);
-        // What it has beyond its size it never had a right to.
+        // The pool never has more tokens than its size.
         self.tokens = self.tokens.saturating_add(gained).min(full(pool));
         self.at = self.at.max(until);
     }
@@ -205,7 +201,8 @@ impl Ledger {
         self.limit.saturating_sub(held)
     }
 
-    /// Shares beyond a lower limit come back with the next word of their holders.
+    /// Changes the limit. Shares beyond a lower limit return with the next requests of their
+    /// holders.
     fn change_limit(&mut self, rate: Rate) {
         if self.period != rate.period {
             (self.period, self.rest) = (rate.period, 0);
@@ -214,42 +211,47 @@ impl Ledger {
         self.tokens = self.tokens.min(full(self.pool()));
     }
 
-    fn take_back(&mut self, ask: &Ask, owner: &BootId) {
+    fn take_back(&mut self, request: &ShareRequest, owner: &BootId) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.owner == *owner) else {
             return;
         };
-        lease.share = lease.share.min(ask.held);
-        if ask.wanted.is_none() {
+        lease.share = lease.share.min(request.held);
+        if request.wanted.is_none() {
             self.leases.retain(|lease| lease.owner != *owner);
         }
         self.tokens = self
             .tokens
-            .saturating_add(ask.tokens_back)
+            .saturating_add(request.tokens_back)
             .min(full(self.pool()));
     }
 
-    /// Calls of the day that are left; `None` when days are not limited.
-    fn day_left(&mut self, ask: &Ask, now: i64) -> Option<u64> {
+    /// Returns the calls that are left of the day; `None` without a limit per day.
+    fn day_left(&mut self, request: &ShareRequest, now: i64) -> Option<u64> {
         let today = now.div_euclid(DAY_MS);
         if self.day != today {
             (self.day, self.spent) = (today, 0);
         }
-        if ask.day == today {
+        if request.day == today {
             self.spent = self
                 .spent
-                .saturating_sub(ask.day_back)
-                .saturating_add(ask.day_owed);
+                .saturating_sub(request.day_back)
+                .saturating_add(request.day_owed);
         }
-        (ask.per_day > 0).then(|| ask.per_day.saturating_sub(self.spent))
+        (request.per_day > 0).then(|| request.per_day.saturating_sub(self.spent))
     }
 
-    /// The share of the asker: what it holds from now on, the tokens that it gains with it, and
-    /// what it should hold.
-    fn divide(&mut self, ask: &Ask, asker: Asker<'_>, now: i64) -> (u32, u64, u32) {
-        let Some(wanted) = ask.wanted.filter(|_| self.limit > 0) else {
+    /// Divides the bucket anew. Returns the share of the requester, the tokens that it gains with
+    /// it, and the share that it should hold.
+    fn divide(
+        &mut self,
+        request: &ShareRequest,
+        requester: Requester<'_>,
+        now: i64,
+    ) -> (u32, u64, u32) {
+        let Some(wanted) = request.wanted.filter(|_| self.limit > 0) else {
             return (0, 0, 0);
         };
-        let wanted = if asker.nodes <= 1 {
+        let wanted = if requester.nodes <= 1 {
             self.limit
         } else {
             wanted.min(self.limit)
@@ -257,7 +259,7 @@ impl Ledger {
         let others = self
             .leases
             .iter()
-            .filter(|lease| lease.owner != *asker.owner);
+            .filter(|lease| lease.owner != *requester.owner);
         let all = u64::from(wanted)
             + others
                 .map(|lease| u64::from(lease.wanted.min(self.limit)))
@@ -269,11 +271,11 @@ impl Ledger {
         let held = self
             .leases
             .iter()
-            .find(|lease| lease.owner == *asker.owner)
+            .find(|lease| lease.owner == *requester.owner)
             .map_or(0, |lease| lease.share);
-        // Others may be about to ask for the first time as well.
+        // Other nodes may be about to make their first request as well.
         let first = if held == 0 {
-            self.limit / asker.nodes.max(1)
+            self.limit / requester.nodes.max(1)
         } else {
             self.limit
         };
@@ -282,16 +284,17 @@ impl Ledger {
         let tokens = match pool {
             0 => 0,
             pool if pool == added => self.tokens,
-            // Whole ones: two halves would let nobody in.
+            // Whole tokens: two halves admit no call.
             pool => self.tokens / TOKEN * u64::from(added) / u64::from(pool) * TOKEN,
         };
         let share = held + added;
         self.tokens -= tokens;
-        self.leases.retain(|lease| lease.owner != *asker.owner);
+        self.leases.retain(|lease| lease.owner != *requester.owner);
         if share > 0 || wanted > 0 {
-            let until = now.saturating_add(i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX));
-            let node = asker.node.clone();
-            let owner = asker.owner.clone();
+            let until =
+                now.saturating_add(i64::try_from(SHARE_LEASE.as_millis()).unwrap_or(i64::MAX));
+            let node = requester.node.clone();
+            let owner = requester.owner.clone();
             self.leases.push(Lease {
                 node,
                 owner,
@@ -303,18 +306,15 @@ impl Ledger {
         (share, tokens, target)
     }
 
+    /// Returns the time until the pool has a whole token.
     fn next_token(&self) -> Option<Duration> {
         let missing = TOKEN.saturating_sub(self.tokens);
         let left = self.period.until(missing, self.pool(), 1)?;
-        // The clock here has no finer steps.
+        // The store's clock counts milliseconds.
         Some(Duration::from_millis(
             u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
         ))
     }
-}
-
-fn full(share: u32) -> u64 {
-    u64::from(share) * TOKEN
 }
 
 #[cfg(test)]

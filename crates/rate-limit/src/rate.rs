@@ -1,13 +1,12 @@
-//! How often something may be called, in whole calls: so many in a period, which is a second unless
-//! the rate is a fraction.
+//! Rates in whole calls per period. The period is a second unless the rate is a fraction.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::TOKEN;
+use crate::TOKEN;
 
-/// A bucket of so many calls, which gains as many in a period.
+/// A bucket of so many calls, which grants as many in a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rate {
     /// 0 for no limit.
@@ -15,13 +14,13 @@ pub struct Rate {
     pub period: Period,
 }
 
-/// In microseconds, at least one.
+/// A period in microseconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Period(u64);
 
-/// No call waits longer for the one before it: a day.
-const LONGEST: f64 = 86_400.0;
+/// Longest period of one call, in seconds: a day.
+const MAX_SECS_PER_CALL: f64 = 86_400.0;
 
 impl Rate {
     /// No limit.
@@ -34,10 +33,11 @@ impl Rate {
         }
     }
 
-    /// So many calls a second, which need not be a whole number: 2.5 are two in 800 ms, so that t
-    /// seconds see at most 2.5 × (t + 1); 0.1 are one in ten seconds.
+    /// Returns the rate of a number of calls per second, which need not be whole. 2.5 are two calls
+    /// in 800 ms, so that t seconds see at most 2.5 × (t + 1) calls; 0.1 are one call in ten
+    /// seconds.
     pub fn of(per_second: f64) -> Self {
-        let per_second = per_second.max(1.0 / LONGEST);
+        let per_second = per_second.max(1.0 / MAX_SECS_PER_CALL);
         let calls = (per_second.floor().min(f64::from(u32::MAX))).max(1.0);
         let period =
             Duration::try_from_secs_f64(calls / per_second).unwrap_or(Duration::from_secs(1));
@@ -52,18 +52,18 @@ impl Rate {
 impl Period {
     const SECOND: Self = Self(TOKEN);
 
-    /// One that was read may be anything.
-    pub fn as_micros(self) -> u64 {
+    /// Returns the microseconds; at least one, since a period that was read may be zero.
+    pub(crate) fn as_micros(self) -> u64 {
         self.0.max(1)
     }
 
-    pub fn as_duration(self) -> Duration {
+    pub(crate) fn as_duration(self) -> Duration {
         Duration::from_micros(self.as_micros())
     }
 
-    /// How long it takes until `tokens`, in millionths, have come in at `share` calls a period,
-    /// which `nodes` share. `None` when none ever come.
-    pub fn until(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
+    /// Returns the time in which a bucket gains `tokens`, in millionths, at `share` calls per
+    /// period that `nodes` divide. `None` when it gains none.
+    pub(crate) fn until(self, tokens: u64, share: u32, nodes: u32) -> Option<Duration> {
         let all =
             u128::from(tokens) * u128::from(self.as_micros()) * u128::from(nodes.max(1)) * 1_000;
         let nanos = (share > 0).then(|| all.div_ceil(u128::from(share) * u128::from(TOKEN)))?;

@@ -1,13 +1,15 @@
 //! New messages together with their first attempts, many at a time.
 
 use kanat_model::id::MessageId;
-use kanat_model::message::{Failure, Status};
+use kanat_model::message::Status;
 
 use super::append::each;
+use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
-use super::witness::Witness;
-use crate::tried::Row;
+use crate::NewMessage;
+use crate::change::State;
+use crate::completed::CompletedRow;
 
 pub(super) const INSERT: &str = "
 WITH v AS (
@@ -41,88 +43,70 @@ SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_n
 FROM v";
 
 /// A row and its two events: that the message came in, and what its attempt came to.
-struct Numbered<'r> {
+struct NumberedRow<'r> {
     seq: i64,
     event: i64,
-    row: &'r Row,
+    message: &'r NewMessage,
+    state: State<'r>,
 }
 
-pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&Row]) -> Result<(), sqlx::Error> {
+pub(super) async fn append(
+    tx: &mut Transaction<'_>,
+    rows: &[&CompletedRow],
+) -> Result<(), sqlx::Error> {
     let mut numbered = Vec::with_capacity(rows.len());
     for &row in rows {
-        numbered.push(Numbered {
+        numbered.push(NumberedRow {
             seq: tx.next_seq()?,
             event: tx.next_seq()?,
-            row,
+            message: row.message(),
+            state: row.state(),
         });
     }
     let Some(first) = numbered.first() else {
         return Ok(());
     };
-    tx.witness = Some(Witness::Message {
+    tx.marker = Some(CommitMarker::Message {
         seq: first.seq,
-        id: first.row.message().id.clone(),
+        id: first.message.id.clone(),
     });
     let rows = &numbered;
     sqlx::query(INSERT)
         .bind(each(rows, |n| n.seq))
         .bind(each(rows, |n| n.event))
-        .bind(each(rows, |n| text(n.row.message().id.as_str())))
-        .bind(each(rows, |n| text(n.row.message().account_id.as_str())))
+        .bind(each(rows, |n| text(n.message.id.as_str())))
+        .bind(each(rows, |n| text(n.message.account_id.as_str())))
+        .bind(each(rows, |n| text(n.message.environment_id.as_str())))
+        .bind(each(rows, |n| text(n.message.flow_id.as_str())))
+        .bind(each(rows, |n| text(&n.message.flow_name)))
+        .bind(each(rows, |n| i64::from(n.message.flow_version)))
+        .bind(each(rows, |n| n.message.trigger.as_str()))
         .bind(each(rows, |n| {
-            text(n.row.message().environment_id.as_str())
+            n.state.status.unwrap_or(Status::Received).as_str()
         }))
-        .bind(each(rows, |n| text(n.row.message().flow_id.as_str())))
-        .bind(each(rows, |n| text(&n.row.message().flow_name)))
-        .bind(each(rows, |n| i64::from(n.row.message().flow_version)))
-        .bind(each(rows, |n| n.row.message().trigger.as_str()))
-        .bind(each(rows, |n| n.row.status().as_str()))
-        .bind(each(rows, |n| n.row.due_at()))
-        .bind(each(rows, |n| i64::from(n.row.attempts())))
+        .bind(each(rows, |n| n.state.due_at))
+        .bind(each(rows, |n| n.state.attempts.map_or(0, i64::from)))
+        .bind(each(rows, |n| i64::from(n.message.max_attempts.max(1))))
+        .bind(each(rows, |n| n.state.error_kind()))
+        .bind(each(rows, |n| optional(n.state.error_message())))
+        .bind(each(rows, |n| optional(n.state.error_field())))
+        .bind(each(rows, |n| optional(n.state.error_expression())))
+        .bind(each(rows, |n| n.message.received_at.as_millis()))
+        .bind(each(rows, |n| n.state.at))
+        .bind(each(rows, |n| n.state.completed_at))
         .bind(each(rows, |n| {
-            i64::from(n.row.message().max_attempts.max(1))
+            optional(n.message.replay_of.as_ref().map(MessageId::as_str))
         }))
-        .bind(each(rows, |n| {
-            n.failure().map(|failure| failure.kind.as_str())
-        }))
-        .bind(each(rows, |n| {
-            optional(n.failure().map(|failure| failure.message.as_str()))
-        }))
-        .bind(each(rows, |n| {
-            optional(n.failure().and_then(|failure| failure.field.as_deref()))
-        }))
-        .bind(each(rows, |n| {
-            optional(
-                n.failure()
-                    .and_then(|failure| failure.expression.as_deref()),
-            )
-        }))
-        .bind(each(rows, |n| n.row.message().received_at.as_millis()))
-        .bind(each(rows, |n| n.row.at()))
-        .bind(each(rows, |n| n.row.completed_at()))
-        .bind(each(rows, |n| {
-            optional(n.row.message().replay_of.as_ref().map(MessageId::as_str))
-        }))
-        .bind(each(rows, |n| {
-            optional(n.row.message().batch_id.as_deref())
-        }))
-        .bind(each(rows, |n| {
-            optional(n.row.message().traceparent.as_deref())
-        }))
-        .bind(each(rows, |n| n.row.message().raw_body.as_ref()))
-        .bind(each(rows, |n| n.row.message().payload.as_deref()))
-        .bind(each(rows, |n| n.row.message().request.as_ref()))
-        .bind(each(rows, |n| n.row.output()))
-        .bind(each(rows, |n| n.row.trace.as_deref()))
+        .bind(each(rows, |n| optional(n.message.batch_id.as_deref())))
+        .bind(each(rows, |n| optional(n.message.traceparent.as_deref())))
+        .bind(each(rows, |n| n.message.raw_body.as_ref()))
+        .bind(each(rows, |n| n.message.payload.as_deref()))
+        .bind(each(rows, |n| n.message.request.as_ref()))
+        .bind(each(rows, |n| n.state.output))
+        .bind(each(rows, |n| n.state.trace))
         .bind(Status::Received.as_str())
-        .bind(each(rows, |n| n.row.message().size_column()))
+        .bind(each(rows, |n| n.message.size_column()))
         .execute(&mut *tx.conn)
         .await?;
     Ok(())
-}
-
-impl<'r> Numbered<'r> {
-    fn failure(&self) -> Option<&'r Failure> {
-        self.row.failure()
-    }
 }

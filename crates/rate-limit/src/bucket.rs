@@ -1,44 +1,47 @@
-//! What this node knows of one key's limits, and what it decides by that alone: values in, values
-//! out, at an instant that the caller names. A share of the key's bucket lies here, and calls of
-//! the day that may be let in; where they do not suffice, the store is asked, and while it is away,
-//! the key's share by the number of nodes is used.
+//! The bucket of one key at one node, as pure decisions at an instant that the caller names. It
+//! holds a share of the key's tokens, and calls of the day that it may admit. When these do not
+//! suffice, the store is asked. While the store is away, each node uses an equal part of the
+//! limits.
 
-mod telling;
+mod report;
 
 use std::time::Duration;
 
-use kanat_message_log::quota::{Key, LEASE, Rate, TOKEN};
-use kanat_message_log::{Ask, Gain};
 use kanat_model::Timestamp;
 use tokio::time::Instant;
 
-use super::standing::{Limited, Standing};
-use super::view::View;
+use crate::{
+    ClusterView, Key, LimitError, LimitStatus, Rate, SHARE_LEASE, ShareGrant, ShareRequest, TOKEN,
+    full,
+};
 
-/// Fewer calls between two beats are not worth a share: each asks the store, and all nodes use one
-/// bucket.
-const FEW: u32 = 4;
+/// Calls between two beats that make a share worthwhile. With fewer, each call asks the store, and
+/// all nodes use one bucket.
+const MIN_SHARE_CALLS: u32 = 4;
 
-/// A store that has nothing is not asked again before this time, nor later than after the other; of
-/// a rate with a longer period than a second, not later than after an eighth of it.
-const SHUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+/// Shortest time after which a store without tokens is asked again.
+const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// A store whose day is over is not asked again before this time.
-const DAY_SHUT: Duration = Duration::from_secs(1);
+/// Longest time after which a store without tokens is asked again. For a rate with a period beyond
+/// a second it is an eighth of the period.
+const MAX_RETRY: Duration = Duration::from_millis(100);
 
-/// After so many beats without a call everything is given back.
+/// Time after which a store whose day is used up is asked again.
+const DAY_RETRY: Duration = Duration::from_secs(1);
+
+/// Beats without a call after which a bucket returns everything.
 const IDLE_BEATS: u32 = 2;
 
 /// Limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     pub rate: Rate,
-    /// 0 for none.
+    /// Calls per UTC day; 0 for no limit.
     pub per_day: u64,
 }
 
 impl Limits {
-    /// Calls a second and a day; 0 for no limit.
+    /// Returns limits in calls per second and per day; 0 for no limit.
     pub fn of_key(per_second: u32, per_day: u64) -> Self {
         Self {
             rate: Rate::per_second(per_second),
@@ -47,71 +50,85 @@ impl Limits {
     }
 }
 
-/// What becomes of a call.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Decision {
-    Admit(Standing),
-    Refuse(Limited),
-    /// It is for the store to say.
-    Ask,
+/// Phase of a node's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Running,
+    /// The node returns all that it holds.
+    Leaving,
 }
 
-/// What a key has here.
+/// Decision on a call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Decision {
+    Admit(LimitStatus),
+    Refuse(LimitError),
+    /// It is for the store to say.
+    AskStore,
+}
+
+/// Tokens and calls of the day that this node has for one key.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub struct Bucket {
     limits: Limits,
-    /// The part of the bucket that is ours until an instant, in calls per second.
+    /// Share of the bucket that this node holds, in calls per period.
     share: u32,
+    /// End of the lease of the share.
     until: Option<Instant>,
-    /// What there is of it, in millionths, as of an instant.
+    /// Tokens of the share at `at`, in millionths.
     tokens: u64,
     at: Instant,
-    /// The share that we should have, as the store said last.
+    /// Share that this node should hold, as the store said last.
     target: u32,
-    /// What was left to all, in millionths, as the store said last.
+    /// Tokens that were left for all nodes, in millionths, as the store said last.
     pool: u64,
-    /// The store has no token before.
+    /// Instant before which the store has no token.
     shut_until: Option<Instant>,
     day: Day,
-    /// Calls since the last beat, and between the two beats before.
+    /// Calls since the last beat.
     calls: u32,
+    /// Calls between the two beats before, decaying.
     demand: u32,
-    /// The most of them that waited for their turn at once.
+    /// Most calls that waited for their turn at once since the last beat.
     waiting: u32,
     idle_beats: u32,
-    /// Calls let in that the store was not told of, and when the last of them was.
+    /// Admitted calls that were not reported to the store.
     used: u64,
+    /// Instant of the last admitted call.
     last_used_at: Option<Timestamp>,
 }
 
-/// What is known of a day.
+/// The calls of a day.
 #[derive(Debug, Clone, Copy, Default)]
 struct Day {
     number: i64,
-    /// Calls that may be let in without asking, and how many were given last.
+    /// Calls that this node may admit without the store.
     allowance: u64,
+    /// Calls that the store granted last.
     given: u64,
-    /// Calls let in since.
+    /// Calls that were admitted since the last request.
     taken: u64,
-    /// Calls that were left to all, as the store said last.
+    /// Calls that were left for all nodes, as the store said last.
     left: u64,
-    /// The store has none before.
+    /// Instant before which the store has none.
     shut_until: Option<Instant>,
-    /// While the store is away: calls that may still be let in, and that were.
+    /// Calls that this node may still admit while the store is away.
     alone: Option<u64>,
+    /// Calls that it has admitted while the store was away.
     owed: u64,
 }
 
-/// What an ask took out of the bucket: it comes back when the ask came to nothing.
+/// Calls and tokens of a request on its way to the store.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked {
+pub struct PendingRequest {
     /// Calls that wait for the answer.
     pub calls: u32,
-    /// Tokens among what is asked that are our own.
+    /// Tokens of this node that go with the calls. They return if the request fails.
     own: u32,
 }
 
 impl Bucket {
+    /// Returns an empty bucket: the first call asks the store.
     pub fn new(limits: Limits, now: Instant) -> Self {
         Self {
             limits,
@@ -132,7 +149,7 @@ impl Bucket {
         }
     }
 
-    /// The same with all that the limits allow in it.
+    /// Returns a bucket with as many tokens as the limits allow.
     pub fn full(limits: Limits, now: Instant) -> Self {
         Self {
             tokens: full(limits.rate.calls),
@@ -140,26 +157,27 @@ impl Bucket {
         }
     }
 
-    /// A call comes, or one that waits for its turn comes again, with so many behind it.
-    pub fn call(&mut self, limits: Limits, behind: u32, view: &View) -> Decision {
+    /// Decides on a call, or on the next attempt of a call that waits for its turn before `queued`
+    /// others.
+    pub fn call(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
         self.calls = self.calls.saturating_add(1);
-        self.waiting = self.waiting.max(behind);
+        self.waiting = self.waiting.max(queued);
         self.idle_beats = 0;
         self.set_limits(limits, view);
         self.decide(view)
     }
 
-    /// Lets a call in, or not, by what is here.
-    pub fn decide(&mut self, view: &View) -> Decision {
+    /// Decides on a call by what this node has.
+    pub fn decide(&mut self, view: &ClusterView) -> Decision {
         self.refill(view);
         let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
         match self.day_has_room(view) {
-            Some(false) => return Decision::Refuse(self.over(view)),
+            Some(false) => return Decision::Refuse(self.day_exceeded(view)),
             Some(true) | None if !has_token && self.is_dry(view) => {
-                return Decision::Refuse(self.limited(view));
+                return Decision::Refuse(self.rate_exceeded(view));
             }
             Some(true) if has_token => {}
-            Some(true) | None => return Decision::Ask,
+            Some(true) | None => return Decision::AskStore,
         }
         if self.limits.rate.calls > 0 {
             self.tokens -= TOKEN;
@@ -168,30 +186,38 @@ impl Bucket {
         Decision::Admit(self.admitted(view))
     }
 
-    /// A call is let in that was paid for otherwise.
-    pub fn admitted(&mut self, view: &View) -> Standing {
+    /// Counts an admitted call whose token was taken elsewhere.
+    pub fn admitted(&mut self, view: &ClusterView) -> LimitStatus {
         self.used += 1;
         self.day.taken += 1;
         self.last_used_at = Some(view.wall);
-        self.standing(view)
+        self.status(view)
     }
 
-    /// What a call is told that the store refused.
-    pub fn refused(&mut self, view: &View) -> Limited {
-        if self.day_has_room(view) == Some(false) {
-            self.over(view)
-        } else {
-            self.limited(view)
+    /// Decides on a call without asking the store.
+    pub fn decide_alone(&mut self, view: &ClusterView) -> Result<LimitStatus, LimitError> {
+        match self.decide(view) {
+            Decision::Admit(status) => Ok(status),
+            Decision::Refuse(exceeded) => Err(exceeded),
+            Decision::AskStore => Err(self.refused(view)),
         }
     }
 
-    /// Whether the store should be asked soon, so that calls to come need not wait.
+    /// Returns the rejection of a call that the store has refused.
+    pub fn refused(&mut self, view: &ClusterView) -> LimitError {
+        if self.day_has_room(view) == Some(false) {
+            self.day_exceeded(view)
+        } else {
+            self.rate_exceeded(view)
+        }
+    }
+
+    /// Returns whether the store should be asked soon, so that later calls need not wait.
     pub fn runs_low(&self) -> bool {
         self.limits.per_day > 0 && self.day.given > 0 && self.day.allowance <= self.day.given / 2
     }
 
-    /// A beat of the node: how much is called is counted anew. Says whether the store is to be told
-    /// something.
+    /// Ends a counting interval. Returns whether the bucket has something to report to the store.
     pub fn beat(&mut self) -> bool {
         self.idle_beats = if self.calls == 0 {
             self.idle_beats.saturating_add(1)
@@ -204,26 +230,33 @@ impl Bucket {
             || self.share > 0
             || self.day.allowance > 0
             || self.day.owed > 0
-            || self.demand >= FEW
+            || self.demand >= MIN_SHARE_CALLS
     }
 
-    /// Whether nobody calls a bucket that no store knows of, and all is in it: a new one is as
-    /// good.
-    pub fn is_full(&mut self, view: &View) -> bool {
+    /// Returns whether a bucket without a store is idle and full, so that a new one is the same.
+    pub fn is_full(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
         self.idle_beats >= IDLE_BEATS && self.tokens >= full(self.limits.rate.calls)
     }
 
-    /// Whether nobody calls, and nothing is here that the store must hear of.
+    /// Returns whether the bucket is idle and holds nothing that the store has to know.
     pub fn is_idle(&self) -> bool {
         let has_nothing = self.share == 0 && self.day.allowance == 0 && self.day.owed == 0;
         self.idle_beats >= IDLE_BEATS && self.used == 0 && has_nothing
     }
 
-    /// What is told and asked for, with so many calls waiting. With `leaving`, all is given back.
-    pub fn ask(&mut self, key: Key, calls: u32, leaving: bool, view: &View) -> (Ask, Asked) {
+    /// Returns the request to the store for `calls` waiting calls. An idle bucket returns all it
+    /// has, and so does the bucket of a node that leaves.
+    pub fn request(
+        &mut self,
+        key: Key,
+        calls: u32,
+        phase: Phase,
+        view: &ClusterView,
+    ) -> (ShareRequest, PendingRequest) {
         self.refill(view);
-        let leaving = leaving || (self.idle_beats >= IDLE_BEATS && calls == 0);
+        let is_idle = self.idle_beats >= IDLE_BEATS && calls == 0;
+        let leaving = phase == Phase::Leaving || is_idle;
         let own = self.own(calls);
         self.tokens -= u64::from(own) * TOKEN;
         let wanted = self.wanted(view);
@@ -252,7 +285,7 @@ impl Bucket {
             .max(u64::from(self.demand))
             .saturating_sub(self.day.allowance);
         (self.day.taken, self.day.owed) = (0, 0);
-        let ask = Ask {
+        let request = ShareRequest {
             key,
             rate: self.limits.rate,
             per_day: self.limits.per_day,
@@ -268,47 +301,53 @@ impl Bucket {
             used: std::mem::take(&mut self.used),
             last_used_at: self.last_used_at,
         };
-        (ask, Asked { calls, own })
+        (request, PendingRequest { calls, own })
     }
 
-    /// What the store gave to an ask that was sent at an instant. Calls that it let in are the
-    /// caller's to give out.
-    pub fn gain(&mut self, gain: &Gain, asked: Asked, sent: Instant, view: &View) {
+    /// Applies the grant for a request that was sent at an instant. The caller admits the granted
+    /// calls.
+    pub fn apply(
+        &mut self,
+        grant: &ShareGrant,
+        request: PendingRequest,
+        sent: Instant,
+        view: &ClusterView,
+    ) {
         self.refill(view);
-        self.share = gain.share.min(self.limits.rate.calls);
-        let unused = asked.own.saturating_sub(gain.admitted);
+        self.share = grant.share.min(self.limits.rate.calls);
+        let unused = request.own.saturating_sub(grant.admitted);
         let tokens = self
             .tokens
-            .saturating_add(gain.tokens)
+            .saturating_add(grant.tokens)
             .saturating_add(u64::from(unused) * TOKEN);
         self.tokens = tokens.min(full(self.share));
-        self.until = (self.share > 0).then(|| sent + LEASE);
-        (self.target, self.pool) = (gain.target, gain.pool);
-        if self.day.number != gain.day {
+        self.until = (self.share > 0).then(|| sent + SHARE_LEASE);
+        (self.target, self.pool) = (grant.target, grant.pool);
+        if self.day.number != grant.day {
             self.day = Day {
-                number: gain.day,
+                number: grant.day,
                 ..Day::default()
             };
         }
-        self.day.allowance += gain.allowance;
-        self.day.given = gain.allowance;
-        (self.day.left, self.day.alone) = (gain.day_left, None);
-        // Other nodes may give some back.
-        self.day.shut_until = (gain.day_left == 0).then(|| view.now + DAY_SHUT);
-        let most = SHUT.1.max(self.limits.rate.period.as_duration() / 8);
-        let pause = gain.next_token.unwrap_or(SHUT.1).clamp(SHUT.0, most);
-        self.shut_until = (gain.admitted < asked.calls).then(|| view.now + pause);
+        self.day.allowance += grant.allowance;
+        self.day.given = grant.allowance;
+        (self.day.left, self.day.alone) = (grant.day_left, None);
+        // Other nodes may return some.
+        self.day.shut_until = (grant.day_left == 0).then(|| view.now + DAY_RETRY);
+        let max = MAX_RETRY.max(self.limits.rate.period.as_duration() / 8);
+        let pause = grant.next_token.unwrap_or(MAX_RETRY).clamp(MIN_RETRY, max);
+        self.shut_until = (grant.admitted < request.calls).then(|| view.now + pause);
     }
 
-    /// The ask had been heard before, and what it gave is lost.
-    pub fn lost(&mut self, asked: Asked) {
+    /// Takes back the tokens of a request that had taken effect before; its grant is lost.
+    pub fn lost(&mut self, request: PendingRequest) {
         self.tokens = self
             .tokens
-            .saturating_add(u64::from(asked.own) * TOKEN)
+            .saturating_add(u64::from(request.own) * TOKEN)
             .min(full(self.share));
     }
 
-    /// Calls were let in that nobody waits for any more.
+    /// Takes back admitted calls whose callers have gone.
     pub fn returned(&mut self, calls: u32) {
         self.tokens = self
             .tokens
@@ -319,16 +358,16 @@ impl Bucket {
         }
     }
 
-    /// Whether the store said that this node has more than it should.
+    /// Returns whether this node holds a larger share than the store wants.
     pub fn is_to_give_back(&self) -> bool {
         self.share > self.target
     }
 
-    fn set_limits(&mut self, limits: Limits, view: &View) {
+    fn set_limits(&mut self, limits: Limits, view: &ClusterView) {
         if self.limits == limits {
             return;
         }
-        // What came in until now came by the old ones.
+        // Up to now the bucket has gained by the former limits.
         self.refill(view);
         self.limits = limits;
         self.share = self.share.min(limits.rate.calls);
@@ -338,15 +377,15 @@ impl Bucket {
         (self.day.shut_until, self.day.alone) = (None, None);
     }
 
-    /// Brings what there is up to now: by the share as long as it is ours, then by what each node
-    /// has without a store.
-    fn refill(&mut self, view: &View) {
+    /// Refills the bucket up to now: by the share while its lease lasts, then by the part that each
+    /// node has without a store.
+    fn refill(&mut self, view: &ClusterView) {
         if let Some(until) = self.until
             && until <= view.now
         {
             self.gain_until(until, self.share, 1, full(self.share));
             (self.share, self.until) = (0, None);
-            // A node alone goes on with what it had; of several, another may have been given it.
+            // A single node keeps its tokens. Of several, another may have been granted the share.
             if view.away.is_none() || view.nodes > 1 {
                 self.tokens = 0;
             }
@@ -379,31 +418,31 @@ impl Bucket {
         if self.tokens == size {
             self.at = self.at.max(until);
         } else if gained > 0 {
-            // What is less than a millionth is counted with the next.
+            // A gain below a millionth counts with the next one.
             self.at += period.until(gained, tokens, periods).unwrap_or_default();
         }
     }
 
-    /// Since when the node goes by its own part: from when on no other can hold a share that was
-    /// given before.
-    fn alone_since(&self, view: &View) -> Option<Instant> {
-        let since = view.away.filter(|_| view.heard)?
+    /// Returns the instant since which the node uses its own part: no other node can hold an
+    /// earlier share any more.
+    fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
+        let since = view.away.filter(|_| view.knows_nodes)?
             + if view.nodes > 1 {
-                LEASE
+                SHARE_LEASE
             } else {
                 Duration::ZERO
             };
         (since <= view.now).then_some(since)
     }
 
-    /// Whether no token is to be had by asking.
-    fn is_dry(&self, view: &View) -> bool {
+    /// Returns whether the store has no token to give.
+    fn is_dry(&self, view: &ClusterView) -> bool {
         let holds_all = self.share > 0 && self.share == self.limits.rate.calls;
         view.away.is_some() || holds_all || self.shut_until.is_some_and(|until| view.now < until)
     }
 
-    /// Whether the day has a call left here; `None` when the store has to say.
-    fn day_has_room(&mut self, view: &View) -> Option<bool> {
+    /// Returns whether this node has a call of the day left; `None` when the store has to decide.
+    fn day_has_room(&mut self, view: &ClusterView) -> Option<bool> {
         if self.limits.per_day == 0 {
             return Some(true);
         }
@@ -434,7 +473,7 @@ impl Bucket {
         (is_today && self.day.shut_until.is_some_and(|until| view.now < until)).then_some(false)
     }
 
-    fn take_of_day(&mut self, view: &View) {
+    fn take_of_day(&mut self, view: &ClusterView) {
         if self.limits.per_day == 0 {
             return;
         }
@@ -446,17 +485,17 @@ impl Bucket {
         }
     }
 
-    /// Tokens of ours that calls which wait bring along.
+    /// Returns the tokens of this node that waiting calls bring to the store.
     fn own(&self, calls: u32) -> u32 {
         u32::try_from(self.tokens / TOKEN)
             .unwrap_or(u32::MAX)
             .min(calls)
     }
 
-    /// The share that the calls of late would need, with some to spare.
-    fn wanted(&self, view: &View) -> u32 {
+    /// Returns the share that recent calls need, with a reserve of a quarter.
+    fn wanted(&self, view: &ClusterView) -> u32 {
         let calls = self.demand.max(if view.nodes > 1 { 0 } else { self.calls });
-        if calls < FEW {
+        if calls < MIN_SHARE_CALLS {
             0
         } else {
             calls
@@ -464,8 +503,4 @@ impl Bucket {
                 .min(self.limits.rate.calls)
         }
     }
-}
-
-fn full(share: u32) -> u64 {
-    u64::from(share) * TOKEN
 }

@@ -1,11 +1,11 @@
-//! What limits are kept for.
+//! Keys of limits.
 
 use std::fmt;
 
 use kanat_model::id::{ConsumerKeyId, InstanceId};
 
-/// Whose calls are counted together. The ids of the two kinds begin differently, and stand in one
-/// table.
+/// A key whose calls are counted together. Ids of the two kinds have different prefixes and are
+/// kept in one table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Calls of a consumer, with a key for a published API.

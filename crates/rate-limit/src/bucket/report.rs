@@ -1,19 +1,16 @@
-//! What a caller is told of a bucket, and when it should come back.
+//! The status of a bucket as callers learn it, and the time to call again.
 
 use std::time::Duration;
 
-use kanat_message_log::quota::TOKEN;
-
 use super::{Bucket, Limits};
-use crate::limit::standing::{Limited, Standing, Window};
-use crate::limit::view::View;
+use crate::{ClusterView, LimitError, LimitStatus, TOKEN, Window};
 
-/// Who waits looks again after this time at the latest: limits change, and the store comes and
-/// goes.
-const LOOK: Duration = Duration::from_millis(500);
+/// Longest wait before another attempt, since limits change and the store comes and goes.
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
 impl Bucket {
-    pub(super) fn limited(&self, view: &View) -> Limited {
+    /// Returns the rejection of a call beyond the rate.
+    pub(super) fn rate_exceeded(&self, view: &ClusterView) -> LimitError {
         let per_second = u64::from(self.limits.rate.calls.max(1));
         let nodes = if view.away.is_some() {
             u64::from(view.nodes.max(1))
@@ -21,32 +18,33 @@ impl Bucket {
             1
         };
         let wait = Duration::from_secs(nodes.div_ceil(per_second).max(1));
-        let standing = Standing {
+        let status = LimitStatus {
             remaining: 0,
             reset: wait,
-            ..self.second()
+            ..self.rate_status()
         };
-        Limited {
+        LimitError {
             retry_after: wait,
-            again: self.again(view),
-            standing,
+            retry_in: self.retry_in(view),
+            status,
         }
     }
 
-    pub(super) fn over(&self, view: &View) -> Limited {
-        let standing = Standing {
+    /// Returns the rejection of a call beyond the limit per day.
+    pub(super) fn day_exceeded(&self, view: &ClusterView) -> LimitError {
+        let status = LimitStatus {
             remaining: 0,
-            ..self.of_day(view)
+            ..self.day_status(view)
         };
-        Limited {
+        LimitError {
             retry_after: view.to_midnight.max(Duration::from_secs(1)),
-            again: LOOK,
-            standing,
+            retry_in: MAX_WAIT,
+            status,
         }
     }
 
-    /// When a token may be here: by what comes in here, or when the store is to be asked again.
-    fn again(&self, view: &View) -> Duration {
+    /// Returns the time until this node may have a token, or until the store is asked again.
+    fn retry_in(&self, view: &ClusterView) -> Duration {
         let missing = TOKEN.saturating_sub(self.tokens);
         let Limits { rate, .. } = self.limits;
         let (share, nodes) = match (self.until, self.alone_since(view)) {
@@ -54,39 +52,39 @@ impl Bucket {
             (None, Some(_)) => (rate.calls, view.nodes),
             (None, None) => (0, 1),
         };
-        let here = rate.period.until(missing, share, nodes);
-        let there = self
+        let own = rate.period.until(missing, share, nodes);
+        let store = self
             .shut_until
             .filter(|_| view.away.is_none())
             .map(|until| until.saturating_duration_since(view.now));
-        here.into_iter()
-            .chain(there)
+        own.into_iter()
+            .chain(store)
             .min()
-            .unwrap_or(LOOK)
-            .clamp(Duration::from_millis(1), LOOK)
+            .unwrap_or(MAX_WAIT)
+            .clamp(Duration::from_millis(1), MAX_WAIT)
     }
 
-    /// Where a call that is let in leaves its consumer: by the limit of which less is left.
-    pub(super) fn standing(&self, view: &View) -> Standing {
-        let second = self.second();
-        let day = self.of_day(view);
+    /// Returns the status after an admitted call, by the limit of which less is left.
+    pub(super) fn status(&self, view: &ClusterView) -> LimitStatus {
+        let rate = self.rate_status();
+        let day = self.day_status(view);
         match (self.limits.rate.calls, self.limits.per_day) {
-            (0, 0) => Standing {
+            (0, 0) => LimitStatus {
                 window: Window::None,
-                ..second
+                ..rate
             },
-            (_, 0) => second,
+            (_, 0) => rate,
             (0, _) => day,
-            _ if day.remaining < second.remaining => day,
-            _ => second,
+            _ if day.remaining < rate.remaining => day,
+            _ => rate,
         }
     }
 
-    fn second(&self) -> Standing {
+    fn rate_status(&self) -> LimitStatus {
         let limit = u64::from(self.limits.rate.calls);
         let remaining = (self.tokens.saturating_add(self.pool) / TOKEN).min(limit);
         let reset = Duration::from_secs(u64::from(remaining < limit));
-        Standing {
+        LimitStatus {
             window: Window::Second,
             limits: self.limits,
             remaining,
@@ -94,7 +92,7 @@ impl Bucket {
         }
     }
 
-    fn of_day(&self, view: &View) -> Standing {
+    fn day_status(&self, view: &ClusterView) -> LimitStatus {
         let left = self
             .day
             .alone
@@ -105,7 +103,7 @@ impl Bucket {
             .allowance
             .saturating_add(left)
             .min(self.limits.per_day);
-        Standing {
+        LimitStatus {
             window: Window::Day,
             limits: self.limits,
             remaining,

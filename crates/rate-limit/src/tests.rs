@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use kanat_message_log::quota::ledger::{Asker, Ledger};
-use kanat_message_log::quota::{Key, Rate};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::bucket::{Asked, Bucket, Decision, Limits};
-use super::view::View;
+use crate::{Bucket, ClusterView, Decision, Key, Ledger, Limits, Phase, Rate, Requester};
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
 /// A minute before midnight.
@@ -83,15 +80,15 @@ impl Nodes {
         self.begin + Duration::from_millis(now)
     }
 
-    fn view(&self) -> View {
+    fn view(&self) -> ClusterView {
         let store = BEGIN + self.now;
-        View {
+        ClusterView {
             now: self.at(self.now),
             wall: Timestamp::from_millis(store as i64),
             today: (store / DAY) as i64,
             to_midnight: Duration::from_millis(DAY - store % DAY),
             nodes: self.nodes.len() as u32,
-            heard: true,
+            knows_nodes: true,
             away: self.away_since.map(|since| self.at(since)),
         }
     }
@@ -109,7 +106,7 @@ impl Nodes {
                 assert!(limited.retry_after >= Duration::from_secs(1));
                 false
             }
-            Decision::Ask => self.exchange(node, 1) > 0,
+            Decision::AskStore => self.exchange(node, 1) > 0,
         };
         if self.away_since.is_none() && self.nodes[node].bucket.runs_low() {
             self.exchange(node, 0);
@@ -122,7 +119,10 @@ impl Nodes {
         self.exchanges += 1;
         let view = self.view();
         let begun = self.now;
-        let (ask, asked) = self.nodes[node].bucket.ask(key(), calls, false, &view);
+        let (request, pending) =
+            self.nodes[node]
+                .bucket
+                .request(key(), calls, Phase::Running, &view);
         self.now += self.way;
         let now = Timestamp::from_millis((BEGIN + self.now) as i64);
         let name = NodeId::new(format!("node {node}"));
@@ -130,8 +130,8 @@ impl Nodes {
         let nodes = self.nodes.len() as u32;
         let begun_at = Timestamp::from_millis((BEGIN + self.booted) as i64);
         let gain = self.ledger.exchange(
-            &ask,
-            Asker {
+            &request,
+            Requester {
                 node: &name,
                 owner: &owner,
                 now,
@@ -143,7 +143,7 @@ impl Nodes {
         let view = self.view();
         let sent = self.at(begun);
         let bucket = &mut self.nodes[node].bucket;
-        bucket.gain(&gain, asked, sent, &view);
+        bucket.apply(&gain, pending, sent, &view);
         for _ in 0..gain.admitted {
             bucket.admitted(&view);
             self.admitted.push(self.now);
@@ -328,7 +328,7 @@ fn a_node_that_dies_costs_the_day_little() {
 }
 
 #[test]
-fn small_days_are_exact_whoever_dies() {
+fn small_days_are_exact_when_a_node_dies() {
     let mut one = Nodes::new(1, 100, 20);
     for _ in 0..7 {
         assert!(one.call(0));
@@ -401,14 +401,14 @@ fn an_idle_key_gives_all_back() {
     two.limits = limits;
     let gain = {
         let view = two.view();
-        let (ask, _): (_, Asked) = two.nodes[1].bucket.ask(key(), 0, true, &view);
+        let (request, _) = two.nodes[1].bucket.request(key(), 0, Phase::Leaving, &view);
         let now = view.wall;
         let begun = view.wall;
         let node = NodeId::new("node 1");
         let owner = two.nodes[1].owner.clone();
         two.ledger.exchange(
-            &ask,
-            Asker {
+            &request,
+            Requester {
                 node: &node,
                 owner: &owner,
                 now,

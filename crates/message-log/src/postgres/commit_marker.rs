@@ -1,9 +1,9 @@
-//! What a transaction leaves behind that no other could have written: by it one knows whether it
-//! was committed.
+//! Commit markers: a row of a transaction that no other transaction could have written. It tells
+//! whether the transaction was committed.
 //!
-//! The transaction's number alone does not tell. After a crash the database gives out again the
-//! numbers of which nothing had reached its disk, so that another transaction may have been
-//! committed under the number of one that was lost; the same goes for the numbers of events.
+//! The number of the transaction alone does not tell. After a crash the database gives out again
+//! the numbers of transactions that had not reached its disk, and so the numbers of events: another
+//! transaction may have been committed under the number of one that was lost.
 
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -20,7 +20,7 @@ pub(super) const STEP: &str =
 
 /// A row that the transaction wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Witness {
+pub(super) enum CommitMarker {
     Message {
         seq: i64,
         id: MessageId,
@@ -31,17 +31,17 @@ pub(super) enum Witness {
         seq: i64,
         at: Timestamp,
     },
-    /// Only the holder of a message writes its steps, so a row from another transaction says the
-    /// same.
+    /// Only the holder of a message writes its steps, so a row of another transaction serves as
+    /// well.
     Step {
         message: i64,
         name: String,
     },
 }
 
-impl Witness {
-    /// Whether the row is there. Asked before the transaction has ended, `false` says nothing.
-    pub async fn is_there(&self, pool: &PgPool) -> Result<bool, sqlx::Error> {
+impl CommitMarker {
+    /// Returns whether the row exists. `false` means nothing before the transaction has ended.
+    pub async fn exists(&self, pool: &PgPool) -> Result<bool, sqlx::Error> {
         let query = match self {
             Self::Message { seq, id } => sqlx::query_scalar(MESSAGE).bind(seq).bind(id.as_str()),
             Self::Event { message, seq, at } => sqlx::query_scalar(EVENT)

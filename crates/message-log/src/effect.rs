@@ -1,0 +1,198 @@
+//! Effects of operations on a log, and their way back to the caller.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kanat_model::Timestamp;
+use kanat_rate_limit::ExchangeOutcome;
+use tokio::sync::watch;
+
+use crate::change::Change;
+use crate::{AppendOutcome, Error, Lease, PollClaimOutcome, SettleOutcome, Stats};
+
+/// Effect of one operation. `C` is a claimed message in the form that the backend returns.
+#[derive(Debug)]
+pub(crate) enum Effect<C> {
+    Appended(AppendOutcome),
+    Settled(SettleOutcome),
+    /// Number of messages that were appended with their first attempts.
+    AppendedCompleted(u64),
+    Claimed(Vec<C>),
+    Polled(PollClaimOutcome),
+    Exchanged(ExchangeOutcome),
+    Done,
+    Count(u64),
+    /// The state of the message does not allow the operation.
+    Refused(Error),
+}
+
+/// Receiver of changes that release messages whose new holder has gone away.
+pub(crate) trait ReleaseSink {
+    fn release(&self, change: Change);
+}
+
+/// Result of an operation on its way to the caller. If the caller has gone away, dropping the
+/// answer releases the leases in it: no other node would claim these messages while this one lives.
+pub(crate) struct Answer<C: Into<Lease>, S: ReleaseSink> {
+    result: Option<Result<Effect<C>, Error>>,
+    sink: S,
+}
+
+impl<C: Debug> Effect<C> {
+    pub fn into_appended(self) -> Result<AppendOutcome, Error> {
+        match self {
+            Self::Appended(appended) => Ok(appended),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_settled(self) -> Result<SettleOutcome, Error> {
+        match self {
+            Self::Settled(settled) => Ok(settled),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_claimed(self) -> Result<Vec<C>, Error> {
+        match self {
+            Self::Claimed(claimed) => Ok(claimed),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_count(self) -> Result<u64, Error> {
+        match self {
+            Self::AppendedCompleted(count) | Self::Count(count) => Ok(count),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// Returns the error for an effect of another kind than the operation has, which no writer
+    /// returns.
+    pub fn unexpected(&self) -> Error {
+        Error::Other(format!("the writer answered {self:?}"))
+    }
+}
+
+impl<C: Into<Lease>, S: ReleaseSink> Answer<C, S> {
+    pub fn new(result: Result<Effect<C>, Error>, sink: S) -> Self {
+        Self {
+            result: Some(result),
+            sink,
+        }
+    }
+
+    pub fn open(mut self) -> Result<Effect<C>, Error> {
+        self.result
+            .take()
+            .unwrap_or_else(|| Err(Error::Unavailable("the answer was lost".to_owned())))
+    }
+}
+
+impl<C: Into<Lease>, S: ReleaseSink> Drop for Answer<C, S> {
+    fn drop(&mut self) {
+        let Some(Ok(effect)) = self.result.take() else {
+            return;
+        };
+        let now = Timestamp::now();
+        let due = Some(Timestamp::steady());
+        match effect {
+            Effect::Appended(AppendOutcome::Leased(lease)) => {
+                self.sink.release(Change::release(lease, now, due));
+            }
+            Effect::Appended(AppendOutcome::Awaited(lease)) => {
+                self.sink.release(Change::release(lease, now, None));
+            }
+            Effect::Claimed(claimed) => {
+                for claimed in claimed {
+                    self.sink.release(Change::release(claimed.into(), now, due));
+                }
+            }
+            Effect::Appended(AppendOutcome::Waiting | AppendOutcome::Duplicate(_))
+            | Effect::Settled(_)
+            | Effect::AppendedCompleted(_)
+            | Effect::Polled(_)
+            | Effect::Exchanged(_)
+            | Effect::Done
+            | Effect::Count(_)
+            | Effect::Refused(_) => {}
+        }
+    }
+}
+
+/// Counts of a log's writes, and the watches that wake its readers.
+#[derive(Default)]
+pub(crate) struct Progress {
+    changed: watch::Sender<u64>,
+    claimable: watch::Sender<u64>,
+    commits: AtomicU64,
+    operations: AtomicU64,
+    appended: AtomicU64,
+    settled: AtomicU64,
+    claimed: AtomicU64,
+}
+
+impl Progress {
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    pub fn claimable(&self) -> watch::Receiver<u64> {
+        self.claimable.subscribe()
+    }
+
+    pub fn notify_changed(&self) {
+        increment(&self.changed);
+    }
+
+    pub fn notify_claimable(&self) {
+        increment(&self.claimable);
+    }
+
+    pub fn stats(&self) -> Stats {
+        Stats {
+            commits: self.commits.load(Ordering::Relaxed),
+            operations: self.operations.load(Ordering::Relaxed),
+            appended: self.appended.load(Ordering::Relaxed),
+            settled: self.settled.load(Ordering::Relaxed),
+            claimed: self.claimed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts a commit and the effects of its operations.
+    pub fn count_commit<'e, C: 'e>(&self, effects: impl IntoIterator<Item = &'e Effect<C>>) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        for effect in effects {
+            self.operations.fetch_add(1, Ordering::Relaxed);
+            match effect {
+                Effect::Appended(
+                    AppendOutcome::Leased(_) | AppendOutcome::Waiting | AppendOutcome::Awaited(_),
+                ) => {
+                    self.appended.fetch_add(1, Ordering::Relaxed);
+                }
+                Effect::Settled(SettleOutcome::Done) => {
+                    self.settled.fetch_add(1, Ordering::Relaxed);
+                }
+                Effect::AppendedCompleted(messages) => {
+                    self.appended.fetch_add(*messages, Ordering::Relaxed);
+                    self.settled.fetch_add(*messages, Ordering::Relaxed);
+                }
+                Effect::Claimed(claimed) => {
+                    self.claimed
+                        .fetch_add(claimed.len() as u64, Ordering::Relaxed);
+                }
+                Effect::Appended(AppendOutcome::Duplicate(_))
+                | Effect::Settled(SettleOutcome::Fenced)
+                | Effect::Polled(_)
+                | Effect::Exchanged(_)
+                | Effect::Done
+                | Effect::Count(_)
+                | Effect::Refused(_) => {}
+            }
+        }
+    }
+}
+
+fn increment(version: &watch::Sender<u64>) {
+    version.send_modify(|version| *version = version.wrapping_add(1));
+}

@@ -1,0 +1,108 @@
+//! New messages together with their first attempts.
+
+use kanat_model::id::MessageId;
+use kanat_model::message::Status;
+use rusqlite::params;
+
+use super::append::insert_body;
+use super::change::INSERT_EVENT;
+use super::operation::Effect;
+use super::transaction::Transaction;
+use crate::NewMessage;
+use crate::change::State;
+use crate::completed::CompletedRow;
+
+const INSERT_MESSAGE: &str = "
+INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version,
+    trigger_kind, status, accepted_as, owner, token, due_at, attempts, max_attempts,
+    granted_attempts, error_kind, error_message, error_field, error_expression, received_at,
+    completed_at, replay_of, batch_id, traceparent, size_bytes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18,
+    ?19, ?20, ?21, ?22, ?23, ?24)";
+
+/// Two events of each message: that it came in, and what its attempt came to.
+pub(super) fn append(
+    tx: &mut Transaction<'_, '_>,
+    rows: &[CompletedRow],
+) -> rusqlite::Result<Effect> {
+    for row in rows {
+        let seq = tx.take_seq();
+        let event = tx.take_seq();
+        First {
+            message: row.message(),
+            seq,
+            event,
+            state: row.state(),
+        }
+        .insert(tx)?;
+    }
+    Ok(Effect::AppendedCompleted(
+        u64::try_from(rows.len()).unwrap_or(u64::MAX),
+    ))
+}
+
+/// A message whose first attempt has ended.
+pub(super) struct First<'r> {
+    pub message: &'r NewMessage,
+    pub seq: i64,
+    /// Sequence number of the end of the attempt.
+    pub event: i64,
+    pub state: State<'r>,
+}
+
+impl First<'_> {
+    pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
+        let Self {
+            message,
+            seq,
+            event,
+            state,
+        } = *self;
+        let status = state.status.unwrap_or(Status::Received).as_str();
+        let attempts = state.attempts.unwrap_or(0);
+        let values = params![
+            seq,
+            message.id.as_str(),
+            message.account_id.as_str(),
+            message.environment_id.as_str(),
+            message.flow_id.as_str(),
+            message.flow_name,
+            message.flow_version,
+            message.trigger.as_str(),
+            status,
+            Status::Received.as_str(),
+            event,
+            state.due_at,
+            attempts,
+            message.max_attempts.max(1),
+            state.error_kind(),
+            state.error_message(),
+            state.error_field(),
+            state.error_expression(),
+            message.received_at.as_millis(),
+            state.completed_at,
+            message.replay_of.as_ref().map(MessageId::as_str),
+            message.batch_id,
+            message.traceparent,
+            message.size_column(),
+        ];
+        tx.execute(INSERT_MESSAGE, values)?;
+        insert_body(tx, seq, message)?;
+        let values = params![
+            event,
+            seq,
+            state.at,
+            status,
+            attempts,
+            state.due_at,
+            state.error_kind(),
+            state.error_message(),
+            state.error_field(),
+            state.error_expression(),
+            state.output,
+            state.trace,
+        ];
+        tx.execute(INSERT_EVENT, values)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! The state of the other nodes and the store, as one node knows it.
+
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use tokio::time::Instant;
+
+use crate::DAY_MS;
+
+/// State of the other nodes and the store.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterState {
+    /// Number of live nodes; 1 until the store has said it.
+    pub nodes: u32,
+    /// A time of the store's clock, and an instant of this node at or before it.
+    pub clock: Option<(Timestamp, Instant)>,
+    /// Instant since which the store cannot be reached.
+    pub away: Option<Instant>,
+}
+
+/// State of the other nodes and the store at an instant.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterView {
+    pub now: Instant,
+    /// Wall clock, for usage records only.
+    pub wall: Timestamp,
+    /// Day by the store's clock, counted from 1970.
+    pub today: i64,
+    /// Time until the day ends.
+    pub to_midnight: Duration,
+    /// Nodes that share the limits.
+    pub nodes: u32,
+    /// The store has said how many nodes there are. Until then a node has no part of its own.
+    pub knows_nodes: bool,
+    /// Instant since which the store cannot be reached.
+    pub away: Option<Instant>,
+}
+
+impl Default for ClusterState {
+    fn default() -> Self {
+        Self {
+            nodes: 1,
+            clock: None,
+            away: None,
+        }
+    }
+}
+
+impl ClusterState {
+    pub fn view(&self, now: Instant) -> ClusterView {
+        let wall = Timestamp::now();
+        let store = self.clock.map_or(wall, |(store, at)| {
+            store.after(now.saturating_duration_since(at))
+        });
+        let today = store.as_millis().div_euclid(DAY_MS);
+        let into = store.as_millis().rem_euclid(DAY_MS);
+        let to_midnight = Duration::from_millis(u64::try_from(DAY_MS - into).unwrap_or(0));
+        ClusterView {
+            now,
+            wall,
+            today,
+            to_midnight,
+            nodes: self.nodes,
+            knows_nodes: self.clock.is_some(),
+            away: self.away,
+        }
+    }
+}
+
+impl ClusterView {
+    /// Returns the view of a node that has shared its limits with no other since `begun`.
+    pub fn alone(begun: Instant) -> Self {
+        let now = Instant::now();
+        ClusterState {
+            nodes: 1,
+            clock: Some((Timestamp::now(), now)),
+            away: Some(begun),
+        }
+        .view(now)
+    }
+}

@@ -1,0 +1,122 @@
+//! Exchanges of a node with the store: what the node returns, uses and requests for, and what it is
+//! given.
+
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, NodeId};
+
+use crate::{Key, Rate};
+
+/// Most keys of one exchange. An exchange is one transaction, and messages must not wait for a long
+/// one.
+pub const MAX_REQUESTS: usize = 500;
+
+/// Requests of a node for many keys.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    pub node: NodeId,
+    /// Shares belong to one boot of a node. They end when another boot asks for the same key.
+    pub owner: BootId,
+    /// Age of the boot, before which every earlier boot had ended.
+    pub boot_age: Duration,
+    /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
+    /// outcome is not known is sent again under the same number.
+    pub turn: i64,
+    /// At most [`MAX_REQUESTS`], each for another key.
+    pub requests: Vec<ShareRequest>,
+}
+
+/// A request of a node for one key: what it returns and what it asks for.
+#[derive(Debug, Clone)]
+pub struct ShareRequest {
+    pub key: Key,
+    /// Rate at which the bucket is filled, which is also its size.
+    pub rate: Rate,
+    /// Calls per UTC day; 0 for no limit.
+    pub per_day: u64,
+    /// Calls that wait to be admitted.
+    pub calls: u32,
+    /// Number of `calls` that bring a token of the node.
+    pub own: u32,
+    /// Share of the bucket that the node still holds.
+    pub held: u32,
+    /// Tokens that the node returns with the rest of its share, in millionths.
+    pub tokens_back: u64,
+    /// Share that the node asks for if there are other nodes; alone it is given all. `None` returns
+    /// what it holds.
+    pub wanted: Option<u32>,
+    /// Day of the allowance, counted from 1970.
+    pub day: i64,
+    /// Calls of the allowance that the node returns.
+    pub day_back: u64,
+    /// Calls that were admitted beyond the allowance while the store was away.
+    pub day_owed: u64,
+    /// Allowance that the node asks for in advance.
+    pub day_wanted: u64,
+    /// Admitted calls that were not reported yet.
+    pub used: u64,
+    /// Instant of the last admitted call.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ShareRequest {
+    /// Returns a request that returns nothing and asks for nothing.
+    pub fn new(key: impl Into<Key>, rate: Rate, per_day: u64) -> Self {
+        Self {
+            key: key.into(),
+            rate,
+            per_day,
+            calls: 0,
+            own: 0,
+            held: 0,
+            tokens_back: 0,
+            wanted: None,
+            day: 0,
+            day_back: 0,
+            day_owed: 0,
+            day_wanted: 0,
+            used: 0,
+            last_used_at: None,
+        }
+    }
+}
+
+/// Outcome of an exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExchangeOutcome {
+    Done {
+        /// Time by the clock of the store.
+        now: Timestamp,
+        /// Number of live nodes, at least 1.
+        nodes: u32,
+        /// Grants in the order of the requests.
+        grants: Vec<ShareGrant>,
+    },
+    /// The exchange had taken effect before. Its grants are not known any more; they return to the
+    /// store when their leases end.
+    Repeated,
+}
+
+/// Grant to a node for one key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShareGrant {
+    /// Waiting calls that are admitted.
+    pub admitted: u32,
+    /// Share that the node holds now.
+    pub share: u32,
+    /// Tokens that came with the added share, in millionths.
+    pub tokens: u64,
+    /// Share that the node should hold. If it is less than `share`, the node returns the rest.
+    pub target: u32,
+    /// Day of the allowance, counted from 1970.
+    pub day: i64,
+    /// Calls of that day that the node may admit without a request.
+    pub allowance: u64,
+    /// Calls of that day that are left for all nodes.
+    pub day_left: u64,
+    /// Tokens that are left for all nodes, in millionths.
+    pub pool: u64,
+    /// Time until the pool has a whole token; `None` when it gains none.
+    pub next_token: Option<Duration>,
+}

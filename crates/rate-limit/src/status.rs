@@ -1,0 +1,34 @@
+//! The status of limits after a call, without its form in an answer.
+
+use std::time::Duration;
+
+use crate::Limits;
+
+/// Calls that are left of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitStatus {
+    pub window: Window,
+    pub limits: Limits,
+    /// Calls that are left, as far as this node knows.
+    pub remaining: u64,
+    /// Time until the limit is restored in full.
+    pub reset: Duration,
+}
+
+/// The limit that a status is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    None,
+    Second,
+    Day,
+}
+
+/// Rejection of a call that is beyond a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitError {
+    /// Time after which a consumer may call again.
+    pub retry_after: Duration,
+    /// Time after which a waiting call should try again; its token may go to another caller.
+    pub retry_in: Duration,
+    pub status: LimitStatus,
+}
