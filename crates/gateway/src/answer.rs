@@ -1,4 +1,4 @@
-//! The answer of a call that gives one message: JSON, a file, a text, or nothing.
+//! The answer of a unary call: JSON, a file, a text, or nothing.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
@@ -88,7 +88,7 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
     (HeaderValue::from_static("application/json"), out)
 }
 
-/// The bytes of a field that is a string or bytes.
+/// Returns the bytes of a field that is a string or bytes.
 fn raw(message: &DynamicMessage, field: &FieldDescriptor) -> Vec<u8> {
     match message.get_field(field).as_ref() {
         Value::String(text) => text.clone().into_bytes(),
@@ -97,7 +97,7 @@ fn raw(message: &DynamicMessage, field: &FieldDescriptor) -> Vec<u8> {
     }
 }
 
-/// The metadata's tag, else the `etag` field of the message.
+/// Returns the tag of the metadata, else the `etag` field of the message.
 fn tag(headers: &HeaderMap, message: &DynamicMessage) -> Option<String> {
     let from_metadata = headers
         .get(ETAG)

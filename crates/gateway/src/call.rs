@@ -1,5 +1,4 @@
-//! One gRPC call on a service in this process: a request in frames, an answer in frames and
-//! trailers.
+//! gRPC calls on a service in this process: a request in frames, an answer in frames and trailers.
 
 use std::convert::Infallible;
 
@@ -11,24 +10,24 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::ServiceExt;
 
-/// A compressed flag of one byte and a length of four.
+/// Length of the prefix of a message: a compressed flag of one byte, and a length of four.
 const PREFIX: usize = 5;
 
 pub(crate) struct Call {
     pub uri: Uri,
     pub metadata: HeaderMap,
     pub extensions: Extensions,
-    /// Frames that come while the call runs.
+    /// Frames that arrive while the call runs.
     pub request: Body,
 }
 
-/// An answer that has begun.
+/// Answer that has begun.
 pub(crate) struct Answer {
     pub metadata: HeaderMap,
     pub messages: Messages,
 }
 
-/// The messages of an answer as they come.
+/// Messages of an answer as they arrive.
 pub(crate) struct Messages {
     body: Body,
     buffer: BytesMut,
@@ -36,7 +35,7 @@ pub(crate) struct Messages {
 }
 
 impl Call {
-    /// Errors with the status that the service answered instead of messages.
+    /// Starts the call. The error is the status that the service answered instead of messages.
     pub(crate) async fn start<S>(self, service: S) -> Result<Answer, Status>
     where
         S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -72,7 +71,7 @@ impl Call {
     }
 }
 
-/// A message as it goes over the wire. Errors when it is larger than that allows.
+/// Returns the frame of a message. Fails when the message is longer than 4 GiB.
 pub(crate) fn frame(message: &[u8]) -> Result<Bytes, Status> {
     let length = u32::try_from(message.len())
         .map_err(|_| Status::out_of_range("the request is too large"))?;
@@ -84,8 +83,7 @@ pub(crate) fn frame(message: &[u8]) -> Result<Bytes, Status> {
 }
 
 impl Messages {
-    /// The next message; `None` at a good end. May be dropped while it waits and asked again:
-    /// nothing is lost.
+    /// Returns the next message; `None` when the answer ended well. It is cancellation safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
             if let Some(message) = self.take()? {

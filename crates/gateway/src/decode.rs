@@ -1,5 +1,4 @@
-//! JSON into messages, against their descriptors. Every field at fault is named, not only the
-//! first.
+//! Reads JSON as messages, by their descriptors. Reports every field at fault, not only the first.
 
 pub(crate) mod scalar;
 
@@ -12,7 +11,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Va
 use crate::field;
 use crate::json::{self, Value as Json};
 
-/// More faults than these are not told.
+/// Greatest number of faults that are reported.
 const MAX_FAULTS: usize = 50;
 
 /// Builds a message of `descriptor` from an object. Fields that only `read` knows are ignored: the
@@ -56,7 +55,7 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// `None` when it is no object; other faults are on the list and leave their field out.
+    /// Returns `None` when it is no object. Other faults are noted, and leave their field out.
     fn message(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -106,7 +105,7 @@ impl Decoder<'_> {
         Some(message)
     }
 
-    /// `None` when it is left out or faulty.
+    /// Returns `None` when the field is left out or at fault.
     fn field(&mut self, field: &FieldDescriptor, json: Json<'_>, path: &str) -> Option<Value> {
         let kind = field.kind();
         if json.kind() == json::Kind::Null
@@ -208,7 +207,7 @@ fn clear_field(message: &mut DynamicMessage, clear: &FieldDescriptor, field: &Fi
     }
 }
 
-/// The member of the same `oneof` that is there already.
+/// Returns the member of the same `oneof` that is set already.
 fn one_of(message: &DynamicMessage, field: &FieldDescriptor) -> Option<FieldDescriptor> {
     field
         .containing_oneof()?

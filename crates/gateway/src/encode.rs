@@ -1,5 +1,6 @@
-//! Messages into JSON: fields by their JSON names in order of their numbers, plain fields and lists
-//! always, what can be absent only when it is there or is marked as null, `kanat.v1.Json` in place.
+//! Writes messages as JSON: fields by their JSON names in the order of their numbers. Plain fields
+//! and lists are always written, optional ones when they are present or marked as null, and
+//! `kanat.v1.Json` in place.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -73,7 +74,7 @@ pub(crate) fn value(value: &Value, kind: &Kind, nullable: &NullableFields, out: 
     }
 }
 
-/// Keys in their order, so that equal maps read equal.
+/// Writes a map with its keys in order, so that equal maps have equal texts.
 fn map(
     mut entries: Vec<(&MapKey, &Value)>,
     kind: &Kind,
@@ -106,7 +107,8 @@ fn map(
     out.push(b'}');
 }
 
-/// A text that is not JSON is given as a string, so that the whole stays readable.
+/// Writes JSON in place. A text that is not JSON becomes a string, so that the whole stays
+/// readable.
 fn inline(text: &str, out: &mut Vec<u8>) {
     if text.is_empty() {
         out.extend_from_slice(b"null");
@@ -115,7 +117,7 @@ fn inline(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// JSON has no infinities: they are `null`.
+/// Writes a number. JSON has no infinities: they are `null`.
 fn float(text: serde_json::Result<String>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_deref().unwrap_or("null").as_bytes());
 }

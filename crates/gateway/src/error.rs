@@ -1,4 +1,4 @@
-//! Errors as callers see them, and the one table from gRPC codes to HTTP.
+//! Errors for callers, and the one table from gRPC codes to HTTP.
 
 mod status;
 
@@ -42,7 +42,7 @@ impl Problem {
         Self::new(Code::InvalidArgument, message)
     }
 
-    /// The request is wrong in these fields, of which there is at least one.
+    /// Creates the error of faults in fields, of which there is at least one.
     pub(crate) fn fields(details: Vec<FieldError>) -> Self {
         let message = match details.split_first() {
             Some((first, [])) => format!("{}: {}", first.field, first.message),
@@ -100,7 +100,7 @@ impl Problem {
         }
     }
 
-    /// The body comes so slowly that it is not waited for.
+    /// Creates the error of a body that arrives too slowly.
     pub(crate) fn too_slow(error: TooSlow) -> Self {
         Self {
             status: StatusCode::REQUEST_TIMEOUT,
@@ -108,14 +108,14 @@ impl Problem {
         }
     }
 
-    /// There is no room in memory for the body.
+    /// Creates the error of a body for which there is no room in memory.
     pub(crate) fn busy(error: NoRoom) -> Self {
         let mut problem = Self::new(Code::Unavailable, error.to_string());
         problem.retry_after(Duration::from_secs(1));
         problem
     }
 
-    /// Returns what the service gets to know of the problem.
+    /// Returns the status of the problem for the service.
     pub(crate) fn status(&self) -> Status {
         Status::new(self.code, self.message.as_str())
     }
@@ -127,7 +127,7 @@ impl Problem {
         }
     }
 
-    /// The body that every error has; it is one line.
+    /// Returns the body of the error, in one line.
     pub(crate) fn body(&self, request_id: &str) -> Vec<u8> {
         let mut out = b"{\"error\":".to_vec();
         json::write_string(&excerpt(&self.message), &mut out);
@@ -193,7 +193,7 @@ impl Problem {
     }
 }
 
-/// The table of the API contract; codes that our services do not give follow the same reading.
+/// Table of the API contract. Codes that our services do not return follow the same pattern.
 fn http_status(code: Code) -> StatusCode {
     match code {
         Code::Ok => StatusCode::OK,

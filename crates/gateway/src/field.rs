@@ -1,17 +1,17 @@
-//! How the fields of a message are called in JSON, and what their paths look like.
+//! The names of the fields of a message in JSON, and their paths.
 
 use std::collections::HashSet;
 
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 
-/// The message that stands for JSON in place.
+/// Message that stands for JSON in place.
 const JSON: &str = "kanat.v1.Json";
 
-/// The option of fields that are filters.
+/// Option of fields that are filters.
 const FILTER: &str = "kanat.v1.filter";
 
-/// Fields that are null in JSON when they are absent. Read once: the options of a field are decoded
-/// at every look.
+/// Fields that are null in JSON when they are absent. Collected once, because the options
+/// of a field are decoded at every access.
 #[derive(Debug)]
 pub(crate) struct NullableFields(HashSet<String>);
 
@@ -38,7 +38,7 @@ impl NullableFields {
     }
 }
 
-/// The text field of a message that stands for JSON in place; `None` for any other message.
+/// Returns the text field of a message that stands for JSON in place; `None` for any other message.
 pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor> {
     (message.full_name() == JSON)
         .then(|| message.get_field_by_name("text"))
@@ -80,7 +80,7 @@ pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
     mark.is_some_and(|mark| field.options().has_extension(&mark))
 }
 
-/// `a.b`, or `b` at the root.
+/// Returns the path of a member: `a.b`, or `b` at the root.
 pub(crate) fn member(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
@@ -89,8 +89,8 @@ pub(crate) fn member(path: &str, name: &str) -> String {
     }
 }
 
-/// A path that a service named, in the spelling of its REST callers: `yaml_config` becomes
-/// `yamlConfig`. Names that are not fields stay as they are, and so does all behind them.
+/// Returns a path from a service in the spelling of its REST callers: `yaml_config` becomes
+/// `yamlConfig`. A name that is no field stays as it is, and so does the rest of the path after it.
 pub(crate) fn rest_path(message: &MessageDescriptor, path: &str) -> String {
     let (segment, rest) = path
         .split_once('.')

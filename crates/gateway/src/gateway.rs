@@ -1,4 +1,4 @@
-//! The entry: from an HTTP request to its answer.
+//! The gateway: turns an HTTP request into its answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::{answer, header, sse};
 /// Bounds and intervals.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of a JSON body.
+    /// Greatest size of a JSON body, in bytes.
     pub body_limit: usize,
-    /// Bytes of an uploaded file.
+    /// Greatest size of an uploaded file, in bytes.
     pub upload_limit: usize,
-    /// Bytes of a body that is handed on while it comes; each item of its list is bounded by
-    /// `body_limit`.
+    /// Greatest size of a body that is handed on while it arrives, in bytes. Each item of its list
+    /// is bounded by `body_limit`.
     pub stream_limit: u64,
-    /// A comment is sent on a stream of events when nothing else was for this long.
+    /// Time after which a comment is sent on a stream of events without an event.
     pub heartbeat: Duration,
-    /// Bytes of all bodies that are being read or answered. A request for whose body nothing is
-    /// left is answered 503.
+    /// Memory for all bodies that are being read or answered. A request whose body has no room is
+    /// answered 503.
     pub memory: Arc<Budget>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Why a descriptor set cannot be served.
+/// Error of a descriptor set that cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the descriptor set cannot be read: {0}")]
@@ -58,7 +58,7 @@ pub enum Error {
     Method { method: String, reason: String },
 }
 
-/// One REST route, for documents and tests.
+/// REST route, for documents and tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteInfo {
     pub method: Method,
@@ -70,7 +70,7 @@ pub struct RouteInfo {
     pub public: bool,
 }
 
-/// A REST face of the gRPC services behind `S`.
+/// REST gateway to the gRPC services of `S`.
 #[derive(Clone)]
 pub struct Gateway<S> {
     router: Arc<Router>,
@@ -92,7 +92,7 @@ where
     /// Reads the routes from `descriptor_set`; `grpc` answers the calls.
     ///
     /// # Errors
-    /// When the set cannot be read, or a method's annotations ask for what the gateway cannot do.
+    /// The set cannot be read, or the gateway does not support the annotations of a method.
     pub fn new(descriptor_set: &[u8], grpc: S) -> Result<Self, Error> {
         let pool = DescriptorPool::decode(descriptor_set)
             .map_err(|e| Error::Descriptors(e.to_string()))?;
@@ -103,13 +103,13 @@ where
         })
     }
 
-    /// The same with other bounds.
+    /// Sets other bounds.
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Every route, in the order of the descriptor set.
+    /// Returns every route, in the order of the descriptor set.
     pub fn routes(&self) -> Vec<RouteInfo> {
         let info = |route: &crate::route::Route| RouteInfo {
             method: route.method.clone(),
@@ -124,7 +124,7 @@ where
             .collect()
     }
 
-    /// Answers one request; never fails, whatever the bytes are.
+    /// Answers one request. Never fails, whatever the bytes are.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -219,7 +219,7 @@ fn options(methods: &[Method]) -> Response<Body> {
     response
 }
 
-/// `HEAD` is told how long the body would be, where that is known.
+/// Drops the body of an answer to `HEAD` and keeps its length, where that is known.
 fn without_body(mut response: Response<Body>) -> Response<Body> {
     if let Some(length) = response.body().size_hint().exact() {
         response

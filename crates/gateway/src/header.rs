@@ -25,7 +25,8 @@ const FROM_METADATA: [HeaderName; 4] = [
     HeaderName::from_static("idempotency-replayed"),
 ];
 
-/// The metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not write.
+/// Returns the metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not
+/// write.
 pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &HeaderValue) -> HeaderMap {
     let mut metadata = HeaderMap::new();
     for name in TO_METADATA {
@@ -46,7 +47,7 @@ pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &HeaderValue) -> Head
     metadata
 }
 
-/// The headers that an answer's metadata asks for.
+/// Returns the headers for the metadata of an answer.
 pub(crate) fn from_metadata(metadata: &HeaderMap) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for name in FROM_METADATA {
@@ -57,12 +58,12 @@ pub(crate) fn from_metadata(metadata: &HeaderMap) -> HeaderMap {
     headers
 }
 
-/// A tag as `ETag` carries it.
+/// Returns a tag in the form of `ETag`.
 pub(crate) fn quoted_tag(tag: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{}\"", bare_tag(tag))).ok()
 }
 
-/// `If-None-Match` names `tag`; weak tags are as good as strong ones here.
+/// Returns whether `If-None-Match` names `tag`. Weak tags count as strong ones.
 pub(crate) fn none_match(headers: &HeaderMap, tag: &str) -> bool {
     let lists = headers
         .get_all(http::header::IF_NONE_MATCH)

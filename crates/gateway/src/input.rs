@@ -1,5 +1,5 @@
-//! The messages of a call, gathered from path, query and body while the service reads them: it
-//! judges the caller by the headers before it asks for the first byte of the body.
+//! The messages of a call, built from path, query and body while the service reads them. The
+//! service authorises the caller by the headers before it reads the first byte of the body.
 
 mod body;
 mod cut;

@@ -1,5 +1,5 @@
 //! JSON text by its slices: checked once as a whole, then taken apart level by level without a
-//! tree. What stays a slice keeps its digits and the order of its keys.
+//! tree. A slice keeps its digits and the order of its keys.
 
 mod path;
 
@@ -62,23 +62,23 @@ impl<'t> Value<'t> {
         Kind::of(self.0)
     }
 
-    /// The value as it was written.
+    /// Returns the value as it was written.
     pub(crate) fn raw(self) -> &'t str {
         self.0
     }
 
-    /// The members of an object in their order, doubled ones too; nothing for another value.
+    /// Returns the members of an object in their order, equal keys too; none for another value.
     pub(crate) fn members(self) -> Vec<(Cow<'t, str>, Value<'t>)> {
         let member = |(key, value)| (unescape(key).unwrap_or(Cow::Borrowed(key)), Value(value));
         kanat_json::occurrences(self.0).map(member).collect()
     }
 
-    /// The items of a list; nothing for another value.
+    /// Returns the items of a list; none for another value.
     pub(crate) fn items(self) -> Vec<Value<'t>> {
         kanat_json::items(self.0).map(Value).collect()
     }
 
-    /// The text of a string; `None` for another value, and for escapes that are half a character.
+    /// Returns the text of a string; `None` for another value, and for half a surrogate pair.
     pub(crate) fn text(self) -> Option<Cow<'t, str>> {
         match self.kind() {
             Kind::String => unescape(self.0),
@@ -87,8 +87,8 @@ impl<'t> Value<'t> {
     }
 }
 
-/// Writes `text` without its white space, so that it fits on one line; false when it is not JSON,
-/// and then nothing is written.
+/// Writes `text` without its white space, so that it fits on one line. Returns false, and writes
+/// nothing, when it is not JSON.
 pub(crate) fn write_compact(text: &str, out: &mut Vec<u8>) -> bool {
     let Ok(value) = Value::parse(text.as_bytes()) else {
         return false;
@@ -109,7 +109,7 @@ pub(crate) fn write_compact(text: &str, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// `quoted` has its quotes and sound escapes.
+/// Returns the text of a string with quotes and valid escapes; `None` for half a surrogate pair.
 fn unescape(quoted: &str) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {

@@ -1,9 +1,9 @@
 //! JSON over HTTP to gRPC and back, driven by the descriptor set alone: it knows no resource by
-//! name. A method's `google.api.http` and `kanat.v1.rest` options say how its REST form looks; this
+//! name. A method's `google.api.http` and `kanat.v1.rest` options define its REST form; this
 //! crate turns a request into one gRPC call on a service in the same process, and the answer into
 //! JSON, a file, a text or server-sent events.
 //!
-//! What a caller may count on:
+//! Guarantees to callers:
 //!
 //! - Every answer that is an error has the body
 //!   `{error, code, details: [{field, message}], requestId}`.

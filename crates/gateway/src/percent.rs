@@ -1,9 +1,9 @@
-//! Percent-encoding, read strictly: half an escape or broken UTF-8 is refused instead of guessed
-//! at.
+//! Strict percent-decoding: half an escape or invalid UTF-8 is an error.
 
 use percent_encoding::percent_decode_str;
 
-/// `None` when `%` is not followed by two hexadecimal digits, or the bytes are not UTF-8.
+/// Decodes a text. Returns `None` when `%` is not followed by two hexadecimal digits, or the bytes
+/// are not UTF-8.
 pub(crate) fn decode(text: &str) -> Option<String> {
     let escapes_are_whole = text.as_bytes().split(|&b| b == b'%').skip(1).all(|after| {
         let digits = after.get(..2).unwrap_or_default();
@@ -15,7 +15,7 @@ pub(crate) fn decode(text: &str) -> Option<String> {
         .map(Into::into)
 }
 
-/// The same for a form or a query, where `+` is a space.
+/// Decodes a text of a form or a query, where `+` is a space.
 pub(crate) fn decode_query(text: &str) -> Option<String> {
     decode(&text.replace('+', " "))
 }

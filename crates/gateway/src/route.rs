@@ -18,7 +18,7 @@ pub(crate) use template::Variable;
 /// A gRPC method as REST serves it.
 #[derive(Debug)]
 pub(crate) struct Rpc {
-    /// `kanat.v1.FlowService/GetFlow`
+    /// Full name, such as `kanat.v1.FlowService/GetFlow`.
     pub name: String,
     /// URI of the call in this process.
     pub uri: Uri,
@@ -49,9 +49,9 @@ impl Route {
 
 #[derive(Debug)]
 pub(crate) struct Router {
-    /// In the order of the descriptor set.
+    /// Routes in the order of the descriptor set.
     routes: Vec<Arc<Route>>,
-    /// The routes with literal segments before variables.
+    /// Routes with literal segments before variables.
     by_precedence: Vec<Arc<Route>>,
 }
 
@@ -96,7 +96,7 @@ impl Router {
         &self.routes
     }
 
-    /// `HEAD` is answered by the route of `GET`.
+    /// Finds the route of a request. `HEAD` takes the route of `GET`.
     pub(crate) fn find(&self, method: &Method, path: &str) -> Result<RouteMatch, Problem> {
         let unknown = || Problem::not_found(format!("no route {method} {path}"));
         let segments = path

@@ -1,4 +1,4 @@
-//! A stream of messages as server-sent events.
+//! Server-sent events: a stream of messages over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +27,8 @@ struct Events {
     ended: bool,
 }
 
-/// Answers at once, and then with every message as it comes; a comment fills each `heartbeat`
-/// without one. An error is the last event, named `error`.
+/// Answers at once, and then sends every message as it arrives. A comment is sent after each
+/// `heartbeat` without one. An error is the last event, named `error`.
 pub(crate) fn stream(
     answer: Answer,
     rpc: Arc<Rpc>,
@@ -115,7 +115,7 @@ impl Events {
     }
 }
 
-/// One line each; `data` has no line breaks.
+/// Writes an event with one line for each field. `data` has no line breaks.
 fn write(event: Option<&str>, id: Option<&str>, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len() + 64);
     for (name, value) in [("event", event), ("id", id)] {

@@ -21,7 +21,7 @@ const MAX_DEPTH: u32 = 600;
 /// Verdict on a value. Failures are noted elsewhere.
 type Fits = bool;
 
-/// Goes on in a rule: after a failure only while failures are noted.
+/// Continues a rule after a failure only while failures are noted.
 macro_rules! need {
     ($run:expr, $valid:ident, $fits:expr) => {
         if !$fits {
@@ -95,7 +95,7 @@ fn run(program: &Program, document: &Document<'_>) -> Result<(), Vec<Failure>> {
 struct Failure {
     /// The value, or the key of the value.
     index: u32,
-    /// The member of it that is meant.
+    /// Member of the value that is missing.
     member: Option<Box<str>>,
     message: String,
 }
@@ -106,7 +106,7 @@ struct Run<'p> {
     /// Message of a run that could not finish.
     trouble: Option<&'static str>,
     depth: u32,
-    /// The resources on the way, the outermost first. Empty when no reference asks for them.
+    /// Resources in scope, the outermost first. Empty when no reference needs them.
     scope: Vec<u32>,
     is_noting: bool,
     /// The value is the name of a member.
@@ -249,7 +249,7 @@ impl<'p> Run<'p> {
         result
     }
 
-    /// Takes steps from the budget; `false` when there are none left.
+    /// Takes steps from the budget. Returns `false` when none are left.
     fn spend(&mut self, steps: u64) -> bool {
         if self.budget.spend(steps) {
             return true;
@@ -263,7 +263,7 @@ impl<'p> Run<'p> {
         self.note(value, None, message)
     }
 
-    /// Notes that a value, or a member that it lacks, is wrong; never fits.
+    /// Notes a violation of a value, or of a member that it lacks. Returns `false`.
     fn note(
         &mut self,
         value: Value<'_>,

@@ -55,7 +55,7 @@ pub(crate) fn compile(text: &str) -> Result<Program, Error> {
     };
     let resources = Resources::new(document, draft)?;
     let document = resources.document(Place::ROOT);
-    // Its own words are plainer than those of the schema of schemas, which finds the rest.
+    // The errors of the compiler are plainer than those of the schema of schemas, so it runs first.
     let program = Compiler::new(resources, Formats::Asserted).program()?;
     check::first_fault(schema_of_schemas(draft), &document)?;
     Ok(program)
@@ -110,7 +110,7 @@ impl<'d> At<'d> {
         self.schema.member(keyword)
     }
 
-    /// A keyword that came with that draft.
+    /// Returns a keyword that exists since that draft.
     fn since(&self, draft: Draft, keyword: &str) -> Option<Value<'d>> {
         if self.draft >= draft {
             self.get(keyword)
@@ -179,7 +179,7 @@ impl Compiler {
         dynamic.map(|(key, anchor)| (key.clone(), anchor.place))
     }
 
-    /// The node of the schema at a place, which is compiled later.
+    /// Returns the node of the schema at a place, which is compiled later.
     fn id(&mut self, place: Place) -> Id {
         let places = &mut self.places;
         *self.ids.entry(place).or_insert_with(|| {
@@ -307,8 +307,8 @@ impl Compiler {
 
     fn list_rules(&mut self, at: &At<'_>) -> Result<Option<Box<ListRules>>, Error> {
         let mut rules = ListRules {
-            fewest: self.count(at, "minItems")?,
-            most: self.count(at, "maxItems")?,
+            min: self.count(at, "minItems")?,
+            max: self.count(at, "maxItems")?,
             is_unique: at
                 .get("uniqueItems")
                 .and_then(Value::as_bool)
@@ -332,12 +332,12 @@ impl Compiler {
             let has_counts = at.draft >= Draft::TwentyNineteen;
             rules.contains = Some(Contains {
                 schema,
-                fewest: if has_counts {
+                min: if has_counts {
                     self.count(at, "minContains")?.unwrap_or(1)
                 } else {
                     1
                 },
-                most: if has_counts {
+                max: if has_counts {
                     self.count(at, "maxContains")?
                 } else {
                     None
@@ -348,13 +348,13 @@ impl Compiler {
         let asks = !rules.first.is_empty()
             || rules.rest.is_some()
             || rules.contains.is_some()
-            || rules.fewest.is_some()
-            || rules.most.is_some()
+            || rules.min.is_some()
+            || rules.max.is_some()
             || rules.is_unique;
         Ok(asks.then(|| Box::new(rules)))
     }
 
-    /// The node of a keyword's schema.
+    /// Returns the node of a keyword's schema.
     fn schema(&mut self, at: &At<'_>, value: Option<Value<'_>>) -> Result<Option<Id>, Error> {
         let Some(value) = value else { return Ok(None) };
         if !is_schema(value) {

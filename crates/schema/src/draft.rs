@@ -1,4 +1,4 @@
-//! The drafts of JSON Schema, and what sets them apart.
+//! The drafts of JSON Schema, and their differences.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ impl Draft {
     ];
     pub(crate) const DEFAULT: Self = Self::TwentyTwenty;
 
-    /// The draft that a `$schema` names; of what is no draft, nothing.
+    /// Returns the draft that a `$schema` names; `None` for an unknown one.
     pub(crate) fn named(uri: &str) -> Option<Self> {
         let uri = uri.strip_suffix('#').unwrap_or(uri);
         let place = uri
@@ -39,7 +39,7 @@ impl Draft {
         })
     }
 
-    /// The URI of its schema of schemas, without a fragment.
+    /// Returns the URI of its schema of schemas, without a fragment.
     pub(crate) fn uri(self) -> &'static str {
         match self {
             Self::Four => "http://json-schema.org/draft-04/schema",

@@ -1,4 +1,4 @@
-//! Formats, as the crate `jsonschema` judges them.
+//! Formats, checked by the crate `jsonschema`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::draft::Draft;
 
-/// A text longer than this has none of the formats.
+/// Greatest length of a text with a format, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 const NAMES: [&str; 19] = [
@@ -57,8 +57,8 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// The format of that name; nothing for one that the draft does not know, which asks for
-    /// nothing.
+    /// Returns the format of that name; `None` for one that the draft does not know, which is
+    /// ignored.
     pub(crate) fn named(draft: Draft, name: &str) -> Option<Self> {
         let name = NAMES.into_iter().find(|known| *known == name)?;
         FORMATS

@@ -1,10 +1,10 @@
-//! JSON Schemas of published APIs: compiled once, asked by many requests. Knows JSON texts, not
+//! JSON Schemas of published APIs: compiled once, and run on many requests. Knows JSON texts, not
 //! requests.
 //!
 //! A document is read once, into a flat list of slices of its text (`document`), and run through
-//! the compiled schema (`check`): no tree, and numbers are judged by their digits. What could make
-//! a check take long is refused when the schema is compiled (`compile`, `pattern`); what is left
-//! has a budget.
+//! the compiled schema (`check`): no tree, and numbers are compared by their digits. A
+//! schema that could make a check take long is refused by the compiler (`compile`, `pattern`); the
+//! check itself has a budget.
 
 mod budget;
 mod check;
@@ -24,8 +24,8 @@ mod violation;
 pub use schema::{Error, Schema};
 pub use violation::Violation;
 
-/// The longest text that a schema may have, in bytes.
+/// Greatest length of the text of a schema, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// As many violations of one document are told.
+/// Greatest number of violations of one document that are reported.
 pub const MAX_VIOLATIONS: usize = 100;

@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::number::Limit;
 use crate::pattern::Pattern;
 
-/// The number of a node in its program.
+/// Index of a node in its program.
 pub(crate) type Id = u32;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Node {
     /// Verdict of the schemas `true` and `false`.
     pub(crate) verdict: Option<bool>,
     pub(crate) types: Option<Types>,
-    /// `const` and `enum`.
+    /// Values of `const` and `enum`.
     pub(crate) options: Vec<Options>,
     pub(crate) number: Option<Box<NumberRules>>,
     pub(crate) string: Option<Box<StringRules>>,
@@ -37,7 +37,7 @@ pub(crate) struct Node {
     pub(crate) applied: Vec<Applicator>,
     pub(crate) unevaluated_items: Option<Id>,
     pub(crate) unevaluated_members: Option<Id>,
-    /// The resource that it is part of.
+    /// Resource that the node is part of.
     pub(crate) resource: u32,
 }
 
@@ -77,8 +77,8 @@ pub(crate) struct NumberRules {
 
 #[derive(Debug, Default)]
 pub(crate) struct StringRules {
-    pub(crate) shortest: Option<u64>,
-    pub(crate) longest: Option<u64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<Format>,
 }
@@ -89,16 +89,16 @@ pub(crate) struct ListRules {
     pub(crate) first: Vec<Id>,
     pub(crate) rest: Option<Id>,
     pub(crate) contains: Option<Contains>,
-    pub(crate) fewest: Option<u64>,
-    pub(crate) most: Option<u64>,
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
     pub(crate) is_unique: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Contains {
     pub(crate) schema: Id,
-    pub(crate) fewest: u64,
-    pub(crate) most: Option<u64>,
+    pub(crate) min: u64,
+    pub(crate) max: Option<u64>,
     /// Items that fit count as evaluated.
     pub(crate) evaluates: bool,
 }
@@ -106,13 +106,13 @@ pub(crate) struct Contains {
 #[derive(Debug, Default)]
 pub(crate) struct ObjectRules {
     pub(crate) names: Names,
-    /// In the order in which [`Name::required`] counts them.
+    /// Names of the required members, in the order in which [`Name::required`] counts them.
     pub(crate) required: Vec<Box<str>>,
     pub(crate) patterns: Vec<(Pattern, Id)>,
     pub(crate) additional: Option<Id>,
     pub(crate) property_names: Option<Id>,
-    pub(crate) fewest: Option<u64>,
-    pub(crate) most: Option<u64>,
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
@@ -255,7 +255,7 @@ impl Types {
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) strings: Vec<Box<str>>,
-    /// As [`equality::write`] writes them.
+    /// The other values, as [`equality::write`] writes them.
     pub(crate) others: Vec<Box<[u8]>>,
     /// Summary of the values for messages.
     pub(crate) shown: String,

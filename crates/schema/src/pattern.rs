@@ -18,8 +18,8 @@ const MAX_LENGTH: usize = 4096;
 const MAX_MEMORY: usize = 1024 * 1024;
 /// Capacity of the cache of the lazy automaton of one pattern in one thread, in bytes.
 const CACHE_CAPACITY: usize = 256 * 1024;
-/// Above so many positions it is worth a try whether the pattern is always in one of them alone.
-const MANY_POSITIONS: u64 = 64;
+/// Number of positions above which the pattern is tested for being in one of them at a time.
+const MAX_UNTESTED_POSITIONS: u64 = 64;
 
 pub(crate) struct Pattern {
     text: Box<str>,
@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern. Errors say what is wrong with it.
+    /// Compiles a pattern. The error is a message.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.len() > MAX_LENGTH {
             return Err(format!("is longer than {MAX_LENGTH} bytes"));
@@ -48,7 +48,7 @@ impl Pattern {
             .build_from_hir(&hir)
             .map_err(|_| too_large())?;
         let positions = positions(&hir);
-        let width = if positions > MANY_POSITIONS && is_one_pass(&hir) {
+        let width = if positions > MAX_UNTESTED_POSITIONS && is_one_pass(&hir) {
             1
         } else {
             positions
@@ -104,8 +104,8 @@ fn reason(error: &regex_syntax::Error) -> &'static str {
     }
 }
 
-/// Writes out the classes and control characters of ECMA-262 that the translation would go through
-/// the whole pattern for, one by one. It is quick for classes in brackets.
+/// Writes out the classes and control characters of ECMA-262. The translation would search the
+/// whole pattern for each of them; classes in brackets it handles quickly.
 fn expand(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut in_brackets = false;

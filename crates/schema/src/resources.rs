@@ -31,7 +31,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// All of the schema that was given.
+    /// Root of the schema that is compiled.
     pub(crate) const ROOT: Self = Self {
         document: 0,
         index: 0,
@@ -62,7 +62,7 @@ pub(crate) struct Resources {
     pub(crate) all: Vec<Resource>,
     by_uri: HashMap<String, u32>,
     pub(crate) anchors: HashMap<(u32, String), Anchor>,
-    /// The resource of each schema that has been met.
+    /// Resource of each schema that has been visited.
     owners: HashMap<Place, u32>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Target {
 }
 
 impl Resources {
-    /// The schema of a document, under no name but those that it gives itself.
+    /// Creates the resources of a document, under the identifiers that it declares.
     pub(crate) fn new(document: Document<'static>, draft: Draft) -> Result<Self, Error> {
         let mut resources = Self {
             budget: Budget::of_schema(),
@@ -93,7 +93,7 @@ impl Resources {
         Arc::clone(&self.documents[place.document as usize])
     }
 
-    /// The resource that a schema is part of.
+    /// Returns the resource that a schema is part of.
     pub(crate) fn owner(&self, place: Place) -> u32 {
         self.owners.get(&place).copied().unwrap_or_default()
     }
@@ -206,7 +206,7 @@ impl Resources {
         Ok(place)
     }
 
-    /// Adds a document under a URI, and gives its resource.
+    /// Adds a document under a URI. Returns its resource.
     fn add(&mut self, document: Document<'static>, uri: &str, draft: Draft) -> Result<u32, Error> {
         let number = self.documents.len() as u32;
         self.documents.push(Arc::new(document));

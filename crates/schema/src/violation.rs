@@ -6,17 +6,17 @@ use crate::document::Step;
 
 /// Greatest number of characters of a key in a path.
 const MAX_KEY_CHARACTERS: usize = 100;
-/// The path of the whole.
+/// Path of the whole document.
 const ROOT: &str = "(root)";
 
 /// Violation of a schema by a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The path of what is wrong, as in `items[0].qty`; `(root)` for the whole. A missing member is
-    /// named as the member, an unexpected one too. Keys other than letters, digits, `_` and `-`
+    /// Path of the value at fault, as in `items[0].qty`; `(root)` for the whole. A missing or an
+    /// unexpected member has a path too. Keys other than letters, digits, `_` and `-`
     /// stand as `["a.b"]`.
     pub field: String,
-    /// Words that follow the name of the field, without any of the document's values.
+    /// Message that follows the name of the field, without any of the document's values.
     pub message: String,
 }
 

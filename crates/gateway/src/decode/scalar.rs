@@ -1,5 +1,5 @@
-//! One plain value, from JSON or from the text of a path or query. Errors say what was expected and
-//! what was found.
+//! Plain values, from JSON or from the text of a path or query. Errors name the expected value and
+//! the one that was found.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -14,8 +14,8 @@ use crate::json::{self, Value as Json};
 /// Whole numbers up to this size are exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A JSON value as `kind`, which is no message. 64-bit integers may come as strings, because many
-/// readers of JSON lose their digits otherwise.
+/// Converts a JSON value to `kind`, which is no message. 64-bit integers may come as strings,
+/// because many readers of JSON lose their digits otherwise.
 pub(crate) fn from_json(kind: &Kind, json: Json<'_>) -> Result<Value, String> {
     let found = || json.kind().describe();
     let raw = json.raw();
@@ -43,7 +43,7 @@ pub(crate) fn from_json(kind: &Kind, json: Json<'_>) -> Result<Value, String> {
     }
 }
 
-/// The text of a path segment, a query parameter or a map's key as `kind`.
+/// Converts the text of a path segment, a query parameter or a map's key to `kind`.
 pub(crate) fn from_text(kind: &Kind, text: &str) -> Result<Value, String> {
     match kind {
         Kind::String => Ok(Value::String(text.to_owned())),
@@ -85,7 +85,7 @@ fn enumerated(names: &EnumDescriptor, text: &str) -> Result<Value, String> {
     })
 }
 
-/// Takes `1.0` and `1e3` too: they are the same numbers.
+/// Parses a whole number. `1.0` and `1e3` are whole numbers too.
 fn integer<T: FromStr + Display>(text: &str, least: T, most: T) -> Result<T, String> {
     let whole = || {
         let float = text

@@ -1,4 +1,4 @@
-//! A gRPC status, with its `google.rpc.Status` details, as a problem.
+//! Conversion of a gRPC status, with its `google.rpc.Status` details, to a problem.
 
 use http::header::RETRY_AFTER;
 use kanat_model::FieldError;
@@ -10,8 +10,8 @@ use super::Problem;
 use crate::field;
 
 impl Problem {
-    /// `input` is the message of the call, which knows how REST callers spell the fields at fault.
-    /// What failed inside is for the log, never for the caller.
+    /// Creates the problem of a status. `input` is the message of the call, which has the REST
+    /// spelling of the fields at fault. Internal failures are for the log, never for the caller.
     pub(crate) fn of_status(status: &Status, input: &MessageDescriptor) -> Self {
         match status.code() {
             Code::Internal | Code::Unknown | Code::DataLoss => {

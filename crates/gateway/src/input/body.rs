@@ -15,7 +15,7 @@ use crate::gateway::Options;
 use crate::json;
 use crate::route::Route;
 
-/// Types under which a file may come bare.
+/// Content types of a file that is the whole body.
 const BARE_FILE: [&str; 4] = [
     "text/csv",
     "text/plain",
@@ -23,7 +23,7 @@ const BARE_FILE: [&str; 4] = [
     "application/zip",
 ];
 
-/// Bytes of an empty object, with blanks.
+/// Greatest size of an empty object with blanks, in bytes.
 const EMPTY_LIMIT: usize = 64;
 
 /// Message of a request, from its body.
@@ -40,7 +40,7 @@ enum Form {
     Multipart { boundary: String },
 }
 
-/// Errors unless the body may be read as JSON.
+/// Fails unless the body may be read as JSON.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     form(headers, false).map(drop)
 }

@@ -56,7 +56,7 @@ impl Reading {
         self.held.hold(bytes)
     }
 
-    /// Returns the body, whose bytes are held as they come.
+    /// Returns the body, whose bytes are held as they arrive.
     pub(super) fn counted<B>(&self, body: B) -> CountedBody<B> {
         CountedBody {
             body,
@@ -70,7 +70,7 @@ impl Reading {
     }
 }
 
-/// A body that breaks off with [`NoRoom`] when there is no room for what has come of it.
+/// Body that breaks off with [`NoRoom`] when there is no room for the bytes that have arrived.
 pub(super) struct CountedBody<B> {
     body: B,
     reading: Reading,

@@ -18,7 +18,7 @@ enum Segment {
 }
 
 impl Template {
-    /// Every variable must name a field of `input`.
+    /// Parses a template. Every variable must name a field of `input`.
     pub(super) fn parse(text: &str, input: &MessageDescriptor) -> Result<Self, String> {
         let path = text
             .strip_prefix('/')
@@ -47,7 +47,7 @@ impl Template {
         &self.text
     }
 
-    /// Sorts literals before variables, from the left.
+    /// Returns a key that sorts literals before variables, from the left.
     pub(super) fn precedence(&self) -> Vec<bool> {
         self.segments
             .iter()
@@ -55,7 +55,7 @@ impl Template {
             .collect()
     }
 
-    /// `segments` are decoded; a variable takes no empty one.
+    /// Returns whether decoded segments match. A variable matches no empty segment.
     pub(super) fn matches(&self, segments: &[String]) -> bool {
         let matches = |(ours, theirs): (&Segment, &String)| match ours {
             Segment::Literal(literal) => literal == theirs,

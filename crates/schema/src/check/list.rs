@@ -16,23 +16,23 @@ impl Run<'_> {
     ) -> Fits {
         let mut valid = true;
         let count = list.count() as u64;
-        if let Some(fewest) = rules.fewest.filter(|fewest| count < *fewest) {
+        if let Some(min) = rules.min.filter(|min| count < *min) {
             need!(
                 self,
                 valid,
                 self.fail(list, || format!(
                     "must have at least {}",
-                    counted(fewest, "item")
+                    counted(min, "item")
                 ))
             );
         }
-        if let Some(most) = rules.most.filter(|most| count > *most) {
+        if let Some(max) = rules.max.filter(|max| count > *max) {
             need!(
                 self,
                 valid,
                 self.fail(list, || format!(
                     "must have at most {}",
-                    counted(most, "item")
+                    counted(max, "item")
                 ))
             );
         }
@@ -82,26 +82,26 @@ impl Run<'_> {
             }
         }
         let mut valid = true;
-        if found < rules.fewest {
+        if found < rules.min {
             need!(
                 self,
                 valid,
                 self.fail(list, || {
                     format!(
                         "must contain at least {} of the form that is asked for",
-                        counted(rules.fewest, "item")
+                        counted(rules.min, "item")
                     )
                 })
             );
         }
-        if let Some(most) = rules.most.filter(|most| found > *most) {
+        if let Some(max) = rules.max.filter(|max| found > *max) {
             need!(
                 self,
                 valid,
                 self.fail(list, || {
                     format!(
                         "must contain at most {} of the form that is counted",
-                        counted(most, "item")
+                        counted(max, "item")
                     )
                 })
             );

@@ -59,23 +59,23 @@ impl Run<'_> {
                 }
             }
         }
-        if let Some(fewest) = rules.fewest.filter(|fewest| count < *fewest) {
+        if let Some(min) = rules.min.filter(|min| count < *min) {
             need!(
                 self,
                 valid,
                 self.fail(object, || format!(
                     "must have at least {}",
-                    counted(fewest, "member")
+                    counted(min, "member")
                 ))
             );
         }
-        if let Some(most) = rules.most.filter(|most| count > *most) {
+        if let Some(max) = rules.max.filter(|max| count > *max) {
             need!(
                 self,
                 valid,
                 self.fail(object, || format!(
                     "must have at most {}",
-                    counted(most, "member")
+                    counted(max, "member")
                 ))
             );
         }
@@ -139,7 +139,7 @@ impl Run<'_> {
     }
 }
 
-/// Which of the required members have been met.
+/// Set of the required members that are present.
 struct Present {
     missing: usize,
     few: u64,
@@ -159,7 +159,7 @@ impl Present {
         }
     }
 
-    /// Each is added once, as each key is met once.
+    /// Adds a member. Each is added once, as each key comes once.
     fn add(&mut self, place: usize) {
         self.missing -= 1;
         match self.many.get_mut(place) {

@@ -100,28 +100,28 @@ impl Run<'_> {
             return true;
         };
         let mut valid = true;
-        if rules.shortest.is_some() || rules.longest.is_some() {
+        if rules.min_length.is_some() || rules.max_length.is_some() {
             if !self.spend(text.len() as u64 / 16) {
                 return false;
             }
             let length = text.chars().count() as u64;
-            if let Some(shortest) = rules.shortest.filter(|shortest| length < *shortest) {
+            if let Some(min_length) = rules.min_length.filter(|min_length| length < *min_length) {
                 need!(
                     self,
                     valid,
-                    self.fail(value, || match shortest {
+                    self.fail(value, || match min_length {
                         1 => "must not be empty".to_owned(),
-                        shortest => format!("must have at least {shortest} characters"),
+                        min_length => format!("must have at least {min_length} characters"),
                     })
                 );
             }
-            if let Some(longest) = rules.longest.filter(|longest| length > *longest) {
+            if let Some(max_length) = rules.max_length.filter(|max_length| length > *max_length) {
                 need!(
                     self,
                     valid,
                     self.fail(value, || format!(
                         "must have at most {}",
-                        counted(longest, "character")
+                        counted(max_length, "character")
                     ))
                 );
             }

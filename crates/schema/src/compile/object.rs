@@ -10,8 +10,8 @@ use crate::resources::is_schema;
 impl Compiler {
     pub(super) fn object_rules(&mut self, at: &At<'_>) -> Result<Option<Box<ObjectRules>>, Error> {
         let mut rules = ObjectRules {
-            fewest: self.count(at, "minProperties")?,
-            most: self.count(at, "maxProperties")?,
+            min: self.count(at, "minProperties")?,
+            max: self.count(at, "maxProperties")?,
             additional: self.schema(at, at.get("additionalProperties"))?,
             property_names: self.schema(at, at.since(Draft::Six, "propertyNames"))?,
             dependencies: self.dependencies(at)?,
@@ -32,12 +32,12 @@ impl Compiler {
             || !rules.dependencies.is_empty()
             || rules.additional.is_some()
             || rules.property_names.is_some()
-            || rules.fewest.is_some()
-            || rules.most.is_some();
+            || rules.min.is_some()
+            || rules.max.is_some();
         Ok(asks.then(|| Box::new(rules)))
     }
 
-    /// The members with schemas of their own, and the required ones.
+    /// Returns the members with schemas of their own, and the required ones.
     fn known(&mut self, at: &At<'_>, required: &[Box<str>]) -> Result<Names, Error> {
         let mut places: std::collections::HashMap<Box<str>, Option<usize>> = required
             .iter()
@@ -82,7 +82,7 @@ impl Compiler {
         Ok(dependencies)
     }
 
-    /// A list of names, each once.
+    /// Reads a list of names, each once.
     fn names(&self, at: &At<'_>, value: Value<'_>) -> Result<Vec<Box<str>>, Error> {
         let fault = |value: Value<'_>| {
             self.resources
@@ -102,7 +102,7 @@ impl Compiler {
         Ok(names)
     }
 
-    /// The members of a keyword's object.
+    /// Returns the members of a keyword's object.
     fn members<'d>(&self, at: &At<'d>, keyword: &str) -> Result<Vec<(String, Value<'d>)>, Error> {
         let Some(value) = at.get(keyword) else {
             return Ok(Vec::new());

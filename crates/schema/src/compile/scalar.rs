@@ -92,8 +92,8 @@ impl Compiler {
 
     pub(super) fn string_rules(&mut self, at: &At<'_>) -> Result<Option<Box<StringRules>>, Error> {
         let mut rules = StringRules {
-            shortest: self.count(at, "minLength")?,
-            longest: self.count(at, "maxLength")?,
+            min_length: self.count(at, "minLength")?,
+            max_length: self.count(at, "maxLength")?,
             ..StringRules::default()
         };
         if let Some(value) = at.get("pattern") {
@@ -106,8 +106,8 @@ impl Compiler {
             let name = at.get("format").and_then(Value::as_str);
             rules.format = name.and_then(|name| Format::named(at.draft, &name));
         }
-        let asks = rules.shortest.is_some()
-            || rules.longest.is_some()
+        let asks = rules.min_length.is_some()
+            || rules.max_length.is_some()
             || rules.pattern.is_some()
             || rules.format.is_some();
         Ok(asks.then(|| Box::new(rules)))
