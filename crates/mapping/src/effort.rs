@@ -1,4 +1,4 @@
-//! The bound on what evaluations do: one counter that all of their work is charged to.
+//! The bound on the work of evaluations: one counter that all of it is charged to.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

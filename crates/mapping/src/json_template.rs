@@ -5,7 +5,7 @@ use crate::template::Parts;
 use crate::transform::{MAX_BYTES, too_large};
 use crate::{Effort, EvaluationError, ParseError, References, Scope, Template, Value, json};
 
-/// ParseResult document. Parts without a template are written as they stand.
+/// Parsed document. Parts without a template are written as they stand.
 #[derive(Debug, Clone)]
 pub struct JsonTemplate {
     root: Node,
@@ -100,7 +100,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// As deep as the document, which has been checked.
+    /// Parses a node. Recurses as deep as the document, which has been checked.
     fn node(&mut self, json: &str) -> Node {
         let literal = || Node::Literal(json.to_owned());
         match json.as_bytes().first() {

@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use crate::template::Parts;
 use crate::{EvaluationError, Expression, References, Scope, Template};
 
-/// A mapping, ready to run: it finds all that it reads of the payload in one pass, and writes its
-/// output as it goes.
+/// Compiled mapping. It finds all that it reads of the payload in one pass, and writes its output
+/// as it goes.
 #[derive(Debug, Clone)]
 pub struct Mapping {
     object: Object,
@@ -46,7 +46,7 @@ pub struct Conflict {
 #[derive(Debug, Clone, Default)]
 struct Object {
     members: Vec<Member>,
-    /// Steps of writing its keys, and of taking back those of members that are not there.
+    /// Steps of writing its keys, and of removing those of missing members.
     effort: u64,
 }
 
@@ -60,7 +60,7 @@ struct Member {
 
 #[derive(Debug, Clone)]
 enum MemberValue {
-    /// It is there only if one of its members is.
+    /// An object, which is written only if one of its members is.
     Object(Object),
     Expression(CompiledExpression),
     Template(Parts),
@@ -68,8 +68,8 @@ enum MemberValue {
 }
 
 impl Mapping {
-    /// Names with dots nest; the order of the first mention is kept. Errors are all the fields that
-    /// conflict.
+    /// Creates a mapping. Names with dots nest; the order of the first mention is kept. Errors are
+    /// all the fields that conflict.
     pub fn new(fields: Vec<(String, FieldValue)>) -> Result<Self, Vec<Conflict>> {
         build::build(fields)
     }
@@ -80,7 +80,7 @@ impl Mapping {
         &self.references
     }
 
-    /// Appends the object as JSON. On an error, what was appended is cut off again.
+    /// Appends the object as JSON. On an error, `out` keeps its former length.
     pub fn write(&self, scope: &Scope, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
         let start = out.len();
         let result = write::write(self, scope, out);

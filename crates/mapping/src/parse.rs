@@ -173,7 +173,8 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// A transform; `None`, and an error noted, when it can be read but is none that there is.
+    /// Parses a transform. Returns `None`, and notes an error, when it can be read but does not
+    /// exist.
     fn call(&mut self) -> ParseResult<Option<Call>> {
         self.skip_whitespace();
         let offset = self.position;

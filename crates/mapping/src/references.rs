@@ -3,7 +3,7 @@
 
 use crate::ParseError;
 
-/// The names that an expression, template or mapping uses, each as often as it stands there.
+/// Names that an expression, template or mapping uses, each as often as it occurs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
     pub tables: Vec<Reference>,
@@ -25,7 +25,7 @@ pub struct References {
     pub constant_comparisons: Vec<ParseError>,
 }
 
-/// A value of the connector instance, and where it stands, in bytes from the start of its text.
+/// Value of the connector instance, with its offset in bytes from the start of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceValue {
     /// The names that lead to it, up to the first index; none for the instance as a whole.
@@ -43,7 +43,7 @@ pub enum ValueForm {
     Computed,
 }
 
-/// A name and where it stands, in bytes from the start of its text.
+/// Name, with its offset in bytes from the start of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     pub name: String,

@@ -25,7 +25,7 @@ pub struct Scope<'s> {
     /// The config of the connector in whose place the expression stands. Its values are never shown
     /// in errors.
     pub instance: &'s [u8],
-    /// A poll's memory.
+    /// The state of a poll: its cursor, and the time of its last success.
     pub state: &'s [u8],
     pub now: Timestamp,
     pub tables: &'s dyn Tables,
@@ -94,7 +94,7 @@ pub trait Adapters: Sync {
     /// Returns the kind of an adapter; `None` when there is none of that name or id.
     fn kind(&self, adapter: AdapterRef<'_>) -> Option<Kind>;
 
-    /// Runs an adapter on JSON text. Gives JSON text, nothing for undefined.
+    /// Runs an adapter on JSON text. Returns JSON text, or `None` for undefined.
     fn call(&self, adapter: AdapterRef<'_>, input: &str) -> Result<Option<String>, AdapterError>;
 }
 

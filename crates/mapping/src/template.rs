@@ -1,4 +1,4 @@
-//! A text with `{{ }}` in it.
+//! Templates: texts with `{{ }}` in them.
 
 mod endpoint;
 
@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Template(Arc<Parts>);
 
-/// How rendered values are written into their surroundings.
+/// Escaping of rendered values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Escape {
     None,
@@ -120,7 +120,8 @@ impl Template {
         &self.0.references
     }
 
-    /// A template that is a whole string keeps its value's type; every other one gives a string.
+    /// Evaluates it. A template of one expression alone keeps the type of its value; every other
+    /// one gives a string.
     pub fn evaluate<'s>(&'s self, scope: &'s Scope<'s>) -> Result<Value<'s>, EvaluationError> {
         self.0.evaluate(&Environment::new(scope))
     }

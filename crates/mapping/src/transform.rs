@@ -1,4 +1,4 @@
-//! The transforms of a pipe: what each is built from, and what it makes of a value.
+//! The transforms of a pipe: their arguments, and their application to a value.
 
 mod build;
 mod date;

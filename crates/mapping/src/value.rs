@@ -1,4 +1,4 @@
-//! A value on its way through an expression: mostly a slice of the document that it came from.
+//! Values of expressions: mostly slices of the documents that they came from.
 
 mod compare;
 
@@ -22,7 +22,7 @@ pub enum Value<'s> {
     Object(Cow<'s, str>),
 }
 
-/// A string.
+/// String as a slice of a document, or as plain text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Text<'s> {
     /// As it stands in its document, with quotes and escapes.

@@ -105,7 +105,7 @@ impl Builder {
         }
     }
 
-    /// Puts a field whose name is taken into the objects that the name leads through.
+    /// Puts a field whose name is claimed into the objects that the name leads through.
     fn place(&mut self, mut object: &mut Object, name: &str, value: FieldValue) {
         let mut start = 0;
         for (dot, _) in name.match_indices('.') {
@@ -166,7 +166,7 @@ impl Object {
     }
 }
 
-/// Which expressions a visit goes to.
+/// Range of expressions that a visit covers.
 #[derive(Clone, Copy)]
 enum Reach {
     Whole,

@@ -19,7 +19,7 @@ pub(crate) enum ArgumentKind {
 }
 
 impl Argument {
-    /// As a name or a format: strings, bare words, and what else was written, by its text.
+    /// Returns the text of an argument that is a name or a format.
     pub fn text(&self) -> String {
         match &self.kind {
             ArgumentKind::Literal(literal) => literal.value().rendered().into_owned(),
@@ -29,7 +29,7 @@ impl Argument {
 }
 
 impl Parser<'_> {
-    /// The arguments that stand in parentheses here, if any do.
+    /// Parses the arguments in parentheses, if there are any.
     pub(super) fn arguments(&mut self) -> ParseResult<Vec<Argument>> {
         let mut arguments = Vec::new();
         if !self.rest().starts_with('(') {
@@ -53,7 +53,8 @@ impl Parser<'_> {
         }
     }
 
-    /// An argument as a value: a bare word that begins like a path is one, every other is a string.
+    /// Returns an argument as a value. A bare word that begins like a path is one, every other is a
+    /// string.
     pub(crate) fn operand(&mut self, argument: &Argument) -> ParseResult<Operand> {
         let word = match &argument.kind {
             ArgumentKind::Literal(literal) => return Ok(Operand::Literal(literal.clone())),
@@ -86,7 +87,7 @@ impl Parser<'_> {
         Ok(Argument { offset, kind })
     }
 
-    /// All up to the next `,` or `)`; what stands in brackets does not end it.
+    /// Parses the text up to the next `,` or `)` outside of brackets.
     fn bare_word(&mut self) -> ParseResult<ArgumentKind> {
         let here = self.here();
         let mut in_brackets = false;

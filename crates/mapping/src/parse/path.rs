@@ -8,7 +8,7 @@ use crate::references::{InstanceValue, Reference, Root, ValueForm};
 
 const MAX_STEPS: usize = 64;
 
-/// The members of `trigger`. Those after `received_at` come with calls of published APIs.
+/// Members of `trigger`. The ones after `received_at` exist in calls of published APIs.
 const TRIGGER: &[&str] = &[
     "body",
     "payload",
@@ -26,7 +26,7 @@ const RESPONSE: &[&str] = &["body", "status"];
 const STATE: &[&str] = &["cursor", "last_success_at"];
 
 impl Parser<'_> {
-    /// The path whose first word, at `offset`, has been read.
+    /// Parses the rest of a path whose first word, at `offset`, has been read.
     pub(super) fn path(&mut self, word: &str, offset: usize) -> ParseResult<Path> {
         let Some(root) = Root::parse(word) else {
             self.position = offset;
@@ -122,7 +122,8 @@ impl Parser<'_> {
     }
 }
 
-/// `trigger.body` and `trigger.payload` are the payload; the names of headers are in lower case.
+/// Rewrites `trigger.body` and `trigger.payload` to the payload, and the names of headers to lower
+/// case.
 fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
     let is = |segment: Option<&Segment>, name: &str| {
         matches!(
@@ -178,7 +179,7 @@ fn unknown_member(root: Root, segments: &[Segment], offsets: [usize; 2]) -> Opti
     }
 }
 
-/// How far back the name that was just read began.
+/// Returns the length of the name that was just read.
 fn name_length(segment: &Segment) -> usize {
     match segment {
         Segment::Name(name) => name.len(),

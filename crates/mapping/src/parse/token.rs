@@ -70,7 +70,7 @@ impl<'t> Parser<'t> {
         Ok(number.to_owned())
     }
 
-    /// A string in single or double quotes.
+    /// Parses a string in single or double quotes.
     pub(super) fn string(&mut self) -> ParseResult<String> {
         let start = self.position;
         let quote = self.peek();
@@ -96,7 +96,8 @@ impl<'t> Parser<'t> {
         Err(self.error("a string that does not end"))
     }
 
-    /// The character of the escape that stands here, and how many characters spell it.
+    /// Returns the character of the escape that stands here, and the number of characters that
+    /// spell it.
     fn escape(&self) -> ParseResult<(char, usize)> {
         let found = self.here().chars().nth(1);
         let simple = match found {

@@ -1,4 +1,4 @@
-//! Rendering an endpoint so that no value can change which endpoint it is.
+//! Renders endpoints, so that no value can turn one into another.
 
 use super::{Escape, Part, escaped};
 use crate::EvaluationError;

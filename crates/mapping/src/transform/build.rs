@@ -1,4 +1,4 @@
-//! From a transform's name and arguments to the transform.
+//! Builds a transform from its name and arguments.
 
 use super::{Transform, date};
 use crate::ParseError;
@@ -6,10 +6,10 @@ use crate::node::{Call, Literal};
 use crate::parse::{Argument, ArgumentKind, Parser, suggestion};
 use crate::references::{Reference, References};
 
-/// The most decimals of `decimal` and `round`.
+/// Greatest number of decimals of `decimal` and `round`.
 const MAX_PLACES: u32 = 30;
 
-/// A transform's name, how few and how many arguments it takes, and how they are written.
+/// Name of a transform, the least and greatest number of its arguments, and their spelling.
 struct Shape(&'static str, usize, usize, &'static str);
 
 const SHAPES: [Shape; 36] = [

@@ -1,4 +1,4 @@
-//! The `date` transform: instants in, text by day.js's format tokens out.
+//! The `date` transform: writes instants with the format tokens of day.js.
 
 mod format;
 mod instant;
@@ -20,7 +20,7 @@ pub(super) fn utc() -> TimeZone {
     TimeZone::UTC
 }
 
-/// A time zone by its IANA name, or a fixed offset such as `+02:00`.
+/// Returns a time zone by its IANA name, or a fixed offset such as `+02:00`.
 pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
     let offset = || {
         name.starts_with(['+', '-'])

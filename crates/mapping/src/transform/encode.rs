@@ -11,14 +11,14 @@ use super::{TransformResult, text};
 use crate::EvaluationError;
 use crate::value::Value;
 
-/// All but the unreserved characters of RFC 3986.
+/// Set of all characters but the unreserved ones of RFC 3986.
 pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// In hexadecimal, lower case.
+/// Hashes a text. The result is hexadecimal, in lower case.
 pub(super) fn sha256<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(hex::encode(Sha256::digest(
         text::of(value)?.as_bytes(),
@@ -29,7 +29,7 @@ pub(super) fn base64<'s>(value: &Value<'s>) -> TransformResult<'s> {
     Ok(Value::plain(STANDARD.encode(text::of(value)?.as_bytes())))
 }
 
-/// Takes both alphabets, with padding or without; what it encodes has to be text.
+/// Decodes Base64 of either alphabet, with padding or without, to text.
 pub(super) fn base64_decode<'s>(value: &Value<'s>) -> TransformResult<'s> {
     const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

@@ -1,4 +1,4 @@
-//! Transforms that ask the environment: lookup tables and adapters.
+//! Transforms that use the environment: lookup tables and adapters.
 
 use kanat_model::message::{ErrorKind, Failure};
 

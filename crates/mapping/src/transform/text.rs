@@ -8,7 +8,7 @@ use crate::evaluate::Environment;
 use crate::node::Operand;
 use crate::value::Value;
 
-/// The text of a value that has one.
+/// Returns the text of a value that has one.
 pub(super) fn of<'v>(value: &'v Value) -> Result<Cow<'v, str>, EvaluationError> {
     value
         .text()
@@ -28,7 +28,7 @@ pub(super) fn replace<'s>(value: &Value<'s>, from: &str, to: &str) -> TransformR
     Ok(Value::plain(replaced.into_text()))
 }
 
-/// Counts characters; a negative start counts from the end.
+/// Takes a part of a text by its characters. A negative start counts from the end.
 pub(super) fn substring<'s>(
     value: &Value<'s>,
     start: i64,
@@ -50,7 +50,7 @@ pub(super) fn substring<'s>(
     ))
 }
 
-/// Missing values among the operands add nothing.
+/// Appends operands to a text. Missing values add nothing.
 pub(super) fn concat<'s>(
     value: &Value<'s>,
     operands: &'s [Operand],
@@ -69,7 +69,7 @@ pub(super) fn concat<'s>(
     Ok(Value::plain(text.into_text()))
 }
 
-/// Leaves the last `keep` characters; all are masked of a text that has no more than those.
+/// Masks all but the last `keep` characters. A text that has no more than those is masked whole.
 pub(super) fn mask<'s>(value: &Value<'s>, keep: usize) -> TransformResult<'s> {
     let text = of(value)?;
     let count = text.chars().count();

@@ -1,4 +1,5 @@
-//! day.js's format tokens.
+//! Formats with the tokens of day.js. `jiff::fmt::strtime` has other tokens and no literal text in
+//! brackets, so that a translation to it would need the same parser and table.
 
 use std::fmt::Write;
 
@@ -8,15 +9,16 @@ use jiff::tz::TimeZone;
 use super::instant::Instant;
 use crate::parse::suggestion;
 
-/// A parsed format and the time zone that it is in.
+/// Parsed format and the time zone of its output.
 #[derive(Debug, Clone)]
 pub(crate) struct Format {
     pieces: Vec<Piece>,
     zone: TimeZone,
 }
 
-/// Steps that a date is charged, and each piece of its format.
+/// Steps charged for a date.
 const DATE: u64 = 500;
+/// Steps charged for each piece of a format.
 const PIECE: u64 = 100;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +60,7 @@ enum Token {
     Milliseconds,
 }
 
-/// Longer ones stand before those that they begin with.
+/// Tokens by their spelling. A longer one stands before the ones that it begins with.
 const TOKENS: [(&str, Token); 27] = [
     ("YYYY", Token::YYYY),
     ("YY", Token::YY),
@@ -114,12 +116,13 @@ const WEEKDAYS: [&str; 7] = [
 ];
 
 impl Format {
-    /// Steps that reading a date and writing it takes.
+    /// Returns the steps of reading and writing a date.
     pub fn effort(&self) -> u64 {
         DATE + PIECE * self.pieces.len() as u64
     }
 
-    /// Letters that are no token stand for themselves, as does what is in brackets.
+    /// Parses a format. Letters that are no token stand for themselves, and so does text in
+    /// brackets.
     pub fn parse(text: &str, zone: TimeZone) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! Reading an instant: ISO 8601, or seconds or milliseconds since 1970.
+//! Instants, read from ISO 8601, or from seconds or milliseconds since 1970.
 
 use jiff::civil::{Date, DateTime, ISOWeekDate};
 use jiff::tz::TimeZone;
@@ -14,7 +14,7 @@ use kanat_json::Decimal;
 const FIRST_MILLISECONDS: &str = "100000000000";
 const EXPECTED: &str = "a date in ISO 8601, or seconds or milliseconds since 1970";
 
-/// The calendar repeats after so many years, days of the week included.
+/// Years after which the calendar repeats, days of the week included.
 const CYCLE_YEARS: i16 = 400;
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
 /// 9600-01-01T00:00:00Z, the end of the instants that are kept one cycle early.
@@ -32,7 +32,7 @@ pub(super) struct Instant {
 }
 
 impl Instant {
-    /// The time of day and date in a zone; the year is [`Instant::later_years`] more.
+    /// Returns date and time of day in a zone; the year is [`Instant::later_years`] later.
     pub fn zoned(self, zone: &TimeZone) -> Zoned {
         self.timestamp.to_zoned(zone.clone())
     }
@@ -41,7 +41,7 @@ impl Instant {
         if self.late { CYCLE_YEARS } else { 0 }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub fn as_millisecond(self) -> i64 {
         self.timestamp.as_millisecond() + if self.late { CYCLE_SECONDS * 1_000 } else { 0 }
     }
@@ -61,7 +61,7 @@ impl Instant {
     }
 }
 
-/// Without an offset, the time is in UTC.
+/// Reads an instant. A time without an offset is in UTC.
 pub(super) fn read(value: &Value) -> Result<Instant, EvaluationError> {
     let found = match value {
         Value::Number(digits) => epoch(digits),
@@ -95,7 +95,7 @@ fn iso(text: &str) -> Option<Timestamp> {
         .or_else(|| TimeZone::UTC.to_timestamp(civil()?).ok())
 }
 
-/// The first day of a month, `2026-01`, or a day of a week, `2026-W05-6`.
+/// Reads the first day of a month, `2026-01`, or a day of a week, `2026-W05-6`.
 fn day(text: &str) -> Option<DateTime> {
     let of_week = || text.parse::<ISOWeekDate>().map(ISOWeekDate::date);
     let date = if text.len() == "2026-01".len() {
@@ -126,7 +126,7 @@ fn epoch(digits: &str) -> Option<Instant> {
         .or_else(late)
 }
 
-/// Digits, with a sign and decimals if need be.
+/// Returns whether the text is digits, with an optional sign and decimals.
 fn is_digits(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
@@ -134,7 +134,7 @@ fn is_digits(text: &str) -> bool {
     digits(whole) && digits(fraction)
 }
 
-/// `20260131`: eight digits that are a date are taken as one.
+/// Returns whether eight digits are a date, such as `20260131`.
 fn is_basic_date(text: &str) -> bool {
     text.len() == 8 && text.parse::<Date>().is_ok()
 }
