@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use kanat_auth::Sealer;
+use kanat_plan_stream::parts::{self, Size};
 use kanat_plan_stream::{Hash, Kind, SetHash};
 use kanat_proto::plan::v1::lookup_table::Entry;
 use kanat_proto::plan::v1::trigger::Kind as Trigger;
@@ -105,17 +106,28 @@ impl Fill {
                 key: format!("customer-{n:09}"),
                 value: format!("region {}", n % 50),
             });
-            let table = LookupTable {
+            let entries: Vec<Entry> = entries.collect();
+            let size = Size::of(&entries);
+            let head = LookupTable {
                 id: format!("lt_bench{number:04}"),
                 name: format!("bench_{number}"),
                 version: 1,
-                entries: entries.collect(),
+                parts: parts::count(size),
+                text_bytes: size.text_bytes as u64,
                 ..LookupTable::default()
             };
             self.put(
-                &Kind::LookupTable.resource_id(&table.id),
-                &table.encode_to_vec(),
+                &Kind::LookupTable.resource_id(&head.id),
+                &parts::encode(&head),
             )?;
+            let count = head.parts;
+            let table = LookupTable { entries, ..head };
+            for part in parts::split(table, count) {
+                self.put(
+                    &Kind::LookupPart.resource_id(&part.id),
+                    &parts::encode(&part),
+                )?;
+            }
         }
         Ok(())
     }
