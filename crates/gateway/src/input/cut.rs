@@ -179,18 +179,18 @@ mod tests {
     fn cut(body: &str, size: usize, limit: usize) -> Result<(Vec<String>, String), String> {
         let mut cutter = Cutter::new(&list(), limit);
         let mut items = Vec::new();
-        let text = |problem: Problem| String::from_utf8(problem.body("")).unwrap();
+        let message = |problem: Problem| String::from_utf8(problem.body("")).unwrap();
         for chunk in body.as_bytes().chunks(size) {
             cutter.push(chunk);
-            while let Some(piece) = cutter.next().map_err(text)? {
+            while let Some(piece) = cutter.next().map_err(message)? {
                 if let Piece::Item { path, text } = piece {
                     assert_eq!(path, format!("records[{}]", items.len()));
-                    parsed(&text, &path).map_err(text)?;
+                    parsed(&text, &path).map_err(message)?;
                     items.push(text);
                 }
             }
         }
-        cutter.end().map_err(text)?;
+        cutter.end().map_err(message)?;
         Ok((items, cutter.members()))
     }
 
