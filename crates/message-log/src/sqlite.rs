@@ -8,12 +8,13 @@ mod claim;
 mod completed;
 mod end;
 mod events;
+mod execute;
+mod failpoints;
 mod failure;
 mod files;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz;
 mod inbox;
-mod intake;
 mod journal;
 mod lease;
 mod list;
@@ -31,10 +32,10 @@ mod reserve;
 mod retain;
 mod schema;
 mod search;
-mod shared;
+mod state;
 mod statements;
 mod step;
-mod syncs;
+mod sync_failures;
 mod transaction;
 mod writer;
 
@@ -56,16 +57,16 @@ use tokio_util::task::TaskTracker;
 pub use self::options::{Durability, Options};
 use self::options::{READERS, SEARCHERS};
 
-use self::checkpoint::{Checkpoints, Mover};
-use self::files::{Files, Watch};
+use self::checkpoint::{CheckpointHandle, Checkpointer};
+use self::files::{FileWatch, OpenFiles};
 use self::inbox::Inbox;
-use self::intake::Intake;
+use self::journal::Journal;
 use self::operation::{Effect, Work};
 use self::queue::Queue;
 use self::reserve::Reserve;
-use self::shared::Shared;
-use self::syncs::Syncs;
-use self::writer::{Room, Writer};
+use self::state::LogState;
+use self::sync_failures::SyncFailures;
+use self::writer::{Disk, Writer};
 use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::lease::LeaseState;
@@ -75,78 +76,78 @@ use crate::{
     StepCheckpoint, Tenant, Waiting,
 };
 
-/// A message log in one file. One process at a time may have it open; it is for the caller to see
-/// to that.
+/// A message log in one file. The caller makes sure that one process at a time has it open.
 pub struct SqliteLog {
     queue: Queue,
     reader: SqlitePool,
-    /// For lists that look into payloads.
+    /// Connections of lists that search payloads.
     searcher: SqlitePool,
-    shared: Arc<Shared>,
-    files: Files,
-    /// Claims find by reading and then take by writing: one at a time, or they would find the same.
+    state: Arc<LogState>,
+    files: OpenFiles,
+    /// Held by a claim, which first reads and then writes: two at a time would find the same
+    /// messages.
     claims: Mutex<()>,
     tasks: TaskTracker,
 }
 
 impl SqliteLog {
-    /// Opens the file, which is made when it is missing and brought up to this build's schema when
-    /// it is older.
+    /// Opens the file, which is created when it is missing and migrated when its schema is older.
     ///
-    /// Errors when a newer build wrote it, or when it cannot be opened.
+    /// # Errors
+    /// The file has a newer schema, or cannot be opened.
     pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
-        Self::start(path.as_ref(), options, Syncs::default()).await
+        Self::start(path.as_ref(), options, SyncFailures::default()).await
     }
 
-    async fn start(path: &Path, options: Options, syncs: Syncs) -> Result<Self, Error> {
+    async fn start(path: &Path, options: Options, failures: SyncFailures) -> Result<Self, Error> {
         let file = path.to_owned();
         let write = options.clone();
-        let opened = tokio::task::spawn_blocking(move || connect(&file, &write, syncs)).await;
-        let Opened {
+        let opened = tokio::task::spawn_blocking(move || connect(&file, &write, failures)).await;
+        let FileParts {
             conn,
             checkpoints,
-            mover,
-            intake,
+            checkpointer,
+            journal,
             files,
             reserve,
             last_seq,
         } = opened.map_err(|error| Error::Other(error.to_string()))??;
-        let shared = Arc::new(Shared::new(last_seq));
+        let state = Arc::new(LogState::new(last_seq));
         let reader = options.reading(path, READERS).await?;
         let searcher = options.reading(path, SEARCHERS).await?;
         let inbox = Arc::new(Inbox::default());
-        let room = Room {
-            watch: Watch::new(files.clone()),
+        let disk = Disk {
+            watch: FileWatch::new(files.clone()),
             reserve,
         };
         let writer = Writer::new(
             checkpoints,
             Arc::clone(&inbox),
-            Arc::clone(&shared),
-            intake,
-            room,
+            Arc::clone(&state),
+            journal,
+            disk,
             options.durability,
         );
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
-        tasks.spawn_blocking(move || mover.run());
+        tasks.spawn_blocking(move || checkpointer.run());
         tasks.close();
         let queue = Queue::new(inbox, options.queue, options.queue_bytes);
         Ok(Self {
             queue,
             reader,
             searcher,
-            shared,
+            state,
             files,
             claims: Mutex::new(()),
             tasks,
         })
     }
 
-    /// The tables, with everything in them that was answered before.
+    /// Returns the tables once they have every operation that was acknowledged before this call.
     async fn tables(&self) -> Result<&SqlitePool, Error> {
-        if self.shared.is_unfolded() {
-            self.done(Work::Fold).await?;
+        if self.state.has_pending() {
+            self.done(Work::Flush).await?;
         }
         Ok(&self.reader)
     }
@@ -164,38 +165,42 @@ impl SqliteLog {
     }
 }
 
-/// The file, ready to be written.
-struct Opened {
+/// Parts of an open file.
+struct FileParts {
     conn: Connection,
-    checkpoints: Checkpoints,
-    mover: Mover,
-    intake: Intake,
-    files: Files,
+    checkpoints: CheckpointHandle,
+    checkpointer: Checkpointer,
+    journal: Journal,
+    files: OpenFiles,
     reserve: Reserve,
     last_seq: i64,
 }
 
-fn connect(path: &Path, options: &Options, syncs: Syncs) -> Result<Opened, Error> {
+fn connect(path: &Path, options: &Options, failures: SyncFailures) -> Result<FileParts, Error> {
     let mut conn = options.writing(path)?;
     schema::migrate(&mut conn)?;
-    let intake = Intake::open(&conn, path, options, &syncs)?;
+    let journal = Journal::open(&conn, path, options, &failures)?;
     let last_seq = schema::last_seq(&conn)?;
-    let (checkpoints, mover) = checkpoint::start(&conn, path, options, syncs)?;
-    let files = Files::open(&[path.to_owned(), intake::beside(path), ahead_of(path)]);
+    let (checkpoints, checkpointer) = checkpoint::start(&conn, path, options, failures)?;
+    let files = OpenFiles::open(&[
+        path.to_owned(),
+        journal::path_beside(path),
+        write_ahead_log_path(path),
+    ]);
     let reserve = Reserve::open(path);
-    Ok(Opened {
+    Ok(FileParts {
         conn,
         checkpoints,
-        mover,
-        intake,
+        checkpointer,
+        journal,
         files,
         reserve,
         last_seq,
     })
 }
 
-/// The write-ahead log of a file.
-fn ahead_of(path: &Path) -> PathBuf {
+/// Returns the path of the write-ahead log of a file.
+fn write_ahead_log_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)
@@ -245,7 +250,7 @@ impl DeliveryStore for SqliteLog {
     }
 
     fn claimable(&self) -> watch::Receiver<u64> {
-        self.shared.claimable()
+        self.state.claimable()
     }
 
     async fn open_lease(
@@ -326,10 +331,9 @@ impl MessageLog for SqliteLog {
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
-        // Where the disk is full the tables may not take what was answered: to drop what is old
-        // makes room for it.
+        // On a full disk the tables may not take the pending writes. Retention makes room for them.
         if let Err(error) = self.tables().await {
-            tracing::warn!(%error, "retention begins without what was acknowledged last");
+            tracing::warn!(%error, "retention begins without the pending writes of the journal");
         }
         retain::retain(&self.reader, &self.queue, older_than).await
     }
@@ -341,13 +345,13 @@ impl MessageLog for SqliteLog {
     async fn ping(&self) -> Result<(), Error> {
         // A log that is closed has files no more.
         if !self.reader.is_closed() {
-            self.files.look()?;
+            self.files.check_paths()?;
         }
         read::ping(&self.reader).await
     }
 
     fn stats(&self) -> Stats {
-        self.shared.stats()
+        self.state.stats()
     }
 
     async fn close(&self) {

@@ -211,7 +211,7 @@ async fn what_became_of_messages_is_written_on_a_full_disk_and_room_is_taken_up_
     let mut acked = Vec::new();
     // One that is refused makes room at times: the write-ahead log is emptied.
     let mut refused = 0;
-    while refused < 20 || !app.log().contains("the reserve is given") {
+    while refused < 20 || !app.log().contains("the reserve is released") {
         let answer = app
             .api
             .without_key()

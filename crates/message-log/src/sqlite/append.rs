@@ -27,7 +27,7 @@ const INSERT_BODY: &str =
 const INSERT_KEY: &str =
     "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
 
-/// Stores a message unless it is a duplicate, of one that this transaction stored before it, too.
+/// Stores a message unless it is a duplicate, also of one in this transaction.
 pub(super) fn append(
     tx: &mut Transaction<'_, '_>,
     message: &NewMessage,
@@ -46,41 +46,42 @@ pub(super) fn append(
             return Ok(AppendOutcome::Duplicate(MessageId::new(first)));
         }
     }
-    let fresh = Fresh {
+    let row = NewRow {
         message,
-        behind: is_behind(tx, message)?,
+        is_blocked: is_blocked(tx, message)?,
         seq: tx.take_seq(),
     };
-    fresh.insert(tx)?;
-    Ok(fresh.appended())
+    row.insert(tx)?;
+    Ok(row.appended())
 }
 
-/// Stores a message that is no repeat and stands behind none, at a place that it has already.
+/// Stores a message that is no duplicate and waits for no other one, under a sequence number that
+/// was taken before.
 pub(super) fn insert(
     tx: &Transaction<'_, '_>,
     message: &NewMessage,
     seq: i64,
 ) -> rusqlite::Result<()> {
-    Fresh {
+    NewRow {
         message,
-        behind: false,
+        is_blocked: false,
         seq,
     }
     .insert(tx)
 }
 
-/// What the sender of such a message is told.
+/// Returns the answer for a message that is no duplicate and waits for no other one.
 pub(super) fn appended(message: &NewMessage, seq: i64) -> AppendOutcome {
-    Fresh {
+    NewRow {
         message,
-        behind: false,
+        is_blocked: false,
         seq,
     }
     .appended()
 }
 
-/// An unfinished message of its key stands before it.
-fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<bool> {
+/// Returns whether an unfinished message with the same ordering key was stored before.
+fn is_blocked(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<bool> {
     match &message.ordering_key {
         Some(key) => tx
             .conn
@@ -90,7 +91,7 @@ fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result
     }
 }
 
-/// What came in, beside the row of its message.
+/// Inserts the bodies of a message, which are not in its row.
 pub(super) fn insert_body(
     tx: &Transaction<'_, '_>,
     seq: i64,
@@ -105,14 +106,15 @@ pub(super) fn insert_body(
     tx.execute(INSERT_BODY, bodies).map(|_| ())
 }
 
-/// A message that is to be stored.
-struct Fresh<'m> {
+/// Message that is to be stored.
+struct NewRow<'m> {
     message: &'m NewMessage,
-    behind: bool,
+    /// An unfinished message of its ordering key comes first.
+    is_blocked: bool,
     seq: i64,
 }
 
-impl Fresh<'_> {
+impl NewRow<'_> {
     fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         let message = self.message;
         let received_at = message.received_at.as_millis();
@@ -129,7 +131,7 @@ impl Fresh<'_> {
             self.status().as_str(),
             self.accepted_as().as_str(),
             self.owner(),
-            (!self.behind).then(|| message.due_at().as_millis()),
+            (!self.is_blocked).then(|| message.due_at().as_millis()),
             message.ordering_key,
             message.max_attempts.max(1),
             received_at,
@@ -155,23 +157,23 @@ impl Fresh<'_> {
         Ok(())
     }
 
-    fn leased(&self) -> bool {
+    fn is_leased(&self) -> bool {
         matches!(
             self.message.place,
             Placement::Leased(_) | Placement::Awaited(_)
-        ) && !self.behind
+        ) && !self.is_blocked
     }
 
     fn owner(&self) -> &str {
         match &self.message.place {
-            Placement::Leased(owner) if !self.behind => owner.as_str(),
+            Placement::Leased(owner) if !self.is_blocked => owner.as_str(),
             Placement::Awaited(owner) => owner.as_str(),
             Placement::Leased(_) | Placement::Queued | Placement::Held => "",
         }
     }
 
     fn status(&self) -> Status {
-        if self.leased() {
+        if self.is_leased() {
             Status::Processing
         } else {
             self.accepted_as()
@@ -187,7 +189,7 @@ impl Fresh<'_> {
 
     fn appended(&self) -> AppendOutcome {
         match &self.message.place {
-            Placement::Leased(owner) | Placement::Awaited(owner) if !self.behind => {
+            Placement::Leased(owner) | Placement::Awaited(owner) if !self.is_blocked => {
                 AppendOutcome::Leased(self.message.first_lease(owner, self.seq))
             }
             Placement::Awaited(owner) => {

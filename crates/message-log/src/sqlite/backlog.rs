@@ -1,12 +1,12 @@
-//! Counting the backlog, on the index of unfinished messages.
+//! Count of the backlog, on the index of unfinished messages.
 
 use kanat_model::Timestamp;
 use sqlx::SqlitePool;
 
 use crate::{Backlog, Error, Waiting, row};
 
-/// Hops from owner to owner by the index. The age looks at the first messages that an owner has of
-/// a flow: when all of these wait for another attempt, the flow has none.
+/// Backlog by flow. It skips from owner to owner by the index. The age is that of the oldest of the
+/// first messages of an owner and a flow; there is none when all of these wait for another attempt.
 pub(super) const BACKLOG: &str = "
 WITH RECURSIVE
 owners(owner) AS (

@@ -1,4 +1,4 @@
-//! Changes of state: what claims and settlements write.
+//! Changes of state by claims and settlements.
 
 use kanat_model::message::Status;
 use rusqlite::params;
@@ -7,8 +7,8 @@ use super::transaction::Transaction;
 use crate::Lease;
 use crate::change::{Change, ErrorChange};
 
-/// Only a message that still has the owner and the token that the change was decided on. The token
-/// becomes the change's event, so that a second change on the same ground finds nothing.
+/// Changes a message that still has the owner and the token on which the change relies. The token
+/// becomes the sequence number of the change's event, so that a second change finds nothing.
 pub(super) const CHANGE: &str = "
 UPDATE messages SET token = ?4, owner = ?5,
     status = coalesce(?6, CASE WHEN attempts = 0 THEN 'received' ELSE 'retrying' END),
@@ -19,13 +19,13 @@ UPDATE messages SET token = ?4, owner = ?5,
     error_expression = CASE ?10 WHEN 1 THEN error_expression ELSE ?14 END
 WHERE seq = ?1 AND token = ?2 AND owner = ?3";
 
-/// The event of a change that says all that the message is afterwards.
+/// Inserts the event of a change that sets the whole state of the message.
 pub(super) const INSERT_EVENT: &str = "
 INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
     error_field, error_expression, output, trace)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// The event of one that leaves something as it was.
+/// Inserts the event of a change that keeps a part of the state.
 pub(super) const RECORD: &str = "
 INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message,
     error_field, error_expression, output, trace)
@@ -33,8 +33,8 @@ SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_f
     error_expression, ?4, ?5
 FROM messages WHERE seq = ?2";
 
-/// Lets the next message of a key be claimed, once none before it is unfinished. `?1` is a message
-/// that has left the head of its key.
+/// Makes the next message of an ordering key claimable, once all before it have ended. `?1` is a
+/// message that was the first of its key.
 pub(super) const ADVANCE: &str = "
 UPDATE messages SET due_at = ?2
 WHERE seq = (
@@ -49,7 +49,7 @@ WHERE seq = (
         WHERE h.flow_id = m.flow_id AND h.ordering_key = m.ordering_key AND h.completed_at IS NULL
             AND h.due_at >= 0))";
 
-/// Makes a change; gives the hold that it made, or `None` when its ground was gone.
+/// Makes a change, and returns the new lease; `None` when the change is fenced.
 pub(super) fn apply(
     tx: &mut Transaction<'_, '_>,
     change: &Change,
@@ -58,7 +58,7 @@ pub(super) fn apply(
     apply_as(tx, change, event)
 }
 
-/// The same, as an event whose place is taken already.
+/// Makes a change like [`apply`], with an event whose sequence number was taken before.
 pub(super) fn apply_as(
     tx: &Transaction<'_, '_>,
     change: &Change,

@@ -1,6 +1,6 @@
-//! Moves the write-ahead log into the main file while the writer goes on. What came in meanwhile, a
-//! little, the writer moves itself: only a log that is moved whole begins again from its start, and
-//! so stays small.
+//! Checkpoints: a thread moves the write-ahead log into the main file while the writer goes on. The
+//! writer itself then moves the few pages that were added meanwhile, because only a log that was
+//! moved whole restarts from its begin, and so stays small.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -13,55 +13,58 @@ use rusqlite::Connection;
 use super::maintenance;
 use super::operation::Effect;
 use super::options::Options;
-use super::syncs::Syncs;
+use super::sync_failures::SyncFailures;
 
-/// In the write-ahead log before they are moved, so that a page that many commits touch is moved
-/// once.
-const PAGES_BYTES: i32 = 16 * 1024 * 1024;
-/// So many times as much, and the writer waits until all is moved: the disk does not keep up.
-const MOST: i32 = 4;
+/// Length of the write-ahead log at which it is moved. It is large, so that a page that many
+/// commits change is moved once.
+const CHECKPOINT_BYTES: i32 = 16 * 1024 * 1024;
+/// Multiple of [`CHECKPOINT_BYTES`] at which the writer itself moves the log, because the disk does
+/// not keep up.
+const MAX_LENGTH_FACTOR: i32 = 4;
 
 thread_local! {
-    /// The length of the write-ahead log after the last commit of the thread that writes.
+    /// Pages of the write-ahead log after the last commit of the writer's thread.
     static LENGTH_PAGES: Cell<i32> = const { Cell::new(0) };
-    /// A commit of that thread has written something.
+    /// True once a commit of the writer's thread has changed a page.
     static WROTE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The writer's side.
-pub(super) struct Checkpoints {
-    wanted: SyncSender<()>,
-    moved: Arc<AtomicBool>,
-    moving: Arc<Moving>,
-    syncs: Syncs,
-    /// In the write-ahead log before they are moved.
-    pages: i32,
+pub(super) struct CheckpointHandle {
+    requests: SyncSender<()>,
+    shared: Arc<SharedState>,
+    failures: SyncFailures,
+    /// Pages of the write-ahead log at which it is moved.
+    threshold_pages: i32,
     page_bytes: u64,
-    /// So many syncs had failed when the write-ahead log last began again for it.
-    mended: Cell<u64>,
+    /// Number of failed syncs up to which the write-ahead log was restarted.
+    recovered_failures: Cell<u64>,
 }
 
-/// The other side, which has a thread and a connection of its own.
-pub(super) struct Mover {
+/// Thread that moves the write-ahead log, with a connection of its own.
+pub(super) struct Checkpointer {
     conn: Connection,
-    wanted: Receiver<()>,
-    moved: Arc<AtomicBool>,
-    moving: Arc<Moving>,
-    syncs: Syncs,
+    requests: Receiver<()>,
+    shared: Arc<SharedState>,
+    failures: SyncFailures,
 }
 
-/// Held by who moves pages: SQLite refuses another one at once, however long it may wait for other
-/// locks.
 #[derive(Default)]
-struct Moving(Mutex<()>);
+struct SharedState {
+    /// True if the checkpointer has moved the log since the writer last did.
+    is_moved: AtomicBool,
+    /// Held during a checkpoint: SQLite refuses a second one at once, whatever the timeout for
+    /// locks is.
+    checkpoint_lock: Mutex<()>,
+}
 
-/// Replaces SQLite's own way, which stops the writer for all of a checkpoint.
+/// Replaces SQLite's automatic checkpoints, which stop the writer for their whole duration.
 pub(super) fn start(
     writer: &Connection,
     path: &Path,
     options: &Options,
-    syncs: Syncs,
-) -> rusqlite::Result<(Checkpoints, Mover)> {
+    failures: SyncFailures,
+) -> rusqlite::Result<(CheckpointHandle, Checkpointer)> {
     writer.wal_hook(Some(|_, pages| {
         LENGTH_PAGES.set(pages);
         WROTE.set(true);
@@ -69,116 +72,112 @@ pub(super) fn start(
     }));
     let conn = options.writing(path)?;
     let page_bytes: i32 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    let pages = PAGES_BYTES / page_bytes;
-    let (sender, wanted) = sync_channel(1);
-    let moved = Arc::new(AtomicBool::new(false));
-    let moving = Arc::new(Moving::default());
-    let mover = Mover {
+    let (sender, receiver) = sync_channel(1);
+    let shared = Arc::new(SharedState::default());
+    let checkpointer = Checkpointer {
         conn,
-        wanted,
-        moved: Arc::clone(&moved),
-        moving: Arc::clone(&moving),
-        syncs: syncs.clone(),
+        requests: receiver,
+        shared: Arc::clone(&shared),
+        failures: failures.clone(),
     };
-    let page_bytes = u64::try_from(page_bytes).unwrap_or_default();
-    Ok((
-        Checkpoints {
-            wanted: sender,
-            moved,
-            moving,
-            pages,
-            page_bytes,
-            syncs,
-            mended: Cell::default(),
-        },
-        mover,
-    ))
+    let handle = CheckpointHandle {
+        requests: sender,
+        shared,
+        failures,
+        threshold_pages: CHECKPOINT_BYTES / page_bytes,
+        page_bytes: u64::try_from(page_bytes).unwrap_or_default(),
+        recovered_failures: Cell::default(),
+    };
+    Ok((handle, checkpointer))
 }
 
-impl Checkpoints {
-    pub fn syncs(&self) -> &Syncs {
-        &self.syncs
+impl CheckpointHandle {
+    pub fn sync_failures(&self) -> &SyncFailures {
+        &self.failures
     }
 
-    /// Before a transaction. Where a sync failed, a part of the write-ahead log may not be on disk,
-    /// and what stands behind that part is not read after a loss of power: nothing is written there
-    /// until the log has been moved whole and begins again.
-    pub fn mend(&self, writer: &Connection) -> rusqlite::Result<()> {
-        let failed = self.syncs.failed();
-        if self.mended.get() == failed {
+    /// Moves the write-ahead log whole, before a transaction, if a sync has failed. A part of the
+    /// log may not be on disk then, and a start after a loss of power does not read beyond it. So
+    /// nothing is written to the log until it restarts.
+    pub fn recover_after_failed_sync(&self, writer: &Connection) -> rusqlite::Result<()> {
+        let failures = self.failures.count();
+        if self.recovered_failures.get() == failures {
             return Ok(());
         }
-        let _alone = self.moving.begin();
-        maintenance::move_whole(writer).inspect_err(|error| self.syncs.note(error))?;
-        self.mended.set(failed);
+        let _lock = self.shared.lock();
+        maintenance::move_whole(writer).inspect_err(|error| self.failures.note(error))?;
+        self.recovered_failures.set(failures);
         tracing::warn!(
             "the message log goes on after a failed sync: its write-ahead log has been moved whole"
         );
         Ok(())
     }
 
-    /// Moves all that the write-ahead log holds, and empties it. Readers may keep it from doing so
-    /// for now.
+    /// Moves the write-ahead log and empties its file, as far as readers let it.
     pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
-        let _alone = self.moving.begin();
+        let _lock = self.shared.lock();
         maintenance::truncate(writer)
     }
 
-    /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no
-    /// page, whatever it is told.
-    pub fn saw<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
+    /// Runs `commit` and returns whether it changed a page. SQLite syncs nothing for a transaction
+    /// that changed none.
+    pub fn track_writes<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
         WROTE.set(false);
         (commit(), WROTE.get())
     }
 
-    /// Returns the length of the write-ahead log after the last commit, on the thread that writes.
+    /// Returns the length of the write-ahead log after the last commit of this thread.
     pub fn length_bytes(&self) -> u64 {
         u64::try_from(LENGTH_PAGES.get())
             .unwrap_or_default()
             .saturating_mul(self.page_bytes)
     }
 
-    /// After a commit, on the thread that writes.
-    pub fn committed(&self, writer: &Connection) {
+    /// Moves the write-ahead log, or has it moved, if the last commit of this thread made it long.
+    pub fn after_commit(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
-        if length < self.pages {
-            // It has begun again: what was moved before that counts no more.
-            self.moved.store(false, Ordering::Release);
+        let is_moved = &self.shared.is_moved;
+        if length < self.threshold_pages {
+            // The log has restarted, so that an earlier move does not count.
+            is_moved.store(false, Ordering::Release);
             return;
         }
-        if self.moved.swap(false, Ordering::AcqRel) || length >= self.pages.saturating_mul(MOST) {
-            pass(writer, &self.syncs);
+        let max_pages = self.threshold_pages.saturating_mul(MAX_LENGTH_FACTOR);
+        if is_moved.swap(false, Ordering::AcqRel) || length >= max_pages {
+            checkpoint(writer, &self.failures);
         } else {
-            // Fails while one is under way.
-            let _ = self.wanted.try_send(());
+            // A full channel has a request already.
+            let _ = self.requests.try_send(());
         }
     }
 }
 
-impl Moving {
-    fn begin(&self) -> MutexGuard<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedState {
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.checkpoint_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Mover {
-    /// Moves when asked to, until the writer is gone.
+impl Checkpointer {
+    /// Moves the log on each request, until the writer is gone.
     pub fn run(self) {
-        while self.wanted.recv().is_ok() {
-            let alone = self.moving.begin();
-            pass(&self.conn, &self.syncs);
-            drop(alone);
-            self.moved.store(true, Ordering::Release);
-            // What was asked for meanwhile is done.
-            let _ = self.wanted.try_recv();
+        while self.requests.recv().is_ok() {
+            let lock = self.shared.lock();
+            checkpoint(&self.conn, &self.failures);
+            drop(lock);
+            self.shared.is_moved.store(true, Ordering::Release);
+            // This checkpoint answers a request that came meanwhile.
+            let _ = self.requests.try_recv();
         }
     }
 }
 
-/// Moves what no reader needs where it is; waits for nobody.
-fn pass(conn: &Connection, syncs: &Syncs) {
+/// Moves the pages that no reader needs in the log, without waiting for readers.
+fn checkpoint(conn: &Connection, failures: &SyncFailures) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
-        syncs.note(&error);
+        failures.note(&error);
         tracing::warn!(
             %error,
             "the message log's write-ahead log could not be moved into its file",
@@ -195,14 +194,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_a_sync_failed_begins_again_once_nobody_reads_it() {
+    fn a_failed_sync_restarts_the_write_ahead_log_once_no_reader_uses_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
-        let syncs = Syncs::default();
+        let failures = SyncFailures::default();
         let writer = Options::default().writing(&path).unwrap();
         writer.busy_timeout(Duration::ZERO).unwrap();
-        let (checkpoints, _mover) =
-            start(&writer, &path, &Options::default(), syncs.clone()).unwrap();
+        let (handle, _checkpointer) =
+            start(&writer, &path, &Options::default(), failures.clone()).unwrap();
         writer
             .execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)")
             .unwrap();
@@ -211,27 +210,27 @@ mod tests {
                 .unwrap()
                 .len()
         };
-        checkpoints.mend(&writer).unwrap();
-        assert!(length() > 0, "all syncs went well");
+        handle.recover_after_failed_sync(&writer).unwrap();
+        assert!(length() > 0, "no sync failed");
 
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM a").unwrap();
-        syncs.note(&rusqlite::Error::SqliteFailure(
+        failures.note(&rusqlite::Error::SqliteFailure(
             ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
             None,
         ));
-        checkpoints.mend(&writer).unwrap_err();
-        checkpoints.mend(&writer).unwrap_err();
+        handle.recover_after_failed_sync(&writer).unwrap_err();
+        handle.recover_after_failed_sync(&writer).unwrap_err();
         reader.execute_batch("COMMIT").unwrap();
-        checkpoints.mend(&writer).unwrap();
+        handle.recover_after_failed_sync(&writer).unwrap();
         assert_eq!(length(), 0);
         writer.execute_batch("INSERT INTO a VALUES (2)").unwrap();
-        checkpoints.mend(&writer).unwrap();
+        handle.recover_after_failed_sync(&writer).unwrap();
         assert!(length() > 0, "once for each failure");
     }
 
     #[test]
-    fn counts_in_the_pages_that_the_file_has() {
+    fn counts_in_pages_of_the_size_that_the_file_has() {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in [("new.db", 8_192), ("former.db", 4_096)] {
             let path = folder.path().join(name);
@@ -242,13 +241,13 @@ mod tests {
             }
             let writer = Options::default().writing(&path).unwrap();
             writer.execute_batch("CREATE TABLE c (d)").unwrap();
-            let (checkpoints, _mover) =
-                start(&writer, &path, &Options::default(), Syncs::default()).unwrap();
+            let (handle, _checkpointer) =
+                start(&writer, &path, &Options::default(), SyncFailures::default()).unwrap();
             let kept: i32 = writer
                 .pragma_query_value(None, "page_size", |row| row.get(0))
                 .unwrap();
             assert_eq!(kept, bytes, "{name}");
-            assert_eq!(checkpoints.pages * kept, PAGES_BYTES, "{name}");
+            assert_eq!(handle.threshold_pages * kept, CHECKPOINT_BYTES, "{name}");
         }
     }
 }

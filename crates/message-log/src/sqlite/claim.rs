@@ -1,5 +1,5 @@
-//! Finding what waits, and taking it. What to take is read outside of the writer; the writer then
-//! makes only the changes whose ground is still as it was read.
+//! Claims of waiting messages. Candidates are read beside the writer, which then claims those that
+//! have not changed since.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::change::Change;
 use crate::row;
 use crate::{AwaitedMessages, Claim, ClaimedMessage, Error, Lease, Step, Waiting};
 
-/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there
-/// are flows, however many messages wait. Owners without a lease that is good have left their
-/// messages behind; '' never had any.
+/// Waiting messages by owner and flow. It skips from owner to owner and from flow to flow by the
+/// index, so that its time grows with the number of flows, and not with that of messages. The
+/// messages of owners without a valid lease, and of the owner '', are free to claim.
 pub(super) const WAITING: &str = "
 WITH RECURSIVE
 owners(owner) AS (
@@ -30,7 +30,7 @@ free(owner) AS (
     SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ?1)
 ),
-lots(owner, flow_id) AS (
+owned_flows(owner, flow_id) AS (
     SELECT f.owner, (SELECT m.flow_id FROM messages AS m INDEXED BY messages_open
                      WHERE m.completed_at IS NULL AND m.owner = f.owner ORDER BY m.flow_id LIMIT 1)
     FROM free AS f
@@ -38,11 +38,11 @@ lots(owner, flow_id) AS (
     SELECT l.owner, (SELECT m.flow_id FROM messages AS m INDEXED BY messages_open
                      WHERE m.completed_at IS NULL AND m.owner = l.owner AND m.flow_id > l.flow_id
                      ORDER BY m.flow_id LIMIT 1)
-    FROM lots AS l WHERE l.flow_id IS NOT NULL
+    FROM owned_flows AS l WHERE l.flow_id IS NOT NULL
 ),
 found(flow_id, owner, until) AS (
     SELECT flow_id, owner, CASE owner WHEN '' THEN ?1 ELSE 9223372036854775807 END
-    FROM lots WHERE flow_id IS NOT NULL
+    FROM owned_flows WHERE flow_id IS NOT NULL
 )
 SELECT found.flow_id,
     (SELECT count(*) FROM (
@@ -57,7 +57,7 @@ SELECT found.flow_id,
             AND m.due_at > found.until ORDER BY m.due_at LIMIT 1) AS next_due
 FROM found";
 
-/// Owners of unfinished messages whose lease is not good.
+/// Owners of unfinished messages without a valid lease.
 pub(super) const DEAD_OWNERS: &str = "
 WITH RECURSIVE owners(owner) AS (
     SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL AND owner
@@ -82,7 +82,7 @@ macro_rules! claimed_columns {
     };
 }
 
-/// Messages that an owner awaits, those whose turn has come.
+/// Messages that an owner awaits and whose turn has come.
 pub(super) const AWAITED: &str = concat!(
     "SELECT ",
     claimed_columns!(),
@@ -93,8 +93,8 @@ WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = '
 ORDER BY m.seq LIMIT ?"
 );
 
-/// Messages of one flow that one owner, or nobody, has, as long as their bytes are within a bound.
-/// The bodies of the others are not read.
+/// Messages of one flow and one owner, or none, until their bytes exceed a bound. The bodies of the
+/// others are not read.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),
@@ -126,7 +126,7 @@ pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> 
     Ok(row::waiting(&rows)?)
 }
 
-/// Calls must not overlap: two would find the same messages, and one would go away empty.
+/// Claims messages. Calls must not overlap, because two would find the same messages.
 pub(super) async fn claim(
     reader: &SqlitePool,
     queue: &Queue,
@@ -154,8 +154,7 @@ pub(super) async fn claim(
     Ok(found)
 }
 
-/// What could be claimed, with the present holds in place of the leases to come: what the dead left
-/// behind first.
+/// Returns the messages that can be claimed, with their present leases, those of dead owners first.
 async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMessage>, Error> {
     let now = Timestamp::steady().as_millis();
     let mut snapshot = reader.begin().await?;
@@ -166,8 +165,7 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
         .await?
     {
         let owner: String = row.try_get(0)?;
-        // Its own are no orphans: a process that stood still for longer than its lease works on
-        // them yet.
+        // A process that was suspended for longer than its lease still runs its own messages.
         if owner != claim.owner.as_str() {
             owners.push((owner, i64::MAX));
         }

@@ -1,4 +1,4 @@
-//! The end of a deleted flow: its messages that wait are discarded.
+//! End of a deleted flow, whose waiting messages are discarded.
 
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Failure;
@@ -12,18 +12,18 @@ use crate::change::{Change, nobody};
 use crate::plan::END_BATCH;
 use crate::{Error, Lease};
 
-/// Messages of a flow that nobody works on.
+/// Messages of a flow that no node holds.
 pub(super) const WAITING: &str = "
 SELECT seq, id, token, attempts, ordering_key IS NOT NULL FROM messages INDEXED
     BY messages_flow_status
 WHERE flow_id = ? AND status IN ('received', 'retrying', 'held') AND owner = '' LIMIT ?";
 
-/// Whether a flow has a message that has not ended.
+/// Existence of a message of a flow that has not ended.
 pub(super) const UNFINISHED: &str = "
 SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_flow_status
                WHERE flow_id = ? AND status IN ('received', 'processing', 'retrying', 'held'))";
 
-/// Discards messages of the flow that wait; says how many.
+/// Discards waiting messages of the flow, and returns their number.
 pub(super) fn end_flow(
     tx: &mut Transaction<'_, '_>,
     flow_id: &FlowId,
@@ -43,7 +43,7 @@ pub(super) fn end_flow(
     Ok(Effect::Count(ended))
 }
 
-/// Whether a flow has a message that has not ended.
+/// Returns whether a flow has a message that has not ended.
 pub(super) async fn is_unfinished(reader: &SqlitePool, flow_id: &FlowId) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(UNFINISHED)
         .bind(flow_id.as_str())

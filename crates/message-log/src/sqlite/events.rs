@@ -1,4 +1,4 @@
-//! The live stream: arrivals and changes of state, merged by their places in the log.
+//! Live stream of events: arrivals and changes of state, in the order of their sequence numbers.
 
 use kanat_model::message::Status;
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
@@ -6,19 +6,20 @@ use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
 use crate::row::{self, fixed_columns};
 use crate::{Error, EventPage, EventQuery};
 
-/// Places looked at in one read, so that a rare flow does not hold a snapshot for long.
+/// Number of sequence numbers that one read covers, so that it does not keep a snapshot for long.
 const STRETCH: i64 = 20_000;
 
 pub(super) const LAST: &str = "
 SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
     FROM transitions))";
 
-/// Places and bytes of arrivals, told from the rows' heads: what is large is not read for it.
+/// Sequence numbers and sizes of arrivals. SQLite finds the size of a large value without reading
+/// it.
 pub(super) const ARRIVAL_SIZES: &str = "
 SELECT m.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) AS bytes
      FROM messages AS m CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > ";
 
-/// Places and bytes of changes of state.
+/// Sequence numbers and sizes of changes of state.
 pub(super) const TRANSITION_SIZES: &str = "
 SELECT t.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT
     length(CAST(e.output AS BLOB)) FROM transitions AS e
@@ -27,7 +28,7 @@ SELECT t.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coa
      FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b
          ON b.seq = m.seq WHERE t.seq > ";
 
-/// A message as it arrived: nothing has become of it yet.
+/// Messages in the state of their arrival.
 pub(super) const ARRIVALS: &str = concat!(
     "SELECT m.seq AS seq, ",
     fixed_columns!(),
@@ -37,7 +38,7 @@ pub(super) const ARRIVALS: &str = concat!(
      FROM messages AS m CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > "
 );
 
-/// A message as it stood after a change of state.
+/// Messages in the state after a change.
 pub(super) const TRANSITIONS: &str = concat!(
     "SELECT t.seq AS seq, ",
     fixed_columns!(),
@@ -67,7 +68,7 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
             more: false,
         });
     }
-    // Nothing arrives in another state.
+    // A message arrives in one of these states.
     let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
     let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until)
         .build()
@@ -98,7 +99,8 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
     Ok(row::event_page(&rows, next_after, last)?)
 }
 
-/// One more row than the limit from each side says whether the page had to be cut.
+/// Returns the statement of a page. It reads one row more than the limit, of arrivals and of
+/// changes each, which shows whether the page was cut.
 pub(super) fn statement(
     select: &'static str,
     seq: &'static str,
@@ -116,7 +118,7 @@ pub(super) fn statement(
         .push(" AND m.environment_id = ")
         .push_bind(asked.tenant.environment_id.as_str().to_owned());
     if let Some(flow_id) = &asked.flow_id {
-        // The plus keeps SQLite from taking the flow's index, which is not in the order of the
+        // The plus keeps SQLite from using the index of the flow, which has another order than the
         // stream.
         query
             .push(" AND +m.flow_id = ")

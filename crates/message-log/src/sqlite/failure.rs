@@ -1,4 +1,4 @@
-//! What SQLite's errors mean for a log.
+//! Meaning of SQLite's errors for a log.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use rusqlite::ErrorCode;
 
 use crate::Error;
 
-/// What to do about a failed transaction.
+/// Kind of a failure, which decides how a failed transaction is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// No room on the disk, or the disk itself failed.
+    /// The disk is full, or failed.
     NoRoom,
-    /// The file is locked or cannot be read or written.
-    Away,
+    /// The file is locked, or cannot be read or written.
+    Unavailable,
     /// One of the operations is at fault.
     Operation,
 }
 
 impl Kind {
     pub fn of(error: &rusqlite::Error) -> Self {
-        // What SQLite never saw cannot be bound or read: the operation is at fault.
+        // An error without a code of SQLite concerns a value of the operation.
         error
             .sqlite_error()
             .map_or(Self::Operation, |error| Self::of_code(error.extended_code))
@@ -32,13 +32,13 @@ impl Kind {
             // SQLITE_ERROR, SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_MISUSE,
             // SQLITE_RANGE
             1 | 18..=21 | 25 => Self::Operation,
-            // Locked, read-only, damaged, ...: no operation is at fault.
-            _ => Self::Away,
+            // Locked, read-only or damaged: no operation is at fault.
+            _ => Self::Unavailable,
         }
     }
 
-    /// What to tell whose operation was not written, and why, where the disk that holds `folder` is
-    /// to blame.
+    /// Returns the error for the caller of an operation that was not written. It names `folder`
+    /// when the disk of that folder is at fault.
     pub fn refusal(error: &rusqlite::Error, folder: &Path) -> Error {
         let folder = folder.display();
         match error.sqlite_error().map(|error| error.code) {
@@ -54,20 +54,20 @@ impl Kind {
         }
     }
 
-    fn says(self, code: Option<i32>, message: String) -> Error {
+    fn into_error(self, code: Option<i32>, message: String) -> Error {
         let message = if code.is_some_and(is_damage) {
             damaged(&message)
         } else {
             message
         };
         match self {
-            Self::NoRoom | Self::Away => Error::Unavailable(message),
+            Self::NoRoom | Self::Unavailable => Error::Unavailable(message),
             Self::Operation => Error::Other(message),
         }
     }
 }
 
-/// SQLITE_CORRUPT, SQLITE_NOTADB
+/// Returns whether a code is SQLITE_CORRUPT or SQLITE_NOTADB.
 fn is_damage(extended: i32) -> bool {
     matches!(extended & 0xff, 11 | 26)
 }
@@ -82,7 +82,7 @@ fn damaged(error: &str) -> String {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error().map(|error| error.extended_code);
-        Kind::of(&error).says(code, error.to_string())
+        Kind::of(&error).into_error(code, error.to_string())
     }
 }
 
@@ -100,8 +100,8 @@ impl From<sqlx::Error> for Error {
             ) => Kind::Operation,
             (None, sqlx::Error::RowNotFound) => Kind::Operation,
             // No connection is free, or the pool is closed.
-            (None, _) => Kind::Away,
+            (None, _) => Kind::Unavailable,
         };
-        kind.says(code, error.to_string())
+        kind.into_error(code, error.to_string())
     }
 }

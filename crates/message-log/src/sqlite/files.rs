@@ -1,6 +1,5 @@
-//! Whether the files that are open are still the ones that the next start will find. Who deletes or
-//! moves them does not disturb whoever has them open: what is written then is on a disk, under no
-//! name.
+//! Checks that the open files are still those that the next start will find. A process does not
+//! notice when its open file is deleted or moved: its later writes go to a file without a name.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -14,37 +13,40 @@ use rustix::io::Errno;
 use super::failure::Kind;
 use crate::Error;
 
-/// Between two looks at where the paths lead.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Between two lines of the log about operations that were not written.
-const LINE_PAUSE: Duration = Duration::from_secs(60);
+/// Time between two checks of the paths.
+const PATH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two lines of the service's log about operations that were not written.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The open files, for all who have them open. Once one of them is lost it stays so.
+/// Open files of a log, shared by all their users. A file that is lost once stays lost.
 #[derive(Clone)]
-pub(super) struct Files(Arc<Inner>);
+pub(super) struct OpenFiles(Arc<Inner>);
 
 struct Inner {
     folder: PathBuf,
-    files: Vec<Named>,
-    /// Why nothing is accepted any more.
+    files: Vec<FileHandle>,
+    /// Reason why no operation is accepted any more.
     lost: OnceLock<String>,
 }
 
-/// A file, by a handle that names it and opens nothing: to close another would take SQLite's locks
-/// away.
-struct Named {
+/// Handle that refers to a file without opening it. Closing an open one would release SQLite's
+/// locks.
+struct FileHandle {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl Files {
-    /// Takes those of the files of one folder that are there.
+impl OpenFiles {
+    /// Refers to the existing files among `paths`, which are in one folder.
     pub fn open(paths: &[PathBuf]) -> Self {
         let folder = paths
             .first()
             .and_then(|path| path.parent())
             .unwrap_or(Path::new("."));
-        let files = paths.iter().filter_map(|path| Named::open(path)).collect();
+        let files = paths
+            .iter()
+            .filter_map(|path| FileHandle::open(path))
+            .collect();
         Self(Arc::new(Inner {
             folder: folder.to_owned(),
             files,
@@ -52,15 +54,20 @@ impl Files {
         }))
     }
 
-    /// Errors when one of the files has no name any more. It takes a fraction of a microsecond for
-    /// each.
-    pub fn check(&self) -> Result<(), Error> {
-        self.all(Named::has_a_name)
+    /// Checks that each file has a name, which takes a fraction of a microsecond for each.
+    ///
+    /// # Errors
+    /// One of the files was deleted.
+    pub fn check_names(&self) -> Result<(), Error> {
+        self.check(FileHandle::has_name)
     }
 
-    /// Errors when one of the files is not where it was.
-    pub fn look(&self) -> Result<(), Error> {
-        self.all(Named::is_in_its_place)
+    /// Checks that each path leads to its file.
+    ///
+    /// # Errors
+    /// One of the files was deleted, moved or replaced.
+    pub fn check_paths(&self) -> Result<(), Error> {
+        self.check(FileHandle::is_at_path)
     }
 
     /// Returns the folder of the files.
@@ -68,10 +75,10 @@ impl Files {
         &self.0.folder
     }
 
-    fn all(&self, is_there: fn(&Named) -> bool) -> Result<(), Error> {
+    fn check(&self, is_there: fn(&FileHandle) -> bool) -> Result<(), Error> {
         let Inner { files, lost, .. } = &*self.0;
         if lost.get().is_none()
-            && let Some(gone) = files.iter().find(|named| !is_there(named))
+            && let Some(gone) = files.iter().find(|file| !is_there(file))
         {
             let reason = format!(
                 "{} was deleted, moved or replaced while it is open",
@@ -81,7 +88,7 @@ impl Files {
                 "nothing is accepted any more: {reason}; stop the process, put the file back, and \
                  start again",
             );
-            // Another thread may have said so at the same time.
+            // Another thread may have set it at the same time.
             let _ = lost.set(reason);
         }
         lost.get()
@@ -89,7 +96,7 @@ impl Files {
     }
 }
 
-impl Named {
+impl FileHandle {
     fn open(path: &Path) -> Option<Self> {
         let handle = fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         Some(Self {
@@ -98,12 +105,14 @@ impl Named {
         })
     }
 
-    /// A look that fails for another reason than that there is no such file says nothing.
-    fn has_a_name(&self) -> bool {
+    /// Returns whether the file has a name, also when the check itself fails.
+    fn has_name(&self) -> bool {
         fs::fstat(&self.handle).map_or(true, |stat| stat.st_nlink > 0)
     }
 
-    fn is_in_its_place(&self) -> bool {
+    /// Returns whether the path leads to the file, also when the check fails for another reason
+    /// than a missing file.
+    fn is_at_path(&self) -> bool {
         let Ok(open) = fs::fstat(&self.handle) else {
             return true;
         };
@@ -116,45 +125,44 @@ impl Named {
     }
 }
 
-/// The writer's looks: at each group whether the files have names, and each second whether these
-/// are the same.
-pub(super) struct Watch {
-    files: Files,
-    looked: Cell<Instant>,
-    /// When the log of the service was last told of a disk that takes nothing.
-    told: Cell<Option<Instant>>,
-    /// Number of operations that were refused since then.
-    untold: Cell<usize>,
+/// The writer's checks of the files: their names for each group, and their paths each second.
+pub(super) struct FileWatch {
+    files: OpenFiles,
+    last_path_check: Cell<Instant>,
+    /// Time of the last line about operations that were not written.
+    last_line: Cell<Option<Instant>>,
+    /// Number of operations that were not written since then.
+    unlogged: Cell<usize>,
 }
 
-impl Watch {
-    pub fn new(files: Files) -> Self {
+impl FileWatch {
+    pub fn new(files: OpenFiles) -> Self {
         Self {
             files,
-            looked: Cell::new(Instant::now()),
-            told: Cell::default(),
-            untold: Cell::default(),
+            last_path_check: Cell::new(Instant::now()),
+            last_line: Cell::default(),
+            unlogged: Cell::default(),
         }
     }
 
-    /// Tells the log of the service, once a minute, that operations were not written; returns what
-    /// to tell whose they are.
+    /// Logs, once a minute, that operations were not written, and returns the error for their
+    /// callers.
     pub fn not_written(&self, error: &rusqlite::Error, operations: usize) -> Error {
         let refusal = Kind::refusal(error, self.files.folder());
         let now = Instant::now();
-        self.untold.set(self.untold.get() + operations);
+        self.unlogged.set(self.unlogged.get() + operations);
         if self
-            .told
+            .last_line
             .get()
-            .is_none_or(|told| now.duration_since(told) >= LINE_PAUSE)
+            .is_none_or(|at| now.duration_since(at) >= LOG_INTERVAL)
         {
-            self.told.set(Some(now));
-            tracing::error!(%error, operations = self.untold.take(), "{refusal}");
+            self.last_line.set(Some(now));
+            tracing::error!(%error, operations = self.unlogged.take(), "{refusal}");
         }
         refusal
     }
 
-    /// Returns what to tell whose messages are refused because the disk is full.
+    /// Returns the error for messages that are refused because the disk is full.
     pub fn disk_is_full(&self) -> Error {
         Error::Disk(format!(
             "the disk of {} is full",
@@ -162,14 +170,17 @@ impl Watch {
         ))
     }
 
-    /// Errors when what was written before this would not be found again.
+    /// Checks that the next start will find everything that was written until now.
+    ///
+    /// # Errors
+    /// One of the files was lost.
     pub fn check(&self) -> Result<(), Error> {
         let now = Instant::now();
-        if now.duration_since(self.looked.get()) < PAUSE {
-            return self.files.check();
+        if now.duration_since(self.last_path_check.get()) < PATH_CHECK_INTERVAL {
+            return self.files.check_names();
         }
-        self.looked.set(now);
-        self.files.look()
+        self.last_path_check.set(now);
+        self.files.check_paths()
     }
 }
 
@@ -179,25 +190,26 @@ mod tests {
 
     #[test]
     fn a_file_is_lost_once_it_is_deleted_moved_or_replaced_and_stays_so() {
-        type Deed = fn(&Path);
-        let deleted: Deed = |path| std::fs::remove_file(path).unwrap();
-        let moved: Deed = |path| std::fs::rename(path, path.with_extension("away")).unwrap();
-        let replaced: Deed = |path| {
+        type Change = fn(&Path);
+        let deleted: Change = |path| std::fs::remove_file(path).unwrap();
+        let moved: Change = |path| std::fs::rename(path, path.with_extension("away")).unwrap();
+        let replaced: Change = |path| {
             std::fs::write(path.with_extension("other"), "").unwrap();
             std::fs::rename(path.with_extension("other"), path).unwrap();
         };
-        for (deed, is_seen_at_once) in [(deleted, true), (moved, false), (replaced, true)] {
+        for (change, is_seen_at_once) in [(deleted, true), (moved, false), (replaced, true)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("messages.db");
             std::fs::write(&path, "").unwrap();
-            let files = Files::open(&[path.clone(), folder.path().join("none")]);
-            assert!(files.check().is_ok() && files.look().is_ok());
-            deed(&path);
-            assert_eq!(files.check().is_err(), is_seen_at_once);
-            assert!(files.look().is_err());
+            let files = OpenFiles::open(&[path.clone(), folder.path().join("none")]);
+            files.check_names().unwrap();
+            files.check_paths().unwrap();
+            change(&path);
+            assert_eq!(files.check_names().is_err(), is_seen_at_once);
+            assert!(files.check_paths().is_err());
             std::fs::write(&path, "").unwrap();
             assert!(
-                files.clone().check().is_err(),
+                files.clone().check_names().is_err(),
                 "what was accepted before is not in this one"
             );
         }

@@ -1,4 +1,4 @@
-//! The leases of nodes: one row a boot, renewed for all its messages at once.
+//! Leases of nodes: one row for each boot, which covers all its messages.
 
 use kanat_model::id::{BootId, NodeId};
 use rusqlite::params;
@@ -18,7 +18,7 @@ const RENEW: &str = "UPDATE leases SET expires_at = ? + ttl_ms WHERE owner = ?";
 
 const END: &str = "DELETE FROM leases WHERE owner = ?";
 
-/// A boot begins; it and no earlier one is its node.
+/// Opens the lease of a boot, and ends those of earlier boots of its node.
 pub(super) fn open(
     tx: &Transaction<'_, '_>,
     owner: &BootId,
@@ -34,8 +34,7 @@ pub(super) fn open(
     Ok(Effect::Done)
 }
 
-/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has
-/// claimed.
+/// Renews a lease. An expired one is valid again, for the messages that no other node has claimed.
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.steady.as_millis(), owner.as_str()])?;
     Ok(Effect::Settled(if renewed > 0 {
@@ -45,8 +44,7 @@ pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Resul
     }))
 }
 
-/// The messages keep their owner's name: without a lease it protects them no more, and whoever
-/// claims one fences it.
+/// Ends a lease. The messages keep their owner, whose later changes of claimed ones are fenced.
 pub(super) fn hand_back(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     tx.execute(END, params![owner.as_str()])?;
     Ok(Effect::Done)

@@ -9,14 +9,14 @@ use crate::{Error, Filter, MessagePage, Position};
 
 pub(super) const COUNT: &str = "SELECT count(*)";
 
-/// Told from the rows' heads: what is large is not read for it.
+/// Sizes of messages, which SQLite finds without reading large values.
 pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + \
                                 coalesce((SELECT length(CAST(t.output AS BLOB)) FROM transitions \
                                 AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY \
                                 t.seq DESC LIMIT 1), 0) AS bytes";
 
-/// The place of a message in the log, which every index has.
-const PLACE: &str = "SELECT m.seq";
+/// Sequence number of a message, which every index has.
+const SEQ: &str = "SELECT m.seq";
 
 pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
@@ -33,7 +33,7 @@ pub(super) async fn list(
         Position::Page(page) => page.limit,
         Position::After { limit, .. } => limit,
     };
-    // One more than asked for says whether there is a next page.
+    // One more row than asked for shows that there is a next page.
     let sizes = page(SIZES, filter, position, limit.saturating_add(1))
         .build()
         .fetch_all(&mut *snapshot)
@@ -47,8 +47,8 @@ pub(super) async fn list(
 
 /// Returns the statement for `columns` of at most `limit` messages from `position` on.
 ///
-/// The index has each status in the order of the list, and several statuses have to be sorted: then
-/// the page is found in the index alone, and the rest is read for it.
+/// The index has the messages of one status in the order of the list. Several statuses have to be
+/// sorted: then the page is found in the index alone, and the other columns are read for it.
 fn page(
     columns: &'static str,
     filter: &Filter,
@@ -60,7 +60,7 @@ fn page(
         page.push(columns)
             .push(" FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq");
         page.push(" WHERE m.seq IN (");
-        write_page(&mut page, PLACE, filter, position, limit);
+        write_page(&mut page, SEQ, filter, position, limit);
         page.push(") ORDER BY m.received_at DESC, m.seq DESC");
     } else {
         write_page(&mut page, columns, filter, position, limit);
@@ -106,16 +106,16 @@ fn write(query: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filte
         .push(columns)
         .push(" FROM messages AS m INDEXED BY ")
         .push(index);
-    // Without columns or a search of it, the body is not read.
-    if !matches!(columns, COUNT | PLACE) || filter.search.is_some() {
+    // The body is read only for its columns or for a search.
+    if !matches!(columns, COUNT | SEQ) || filter.search.is_some() {
         query.push(" CROSS JOIN bodies AS b ON b.seq = m.seq");
     }
     query
         .push(" WHERE m.flow_id = ")
         .push_bind(filter.flow_id.as_str().to_owned());
     if columns == COUNT && filter.search.is_none() && filter.ids.is_empty() {
-        // A flow's messages are all of one tenant: one of them tells, and the index has the rest,
-        // so no other row is read.
+        // All messages of a flow are of one tenant. So one row is checked, and the index alone has
+        // the others.
         query
             .push(" AND (SELECT f.account_id = ")
             .push_bind(filter.tenant.account_id.as_str().to_owned());
@@ -190,7 +190,7 @@ pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
     query.push(")");
 }
 
-/// The statement of a list, for its query plan.
+/// Returns the statement of a list, for its query plan.
 #[cfg(test)]
 pub(super) fn statement(filter: &Filter) -> String {
     let cursor = crate::Cursor {

@@ -1,7 +1,7 @@
 //! Lists of an environment's messages, over all of its flows, the last of the log first.
 //!
-//! Dead letters and retries have an index by environment. Everything else is found by walking down
-//! the log.
+//! Dead letters and retries have an index by environment. Other messages are found by a scan of the
+//! log in bounded stretches.
 
 use kanat_model::id::FlowId;
 use sqlx::sqlite::SqliteConnection;
@@ -12,7 +12,7 @@ use crate::list::check_search;
 use crate::walk::{Walk, too_old};
 use crate::{EnvironmentFilter, Error, MessagePage, Position, row};
 
-/// In the words of the index, or it would not be used.
+/// Condition of the index, in the same words, because SQLite would not use it otherwise.
 const FAILING: &str = "m.status IN ('dead_letter', 'retrying')";
 
 pub(super) async fn list(
@@ -63,8 +63,8 @@ async fn run(
             .map(|row| row.try_get(0))
             .collect::<Result<Vec<i64>, _>>()?;
         if found.is_empty()
-            && let Some(mut young) = young(filter, floor, walk.before)
-            && !young
+            && let Some(mut recent) = recent(filter, floor, walk.before)
+            && !recent
                 .build()
                 .fetch_one(&mut *conn)
                 .await?
@@ -77,7 +77,7 @@ async fn run(
     Ok(())
 }
 
-/// The last message of a stretch of so many, and how many it has.
+/// Returns the query for the last message of a stretch, and the number of messages in it.
 pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq");
     query.push(messages(filter));
@@ -89,7 +89,7 @@ pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> Qu
     query
 }
 
-/// The messages of a stretch that the filter finds.
+/// Returns the query for the messages of a stretch that match the filter.
 pub(super) fn matches(
     filter: &EnvironmentFilter,
     floor: i64,
@@ -158,8 +158,8 @@ fn status(query: &mut QueryBuilder<Sqlite>, paused: &[FlowId]) {
         .push(")) THEN 'held' ELSE m.status END");
 }
 
-/// Whether a stretch has a message that is not too old for what is looked for.
-fn young(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBuilder<Sqlite>> {
+/// Returns the query that finds whether a stretch has a message within the filter's time.
+fn recent(filter: &EnvironmentFilter, floor: i64, before: i64) -> Option<QueryBuilder<Sqlite>> {
     let too_old = too_old(filter)?;
     let mut query = QueryBuilder::new("SELECT EXISTS (SELECT 1");
     query.push(messages(filter));
@@ -179,7 +179,7 @@ fn messages(filter: &EnvironmentFilter) -> &'static str {
     }
 }
 
-/// Those before a place, as far as an index or the order of the log tells them apart.
+/// Writes the conditions on sequence numbers, and those that an index decides.
 fn below(query: &mut QueryBuilder<Sqlite>, filter: &EnvironmentFilter, before: i64) {
     query.push(" WHERE m.seq < ").push_bind(before);
     if filter.is_failing() {
@@ -190,7 +190,7 @@ fn below(query: &mut QueryBuilder<Sqlite>, filter: &EnvironmentFilter, before: i
     }
 }
 
-/// `columns` of these messages, the last of the log first.
+/// Returns the query for `columns` of these messages, the last of the log first.
 pub(super) fn of(columns: &'static str, numbers: &[i64]) -> QueryBuilder<Sqlite> {
     let mut query = QueryBuilder::new(columns);
     query.push(

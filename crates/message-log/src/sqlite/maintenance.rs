@@ -1,27 +1,28 @@
-//! What keeps the file small, outside of any transaction.
+//! Maintenance of the file outside transactions: its size, its write-ahead log, and its close.
 
 use rusqlite::{Connection, ffi};
 
 use super::operation::Effect;
-use super::syncs::Syncs;
+use super::sync_failures::SyncFailures;
 
-/// Gives so many free pages back to the disk.
+/// Gives up to `pages` free pages back to the disk.
 pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> {
-    // A page is given back at every step of the statement.
+    // Each step of the statement gives back one page.
     let mut shrink = conn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
     let mut steps = shrink.query(())?;
     while steps.next()?.is_some() {}
     Ok(Effect::Done)
 }
 
-/// Moves what the write-ahead log holds into the main file, and empties it. Readers may keep it
-/// from doing so for now.
+/// Moves the write-ahead log into the main file and empties its own file, as far as readers let it.
 pub(super) fn truncate(conn: &Connection) -> rusqlite::Result<Effect> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(Effect::Done))
 }
 
-/// Has everything in the main file, on disk, and nothing in the write-ahead log. Errors when it
-/// cannot, also when another program reads.
+/// Moves the whole write-ahead log into the main file and syncs it, so that the log restarts.
+///
+/// # Errors
+/// A part of the log cannot be moved, also because another program reads it.
 pub(super) fn move_whole(conn: &Connection) -> rusqlite::Result<()> {
     let busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
     if busy {
@@ -34,13 +35,13 @@ pub(super) fn move_whole(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Leaves one file behind, and closes it.
-pub(super) fn finish(conn: Connection, syncs: &Syncs) {
+/// Truncates the write-ahead log, and closes the connection.
+pub(super) fn finish(conn: Connection, failures: &SyncFailures) {
     let truncated = truncate(&conn).map(|_| ());
     conn.flush_prepared_statement_cache();
     let closed = conn.close().map_err(|(_, error)| error);
     if let Err(error) = truncated.and(closed) {
-        syncs.note(&error);
+        failures.note(&error);
         tracing::warn!(
             error = %error,
             "the message log was not closed cleanly; nothing is lost by it",

@@ -1,30 +1,16 @@
-//! What the writer is asked to do, and what it answers.
-
-use std::sync::Arc;
+//! Work of the writer, and its effects.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
 use kanat_rate_limit::Exchange;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::inbox::Inbox;
-pub(super) use crate::change::{Change, ErrorChange as Problem, nobody};
+use crate::change::Change;
 use crate::completed::CompletedRow;
-use crate::effect::ReleaseSink;
 use crate::{Lease, NewMessage, Poll, PollClaim, SavedPlan, SeenRecord, StepCheckpoint, Tenant};
 
-/// One thing to do, as part of some transaction.
-pub(super) struct Operation {
-    pub work: Work,
-    /// Who waits for the answer, and the place in the queue that this takes until then. `None`
-    /// where nobody waits.
-    pub reply: Option<Reply>,
-}
-
-pub(super) type Reply = (oneshot::Sender<Answer>, OwnedSemaphorePermit);
-
+/// Work of one operation, which is a part of a transaction unless its variant says otherwise.
 pub(super) enum Work {
     Append(Box<NewMessage>),
     AppendCompleted(Vec<CompletedRow>),
@@ -65,7 +51,7 @@ pub(super) enum Work {
     Exchange(Box<Exchange>),
     ForgetQuotas,
     ForgetPoll(FlowId),
-    /// Finished messages from one seq to another.
+    /// Drops finished messages within a range of sequence numbers.
     DropMessages {
         from: i64,
         to: i64,
@@ -79,36 +65,24 @@ pub(super) enum Work {
         version: u32,
         checked_at: Timestamp,
     },
-    /// Writes as much as a small message does.
+    /// Writes as many bytes as a small message has.
     Probe,
-    /// Puts what was answered into the tables, for somebody who reads them.
-    Fold,
-    /// Gives so many free pages back to the disk; not part of a transaction.
+    /// Applies the journal's pending writes to the tables, for a reader.
+    Flush,
+    /// Gives free pages back to the disk, outside a transaction.
     Shrink {
         pages: u32,
     },
-    /// Moves everything into the main file; not part of a transaction.
+    /// Moves the write-ahead log into the main file, outside a transaction.
     Truncate,
-    /// Nothing more will come.
+    /// Ends the writer, outside a transaction.
     Close,
 }
 
 pub(super) type Effect = crate::effect::Effect<Lease>;
 
-pub(super) type Answer = crate::effect::Answer<Lease, Arc<Inbox>>;
-
-impl ReleaseSink for Arc<Inbox> {
-    fn release(&self, change: Change) {
-        // A closed inbox drops it, and then the lease ends with its node.
-        self.push(Operation {
-            work: Work::Settle(Box::new(change)),
-            reply: None,
-        });
-    }
-}
-
 impl Work {
-    /// The bytes that it holds in memory, about.
+    /// Returns the approximate number of bytes that the work has in memory.
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
@@ -134,7 +108,7 @@ impl Work {
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }
-            | Self::Fold
+            | Self::Flush
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => 0,

@@ -1,4 +1,4 @@
-//! How the file is opened.
+//! Options of the log, and the settings of its connections.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,48 +9,81 @@ use sqlx::{ConnectOptions, SqlitePool};
 
 use crate::Error;
 
-/// Connections for reading; each has a thread, and half a megabyte.
+/// Number of connections for reading. Each has a thread, and takes half a megabyte.
 pub(super) const READERS: u32 = 3;
-/// Connections for lists that look into payloads: these may take long, and others must not wait for
-/// them.
+/// Number of connections for lists that search payloads. These may take long, and other readers do
+/// not wait for them.
 pub(super) const SEARCHERS: u32 = 1;
-/// How long another process may hold the file, as a person with a shell does.
+/// Time for which another process, such as a shell, may lock the file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// A read that finds no free connection for so long fails.
+/// Time after which a read that finds no free connection fails.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
-/// What is left of the write-ahead log's file after it has grown.
-const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
-/// In KiB when negative.
-const WRITER_CACHE: i64 = -2 * 1024;
-const STATEMENTS: usize = 64;
-/// As SQLite says that freed pages are given back when it is asked to.
-const INCREMENTAL: i64 = 2;
-/// Of a new file; one that is there keeps its own. Messages fill some pages whole, so that few
-/// large ones are fewer calls of the system; larger ones yet are written more often for a little
-/// that changes in them.
+/// Length to which the file of the write-ahead log is cut after it has grown.
+const MAX_KEPT_WAL_BYTES: i64 = 64 * 1024 * 1024;
+/// Page cache of a writing connection, as SQLite's `cache_size`: KiB when negative.
+const WRITER_CACHE_SIZE: i64 = -2 * 1024;
+/// Number of prepared statements that each connection caches.
+const STATEMENT_CACHE_SIZE: usize = 64;
+/// Value of SQLite's `auto_vacuum` by which free pages go back to the disk on request.
+const INCREMENTAL_VACUUM: i64 = 2;
+/// Page size of a new file; an existing one keeps its own. A message fills several pages, so that
+/// larger pages take fewer system calls. Pages larger than this are rewritten too often for small
+/// changes.
 const PAGE_BYTES: i64 = 8 * 1024;
 
-/// How the log is kept.
+/// Options of a log.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
-    /// Operations that may wait for the writer; appends beyond it are refused as full.
+    /// Number of operations that may wait for the writer; further appends are refused as full.
     pub queue: usize,
-    /// Bytes of message bodies that may wait for the writer; appends beyond it are refused as full.
+    /// Bytes of message bodies that may wait for the writer; further appends are refused as full.
     pub queue_bytes: usize,
-    /// For tests: the file may not grow beyond so many pages.
+    /// Number of pages beyond which the file may not grow; for tests.
     #[doc(hidden)]
     pub max_pages: Option<u32>,
+    /// True if every operation goes straight to the tables; for tests.
+    #[doc(hidden)]
+    pub without_journal: bool,
 }
 
-/// What an answer is worth when the machine loses power.
+/// Durability of acknowledged operations when the machine loses power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// What was acknowledged is on disk.
+    /// Everything that was acknowledged is on disk.
     Full,
-    /// The last seconds of what was acknowledged may be lost with the power; a crash of the process
-    /// loses nothing.
+    /// A loss of power may lose the acknowledged operations of the last seconds. A crash of the
+    /// process loses none.
     RelaxedMayLoseAckedMessages,
+}
+
+/// Durability of one commit when the machine loses power. A crash of the process loses no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// The commit is on disk before it returns.
+    Synced,
+    /// The commit is on disk with the next synced one, or once the write-ahead log is moved.
+    Deferred,
+}
+
+impl Commit {
+    /// Returns the value of SQLite's `synchronous` for the commit.
+    pub fn synchronous(self) -> &'static str {
+        match self {
+            Self::Synced => "full",
+            Self::Deferred => "normal",
+        }
+    }
+}
+
+impl Durability {
+    /// Returns the durability of a commit whose caller is answered after it.
+    pub(super) fn commit(self) -> Commit {
+        match self {
+            Self::Full => Commit::Synced,
+            Self::RelaxedMayLoseAckedMessages => Commit::Deferred,
+        }
+    }
 }
 
 impl Default for Options {
@@ -60,6 +93,7 @@ impl Default for Options {
             queue: 8_192,
             queue_bytes: 64 * 1024 * 1024,
             max_pages: None,
+            without_journal: false,
         }
     }
 }
@@ -68,24 +102,22 @@ impl Options {
     pub(super) fn writing(&self, path: &Path) -> rusqlite::Result<Connection> {
         let conn = Connection::open(path)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
-        conn.set_prepared_statement_cache_capacity(STATEMENTS);
+        conn.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
         conn.pragma_update(None, "page_size", PAGE_BYTES)?;
-        // Takes effect only before the first table is made, and lets retention shrink the file. It
-        // writes, also where it is so already, for which a full disk may have no room.
-        if conn.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))? != INCREMENTAL
+        // Lets retention shrink the file, and takes effect only before the first table is created.
+        // Setting it writes in any case, for which a full disk may have no room.
+        if conn.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))?
+            != INCREMENTAL_VACUUM
         {
             conn.pragma_update(None, "auto_vacuum", "incremental")?;
         }
         conn.pragma_update(None, "journal_mode", "wal")?;
-        let synchronous = match self.durability {
-            Durability::Full => "full",
-            Durability::RelaxedMayLoseAckedMessages => "normal",
-        };
+        let synchronous = self.durability.commit().synchronous();
         conn.pragma_update(None, "synchronous", synchronous)?;
         conn.pragma_update(None, "foreign_keys", false)?;
         conn.pragma_update(None, "wal_autocheckpoint", 0)?;
-        conn.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
-        conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
+        conn.pragma_update(None, "journal_size_limit", MAX_KEPT_WAL_BYTES)?;
+        conn.pragma_update(None, "cache_size", WRITER_CACHE_SIZE)?;
         conn.pragma_update(None, "temp_store", "memory")?;
         if let Some(pages) = self.max_pages {
             conn.pragma_update(None, "max_page_count", pages)?;
@@ -97,7 +129,8 @@ impl Options {
         let pool = SqlitePoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(READER_TIMEOUT);
-        // The driver asks one that comes back; a file does not go away in the pool.
+        // A test would be a query for each use, and a connection to a file does not break in the
+        // pool.
         let pool = pool.test_before_acquire(false);
         Ok(pool.connect_with(base(path).read_only(true)).await?)
     }
@@ -107,7 +140,7 @@ fn base(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .busy_timeout(BUSY_TIMEOUT)
-        .statement_cache_capacity(STATEMENTS)
+        .statement_cache_capacity(STATEMENT_CACHE_SIZE)
         .foreign_keys(false)
         .disable_statement_logging()
 }

@@ -1,4 +1,4 @@
-//! What a person decides about a message: to retry it, or that it needs no delivery.
+//! Decisions of a person about a message: to retry it, or to discard it.
 
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
@@ -29,16 +29,16 @@ SELECT token, seq, ?2, status, attempts, due_at, error_kind, error_message, erro
     error_expression, ?3
 FROM messages WHERE seq = ?1";
 
-/// A message as it was found.
-struct Found {
+/// Columns of the message that is decided on.
+struct MessageRow {
     seq: i64,
     status: Status,
     attempts: u32,
     ordered: bool,
 }
 
-/// A dead letter goes back into the backlog. One with an ordering key goes behind the message that
-/// its key is at, and before those that wait: it came before them.
+/// Puts a dead letter back into the backlog. One with an ordering key comes after the message of
+/// its key that is being run, and before those that wait, because it arrived before them.
 pub(super) fn retry(
     tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
@@ -60,7 +60,7 @@ pub(super) fn retry(
     record(tx, &found, "retried")
 }
 
-/// A dead letter, or a message that waits, comes to its end.
+/// Ends a dead letter, or a message that waits, without a delivery.
 pub(super) fn discard(
     tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
@@ -85,7 +85,7 @@ fn find(
     tx: &Transaction<'_, '_>,
     tenant: &Tenant,
     id: &MessageId,
-) -> rusqlite::Result<Option<Found>> {
+) -> rusqlite::Result<Option<MessageRow>> {
     let values = params![
         id.as_str(),
         tenant.account_id.as_str(),
@@ -94,7 +94,7 @@ fn find(
     let found = tx.conn.prepare_cached(FIND)?.query_row(values, |row| {
         let status: String = row.get(1)?;
         let status = Status::parse(&status).ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(Found {
+        Ok(MessageRow {
             seq: row.get(0)?,
             status,
             attempts: row.get(2)?,
@@ -104,7 +104,7 @@ fn find(
     found.optional()
 }
 
-fn record(tx: &Transaction<'_, '_>, found: &Found, stage: &str) -> rusqlite::Result<Effect> {
+fn record(tx: &Transaction<'_, '_>, found: &MessageRow, stage: &str) -> rusqlite::Result<Effect> {
     let trace = trace::text(&[trace::record(tx.now, stage, "person", found.attempts)])
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     tx.execute(RECORD, params![found.seq, tx.now.as_millis(), trace])?;

@@ -1,4 +1,4 @@
-//! Plans beside the messages that were accepted under them.
+//! Plans under which messages were accepted.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ const SAVE: &str = "
 INSERT INTO saved_plans (flow_id, version, body, saved_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
 
-/// A message may be written so much later than it arrived.
+/// Longest time between the arrival of a message and its write.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
 
 pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = ? AND version = ?";
 
-/// Older ones of a flow that has a newer one, that nothing kept refers to.
+/// Plans of a flow that has a newer one, without a message that refers to them.
 pub(super) const UNUSED: &str = "
 SELECT p.flow_id, p.version FROM saved_plans AS p
 WHERE p.saved_at <= ?
@@ -32,7 +32,7 @@ WHERE p.saved_at <= ?
         SELECT 1 FROM messages AS m INDEXED BY messages_flow
         WHERE m.flow_id = p.flow_id AND m.flow_version = p.version)";
 
-/// Looks again at what came after the long look of `UNUSED`.
+/// Deletes a plan unless a message that was written after the check of [`UNUSED`] refers to it.
 pub(super) const DROP: &str = "
 DELETE FROM saved_plans
 WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
@@ -98,7 +98,7 @@ pub(super) async fn get(
     }
 }
 
-/// Plans saved before an instant that nothing needs any more.
+/// Returns the plans that were saved before an instant and that no message needs.
 pub(super) async fn unused(
     reader: &SqlitePool,
     saved_before: Timestamp,

@@ -1,4 +1,4 @@
-//! Polls: one row a flow, and one for each record that a flow has seen.
+//! Polls: one row for each flow, and one for each record that a flow has seen.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
@@ -46,7 +46,7 @@ pub(super) const STANDINGS: &str = "SELECT flow_id, max(due_at, held_until) AS d
 
 pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
-/// Some at a time: the writer has others to serve.
+/// Deletes a bounded number of records, so that the writer serves other operations in between.
 pub(super) const FORGET_SOME: &str = "
 DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_records WHERE flow_id
     = ?1 LIMIT 5000)";
@@ -189,7 +189,7 @@ pub(super) fn forget(
     Ok(Effect::Done)
 }
 
-/// How many records were forgotten; none when the poll was.
+/// Forgets some records of a flow or, when there are none, its poll. Returns the number of records.
 pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlite::Result<Effect> {
     let records = tx.execute(FORGET_SOME, params![flow_id.as_str()])?;
     if records == 0 {

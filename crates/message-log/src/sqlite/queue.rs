@@ -1,61 +1,62 @@
-//! The way to the writer: bounded in operations and in bytes.
+//! Queue of the writer, bounded in operations and in bytes.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
-use super::inbox::Inbox;
-use super::operation::{Effect, Operation, Work};
+use super::inbox::{Inbox, Operation};
+use super::operation::{Effect, Work};
 use crate::Error;
 
-/// Puts operations before the writer and waits for what came of them. The writer ends when this is
+/// Submits operations to the writer and waits for their effects. The writer ends when the queue is
 /// dropped.
 pub(super) struct Queue {
     inbox: Arc<Inbox>,
-    room: Arc<Semaphore>,
-    bytes_limit: usize,
+    permits: Arc<Semaphore>,
+    max_bytes: usize,
 }
 
 impl Queue {
-    /// For `operations` at a time, and `bytes` of their bodies.
+    /// Creates a queue of up to `operations`, and up to `bytes` of their bodies.
     pub fn new(inbox: Arc<Inbox>, operations: usize, bytes: usize) -> Self {
         Self {
             inbox,
-            room: Arc::new(Semaphore::new(operations.max(1))),
-            bytes_limit: bytes,
+            permits: Arc::new(Semaphore::new(operations.max(1))),
+            max_bytes: bytes,
         }
     }
 
-    /// For what may be refused: full at once when there is no room.
+    /// Submits an operation, or fails as full at once when there is no room.
     pub async fn try_submit(&self, work: Work) -> Result<Effect, Error> {
         let queued = self.inbox.queued_bytes();
-        // A single message larger than the limit passes when nothing else waits.
-        if queued > 0 && queued.saturating_add(work.size_bytes()) > self.bytes_limit {
+        // A single message larger than the limit passes when the queue is empty.
+        if queued > 0 && queued.saturating_add(work.size_bytes()) > self.max_bytes {
             return Err(Error::Full);
         }
-        let room = Arc::clone(&self.room)
-            .try_acquire_owned()
-            .map_err(|error| match error {
-                TryAcquireError::NoPermits => Error::Full,
-                TryAcquireError::Closed => closed(),
-            })?;
-        self.send(room, work).await
+        let permit =
+            Arc::clone(&self.permits)
+                .try_acquire_owned()
+                .map_err(|error| match error {
+                    TryAcquireError::NoPermits => Error::Full,
+                    TryAcquireError::Closed => closed(),
+                })?;
+        self.send(permit, work).await
     }
 
-    /// For what must get through: waits for room.
+    /// Submits an operation once there is room.
     pub async fn submit(&self, work: Work) -> Result<Effect, Error> {
-        let room = Arc::clone(&self.room)
+        let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(|_| closed())?;
-        self.send(room, work).await
+        self.send(permit, work).await
     }
 
-    async fn send(&self, room: OwnedSemaphorePermit, work: Work) -> Result<Effect, Error> {
+    async fn send(&self, permit: OwnedSemaphorePermit, work: Work) -> Result<Effect, Error> {
         let (reply, answer) = oneshot::channel();
         self.inbox.push(Operation {
             work,
-            reply: Some((reply, room)),
+            reply: Some((reply, permit)),
         });
         answer.await.map_err(|_| closed())?.open()
     }

@@ -1,4 +1,4 @@
-//! Limits of keys: one row a key.
+//! Limits of keys: one row for each key.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::transaction::Transaction;
 use crate::quota::CONNECTOR_RETENTION;
 use crate::{Error, KeyUsage, QuotaStore};
 
-/// By then nobody sends an exchange again.
-const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time after which no node repeats an exchange.
+const TURN_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 const TURN: &str = "
 INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
@@ -24,7 +24,7 @@ ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE q
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < ?";
 
-/// Those of connectors, by what their ids begin with.
+/// Deletes limits of connectors, by the prefix of their ids.
 pub(super) const DROP_CONNECTORS: &str = "
 DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at
     < ?";
@@ -52,7 +52,7 @@ impl QuotaStore for SqliteLog {
 
     async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
         if exchange.requests.is_empty() {
-            return look(&self.reader).await;
+            return nodes(&self.reader).await;
         }
         match self
             .queue
@@ -121,8 +121,8 @@ fn one(
     Ok(gain)
 }
 
-/// How many nodes there are.
-pub(super) async fn look(reader: &SqlitePool) -> Result<ExchangeOutcome, Error> {
+/// Returns the number of nodes.
+pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome, Error> {
     let now = Timestamp::now();
     let nodes: i64 = sqlx::query(NODES)
         .bind(Timestamp::steady().as_millis())
@@ -152,9 +152,12 @@ pub(super) async fn usage(
     found.collect()
 }
 
-/// Drops what need not be known any more.
+/// Drops limits and turns that are not needed any more.
 pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
-    let turns = tx.execute(DROP_TURNS, params![tx.now.before(TURNS_KEPT).as_millis()])?;
+    let turns = tx.execute(
+        DROP_TURNS,
+        params![tx.now.before(TURN_RETENTION).as_millis()],
+    )?;
     let connectors = tx.execute(
         DROP_CONNECTORS,
         params![tx.now.before(CONNECTOR_RETENTION).as_millis()],

@@ -64,7 +64,7 @@ impl MessageReader for SqliteLog {
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
-        self.shared.changed()
+        self.state.changed()
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
@@ -72,7 +72,7 @@ impl MessageReader for SqliteLog {
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
-        Ok(self.shared.last_event())
+        Ok(self.state.last_event())
     }
 }
 

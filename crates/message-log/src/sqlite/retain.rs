@@ -1,4 +1,5 @@
-//! Dropping what is old, a stretch at a time, so that messages come in between.
+//! Retention: old messages are dropped in bounded stretches, so that other operations run in
+//! between.
 
 use kanat_model::Timestamp;
 use rusqlite::params;
@@ -10,16 +11,16 @@ use super::queue::Queue;
 use super::transaction::Transaction;
 use crate::Error;
 
-/// Messages looked at in one transaction.
+/// Number of messages that one transaction checks.
 const STRETCH: i64 = 500;
-/// Pages given back to the disk at a time.
+/// Number of pages that go back to the disk at a time.
 const SHRINK_PAGES: u32 = 1_000;
 
 pub(super) const NEXT_STRETCH: &str = "
 SELECT min(received_at), max(seq) FROM (SELECT seq, received_at FROM messages WHERE seq > ?
     ORDER BY seq LIMIT ?)";
 
-/// Dependents first: they find their messages by what still stands.
+/// Deletes the rows that belong to messages, which have to be there to find them.
 pub(super) const DROP_DEPENDENTS: &[&str] = &[
     "DELETE FROM steps WHERE message IN (SELECT seq FROM messages
         WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3)",
@@ -32,14 +33,14 @@ pub(super) const DROP_DEPENDENTS: &[&str] = &[
 pub(super) const DROP_MESSAGES: &str =
     "DELETE FROM messages WHERE seq BETWEEN ?1 AND ?2 AND received_at < ?3 AND completed_at < ?3";
 
-/// Ids of events are never given twice, also when the newest ones are gone.
+/// Keeps the last sequence number, which is never taken twice, also when its event is dropped.
 const KEEP_LAST_SEQ: &str = "UPDATE counters SET value = max(value, ?) WHERE name = 'last_seq'";
 
 pub(super) const DROP_KEYS: &str = "
 DELETE FROM dedupe WHERE (flow_id, key) IN (SELECT flow_id, key FROM dedupe WHERE expires_at <= ?
     LIMIT 1000)";
 
-/// Drops what was received and finished before an instant; says how many messages.
+/// Drops messages that were received and finished before an instant, and returns their number.
 pub(super) async fn retain(
     reader: &SqlitePool,
     queue: &Queue,
@@ -48,8 +49,8 @@ pub(super) async fn retain(
     let begun = Timestamp::now();
     let mut dropped = 0;
     let mut after = i64::MIN;
-    // Arrival times grow with the order of the log but for a little, so the first stretch without
-    // an old message is the end of the old ones.
+    // Arrival times nearly follow the order of the log, so that the first stretch without an old
+    // message ends the scan.
     while let Some((oldest, last)) = next_stretch(reader, after).await?
         && oldest < older_than
     {
@@ -72,15 +73,15 @@ pub(super) async fn retain(
     Ok(dropped)
 }
 
-/// Drops plans that nothing needs any more.
+/// Drops plans that no message needs.
 async fn drop_plans(
     reader: &SqlitePool,
     queue: &Queue,
     older_than: Timestamp,
     begun: Timestamp,
 ) -> Result<(), Error> {
-    // What was acknowledged and is in no table needs its plan too, however long ago it came.
-    if let Err(error) = queue.submit(Work::Fold).await {
+    // An old message that only the journal has needs its plan too.
+    if let Err(error) = queue.submit(Work::Flush).await {
         tracing::warn!(%error, "retention drops no plans this time");
         return Ok(());
     }
@@ -119,7 +120,7 @@ pub(super) fn drop_keys(
     Ok(Effect::Count(dropped as u64))
 }
 
-/// Gives free pages back until none are left, or until they grow anew because others write.
+/// Gives free pages back to the disk until there are none, or more than before.
 async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
     let mut free = free_pages(reader).await?;
     while free > 0 {
@@ -138,7 +139,7 @@ async fn give_back(reader: &SqlitePool, queue: &Queue) -> Result<(), Error> {
     Ok(())
 }
 
-/// The oldest arrival and the last place of the next messages.
+/// Returns the oldest arrival and the last sequence number of the next stretch.
 async fn next_stretch(reader: &SqlitePool, after: i64) -> Result<Option<(Timestamp, i64)>, Error> {
     let row = sqlx::query(NEXT_STRETCH)
         .bind(after)

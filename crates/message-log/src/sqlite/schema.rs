@@ -1,19 +1,18 @@
-//! The tables of the file, and the steps that bring an older file up to them. A step is never
-//! edited once landed.
+//! Tables of the file, and the migrations of older files. A migration is never edited once landed.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
 const MIGRATIONS: &[&str] = &[
-    FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE, BACKLOG,
+    FIRST, POLLS, QUOTAS, POLL_ENDS, JOURNAL, FAILING, PROBE, BACKLOG,
 ];
 
-/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL`
-/// says that it stands behind another message of its ordering key.
+/// `completed_at IS NULL` marks an unfinished message. `due_at IS NULL` marks an unfinished message
+/// that waits for another one of its ordering key.
 ///
-/// `token` is the `seq` of the message's last event, so that it is another one after every change
-/// of state. Bodies stand apart because every change of state rewrites the row of `messages`.
+/// `token` is the `seq` of the message's last event, so that every change of state changes it.
+/// Bodies have a table of their own because every change of state rewrites the row of `messages`.
 const FIRST: &str = "
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY,
@@ -112,7 +111,7 @@ CREATE TABLE counters (
 INSERT INTO counters (name, value) VALUES ('last_seq', 0);
 ";
 
-/// `state` is what the last poll left behind; only the nodes know what it says.
+/// `state` is the result of the last poll, which only nodes can read.
 const POLLS: &str = "
 CREATE TABLE polls (
     flow_id TEXT NOT NULL PRIMARY KEY,
@@ -135,8 +134,8 @@ CREATE TABLE seen_records (
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 ";
 
-/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange
-/// of a node's boot.
+/// `ledger` is the state of a key's limits; empty when it has none. `turn` is the last exchange of
+/// a node's boot.
 const QUOTAS: &str = "
 CREATE TABLE quotas (
     key_id TEXT NOT NULL PRIMARY KEY,
@@ -152,25 +151,25 @@ CREATE TABLE quota_turns (
 ) WITHOUT ROWID;
 ";
 
-/// How the last cycle of a poll ended; `error` is null when it went well.
+/// End of the last cycle of a poll; `error` is null after a success.
 const POLL_ENDS: &str = "
 ALTER TABLE polls ADD COLUMN ended_at BIGINT;
 ALTER TABLE polls ADD COLUMN error TEXT;
 ";
 
-/// How many lots of the journal are in the tables, and by what the journal is known to be theirs.
-const LOTS: &str = "
+/// `folded_lots` is the number of the last journal record that the tables have. `journal_salt` is
+/// the salt of their journal.
+const JOURNAL: &str = "
 INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0);
 ";
 
-/// Dead letters and retries of an environment, in the order of the log. All other messages have no
-/// entry in it.
+/// Index of the dead letters and retries of an environment, in the order of the log.
 const FAILING: &str = "
 CREATE INDEX messages_failing ON messages (environment_id) \
     WHERE status IN ('dead_letter', 'retrying');
 ";
 
-/// Is written while messages are refused, to find whether there is room again.
+/// Table that is written while messages are refused, to detect that there is room again.
 const PROBE: &str = "
 CREATE TABLE probe (
     only_row BIGINT NOT NULL PRIMARY KEY CHECK (only_row = 1),
@@ -178,8 +177,8 @@ CREATE TABLE probe (
 );
 ";
 
-/// The backlog is counted on the index alone. An index holds no more than its columns, so that
-/// `completed_at` is one of them although it is always null there.
+/// Index on which alone the backlog is counted. SQLite needs `completed_at` among its columns for
+/// that, although it is always null there.
 const BACKLOG: &str = "
 ALTER TABLE messages ADD COLUMN size_bytes BIGINT NOT NULL DEFAULT 0;
 DROP INDEX messages_open;
@@ -192,10 +191,10 @@ SELECT max((SELECT value FROM counters WHERE name = 'last_seq'),
            (SELECT coalesce(max(seq), 0) FROM messages),
            (SELECT coalesce(max(seq), 0) FROM transitions))";
 
-/// Brings the file up to this build's schema.
+/// Migrates the file to the current schema.
 pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    // Two processes may open a new file at once; the lock on the folder is not ours to rely on.
+    // Two processes may open a new file at once, because the lock of the folder is the caller's.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found: i64 = tx.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     if found > known {
@@ -213,7 +212,7 @@ pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// The last event that was ever written, also when retention has dropped it since.
+/// Returns the last sequence number that was ever taken, also of an event that retention dropped.
 pub(super) fn last_seq(conn: &Connection) -> Result<i64, Error> {
     Ok(conn.query_row(LAST_SEQ, (), |row| row.get(0))?)
 }

@@ -1,4 +1,4 @@
-//! Lists that look into payloads, which may read all messages of a flow: one at a time, on a
+//! Lists that search payloads, which may read all messages of a flow. They run one at a time, on a
 //! connection of their own, for a bounded time, and no longer than their caller waits.
 
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use sqlx::SqlitePool;
 use super::list;
 use crate::{Error, Filter, MessagePage, Position};
 
-/// Longest time that a search takes.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// Longest duration of a search.
+const MAX_DURATION: Duration = Duration::from_secs(20);
 
-/// Instructions of SQLite's machine between two looks at the clock.
-const STRETCH: i32 = 10_000;
+/// Instructions of SQLite's virtual machine between two checks of the clock.
+const CHECK_INTERVAL: i32 = 10_000;
 
-/// Ends a search when it is dropped.
-struct Caller(Arc<AtomicBool>);
+/// Guard that ends a search when it is dropped.
+struct SearchGuard(Arc<AtomicBool>);
 
-impl Drop for Caller {
+impl Drop for SearchGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Lists the messages of a flow that have a text in them.
+/// Lists the messages of a flow that contain a text.
 ///
 /// # Errors
 /// `DEADLINE_EXCEEDED` when it takes longer than 20 s, and all of [`list::list`].
@@ -35,7 +35,7 @@ pub(super) async fn list(
     filter: &Filter,
     position: Position,
 ) -> Result<MessagePage, Error> {
-    search(searcher, filter, position, TIME_LIMIT).await
+    search(searcher, filter, position, MAX_DURATION).await
 }
 
 pub(super) async fn search(
@@ -46,18 +46,24 @@ pub(super) async fn search(
 ) -> Result<MessagePage, Error> {
     let mut connection = searcher.acquire().await?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
-    let _caller = Caller(Arc::clone(&is_abandoned));
+    let _guard = SearchGuard(Arc::clone(&is_abandoned));
     let end = Instant::now() + time_limit;
-    // It takes the place of that of the search before.
+    // This replaces the handler of the search before.
     let goes_on = move || !is_abandoned.load(Ordering::Relaxed) && Instant::now() < end;
     let mut handle = connection.lock_handle().await?;
-    handle.set_progress_handler(STRETCH, goes_on);
+    handle.set_progress_handler(CHECK_INTERVAL, goes_on);
     drop(handle);
     let found = list::list(&mut connection, filter, position).await;
-    found.map_err(|error| if Instant::now() < end { error } else { late() })
+    found.map_err(|error| {
+        if Instant::now() < end {
+            error
+        } else {
+            deadline_exceeded()
+        }
+    })
 }
 
-fn late() -> Error {
+fn deadline_exceeded() -> Error {
     let message = "the search takes too long: narrow it down by since, until or status";
     Error::State(kanat_model::Error::new(Code::DeadlineExceeded, message))
 }

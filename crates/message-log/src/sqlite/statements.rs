@@ -1,17 +1,17 @@
-//! The statements of the writer, which stay prepared.
+//! Prepared statements of the writer, and the durability of its commits.
 
 use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, Params, Statement};
 
-use super::transaction::Commit;
+use super::options::Commit;
 
-/// Found by where their texts stand in the program: a cache by text hashes hundreds of bytes for
-/// each of them.
+/// Statements that stay prepared. They are found by the address of their text, because a cache by
+/// text would hash hundreds of bytes for each use.
 pub(super) struct Statements<'c> {
     conn: &'c Connection,
     prepared: RefCell<Vec<(&'static str, Statement<'c>)>>,
-    /// What the connection does at present, once it was told.
+    /// Durability that the connection is set to; `None` before the first setting.
     commit: Cell<Option<Commit>>,
 }
 
@@ -28,22 +28,20 @@ impl<'c> Statements<'c> {
         self.conn
     }
 
-    /// What the next commit is to be worth.
-    pub fn sync(&self, commit: Commit) -> rusqlite::Result<()> {
+    /// Sets the durability of the next commit.
+    pub fn set_commit(&self, commit: Commit) -> rusqlite::Result<()> {
         if self.commit.get() == Some(commit) {
             return Ok(());
         }
-        let synchronous = match commit {
-            Commit::OnDisk => "full",
-            Commit::Soon => "normal",
-        };
-        self.conn.pragma_update(None, "synchronous", synchronous)?;
+        self.conn
+            .pragma_update(None, "synchronous", commit.synchronous())?;
         self.commit.set(Some(commit));
         Ok(())
     }
 
-    /// Reads several times in one transaction: each for itself would lock and unlock the file.
-    pub fn reading<T>(
+    /// Reads several times in one transaction, because each read by itself would lock and unlock
+    /// the file.
+    pub fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
@@ -55,22 +53,22 @@ impl<'c> Statements<'c> {
         ended.and(result)
     }
 
-    /// Runs a statement; says how many rows changed.
+    /// Runs a statement, and returns the number of changed rows.
     pub fn execute(&self, text: &'static str, values: impl Params) -> rusqlite::Result<usize> {
         let mut prepared = self.prepared.borrow_mut();
         let known = prepared
             .iter()
             .position(|(known, _)| std::ptr::eq(*known, text));
-        let at = match known {
-            Some(at) => at,
+        let index = match known {
+            Some(index) => index,
             None => {
                 prepared.push((text, self.conn.prepare(text)?));
                 prepared.len() - 1
             }
         };
-        let statement = &mut prepared[at].1;
+        let statement = &mut prepared[index].1;
         let changed = statement.execute(values);
-        // Bodies are not kept until the next one comes.
+        // A bound body would stay in memory until the next use.
         statement.clear_bindings();
         changed
     }

@@ -1,4 +1,4 @@
-//! The outputs of steps that succeeded.
+//! Outputs of steps that succeeded.
 
 use rusqlite::params;
 
@@ -10,7 +10,7 @@ INSERT INTO steps (message, name, status, output)
 SELECT seq, ?4, ?5, ?6 FROM messages WHERE seq = ?1 AND owner = ?2 AND token = ?3
 ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = excluded.output";
 
-/// Keeps an output whose lease is good.
+/// Stores an output, unless its lease is fenced.
 pub(super) fn checkpoint(
     tx: &Transaction<'_, '_>,
     checkpoint: &StepCheckpoint,

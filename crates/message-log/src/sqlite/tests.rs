@@ -1,7 +1,7 @@
-//! What only the SQLite log promises: the size of its file, a disk that is full or fails, its query
-//! plans. Its contract, too.
+//! Tests of the SQLite log: the contract of every log, with the journal and without it, and its own
+//! promises about its file, its query plans, and a disk that is full or fails.
 
-mod intake;
+mod journal;
 mod outage;
 mod pressure;
 mod query_plan;
@@ -24,13 +24,26 @@ use crate::prelude::*;
 struct File {
     _dir: TempDir,
     path: PathBuf,
+    options: Options,
 }
 
 impl File {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("messages.db");
-        Self { _dir: dir, path }
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    fn in_folder(dir: TempDir) -> Self {
+        Self {
+            path: dir.path().join("messages.db"),
+            _dir: dir,
+            options: Options::default(),
+        }
+    }
+
+    /// Turns the journal off.
+    fn without_journal(mut self) -> Self {
+        self.options.without_journal = true;
+        self
     }
 
     async fn open_with(&self, options: Options) -> Arc<SqliteLog> {
@@ -50,8 +63,8 @@ impl File {
         std::fs::metadata(&self.path).unwrap().len()
     }
 
-    /// Of the write-ahead log.
-    fn ahead_bytes(&self) -> u64 {
+    /// Returns the length of the write-ahead log.
+    fn write_ahead_bytes(&self) -> u64 {
         std::fs::metadata(self.path.with_extension("db-wal"))
             .unwrap()
             .len()
@@ -61,11 +74,21 @@ impl File {
 #[async_trait::async_trait]
 impl Harness for File {
     async fn open(&self) -> Arc<dyn MessageLog> {
-        self.open_with(Options::default()).await
+        self.open_with(self.options.clone()).await
     }
 }
 
-crate::message_log_contract!(File::new());
+mod with_journal {
+    use super::File;
+
+    crate::message_log_contract!(File::new());
+}
+
+mod without_journal {
+    use super::File;
+
+    crate::message_log_contract!(File::new().without_journal());
+}
 
 #[tokio::test]
 async fn refuses_a_file_of_a_newer_build() {
@@ -84,7 +107,7 @@ async fn refuses_a_file_of_a_newer_build() {
 }
 
 #[tokio::test]
-async fn commits_to_the_disk_unless_told_otherwise() {
+async fn commits_to_the_disk_unless_durability_is_relaxed() {
     let file = File::new();
     let relaxed = Options {
         durability: Durability::RelaxedMayLoseAckedMessages,

@@ -1,354 +1,232 @@
-//! The one writer of the file. All that is queued when it turns to its queue goes to disk together;
-//! while that is written, the next group gathers. Nobody is answered before it is on disk: in the
-//! journal, where that will do, or in the tables.
+//! The one writer of the file. All operations that are queued when it takes the queue go to disk as
+//! one group, and the next group gathers meanwhile. No caller is answered before its operation is
+//! on disk, in the journal or in the tables.
 
-mod room;
+mod batch;
+mod disk;
+mod flush;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::checkpoint::Checkpoints;
+use self::batch::Batch;
+pub(super) use self::disk::Disk;
+use super::checkpoint::CheckpointHandle;
+use super::execute::{Execution, execute};
 use super::failure::Kind;
-use super::files::Watch;
-use super::inbox::{Inbox, Taken};
-use super::intake::{Done, Intake, TakenIn};
+use super::files::FileWatch;
+use super::inbox::{Answer, Inbox, Operation, Reply, Wakeup};
+use super::journal::Journal;
 use super::maintenance;
-use super::operation::{Answer, Effect, Operation, Reply, Work};
-use super::options::Durability;
+use super::operation::{Effect, Work};
+use super::options::{Commit, Durability};
 use super::reserve::Reserve;
-use super::shared::Shared;
+use super::state::LogState;
 use super::statements::Statements;
-use super::transaction::{self, Commit};
 use crate::Error;
-pub(super) use room::Room;
-
-/// Most operations of one transaction.
-const BATCH: usize = 1_024;
-/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one
-/// is taken whole.
-const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct Writer {
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointHandle,
     inbox: Arc<Inbox>,
-    shared: Arc<Shared>,
-    intake: Intake,
-    watch: Watch,
+    state: Arc<LogState>,
+    journal: Journal,
+    watch: FileWatch,
     reserve: Reserve,
-    /// The write-ahead log was emptied for want of room, and nothing was written since.
-    is_emptied: bool,
-    /// Who reads, and waits for the tables to have what was taken in.
+    /// True if the write-ahead log was truncated for want of room, and nothing was written since.
+    is_log_truncated: bool,
+    /// Readers that wait until the pending writes are applied.
     readers: Vec<Operation>,
     last_seq: i64,
-    /// What a commit is worth that somebody waits for.
-    answered: Commit,
+    /// Durability of a commit whose callers are answered after it.
+    commit: Commit,
 }
 
-/// Operations of one transaction.
-struct Batch {
-    operations: Vec<Operation>,
-    /// What was taken in goes into the tables first. Without it only such may be done as has
-    /// nothing to do with that.
-    folds: bool,
-}
-
-/// What a transaction did.
-struct Written {
-    effects: Vec<Effect>,
-    last_seq: i64,
-    /// It changed something.
+/// Committed transaction.
+struct CommittedBatch {
+    execution: Execution,
+    /// True if it changed the tables.
     wrote: bool,
 }
 
 impl Writer {
     pub fn new(
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointHandle,
         inbox: Arc<Inbox>,
-        shared: Arc<Shared>,
-        intake: Intake,
-        Room { watch, reserve }: Room,
+        state: Arc<LogState>,
+        journal: Journal,
+        Disk { watch, reserve }: Disk,
         durability: Durability,
     ) -> Self {
-        let last_seq = shared.last_event().max(intake.unfolded().last_seq());
-        if !intake.unfolded().is_empty() {
-            shared.unfolded();
+        let last_seq = state.last_event().max(journal.pending().last_seq());
+        if !journal.pending().is_empty() {
+            state.set_pending();
         }
-        let answered = match durability {
-            Durability::Full => Commit::OnDisk,
-            Durability::RelaxedMayLoseAckedMessages => Commit::Soon,
-        };
         Self {
             checkpoints,
             inbox,
-            shared,
-            intake,
+            state,
+            journal,
             watch,
             reserve,
-            is_emptied: false,
+            is_log_truncated: false,
             readers: Vec::new(),
             last_seq,
-            answered,
+            commit: durability.commit(),
         }
     }
 
-    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the
-    /// file. Profiles find the thread by this function's name.
+    /// Writes until the inbox is closed and empty, on the calling thread; then closes the file.
+    /// Profiles find the thread by the name of this function.
     #[inline(never)]
     pub fn run(mut self, conn: Connection) {
         self.write_all(&Statements::new(&conn));
-        maintenance::finish(conn, self.checkpoints.syncs());
-        self.intake.close();
+        maintenance::finish(conn, self.checkpoints.sync_failures());
+        self.journal.close();
     }
 
     fn write_all(&mut self, statements: &Statements<'_>) {
         let mut queued = Vec::new();
         loop {
-            match self.inbox.take(&mut queued, self.patience(Instant::now())) {
-                Taken::Operations => {}
-                Taken::Nothing => {
-                    self.fold(statements, Commit::Soon);
+            let idle_timeout = self.idle_timeout(Instant::now());
+            match self.inbox.take(&mut queued, idle_timeout) {
+                Wakeup::Operations => {}
+                Wakeup::TimedOut => {
+                    // Readers hear of the failure, and the journal schedules the next attempt.
+                    let _ = self.flush(statements, Commit::Deferred);
                     continue;
                 }
-                Taken::Closed => break,
+                Wakeup::Closed => break,
             }
-            for batch in batches(&mut queued) {
+            for batch in batch::split(&mut queued) {
                 self.write(statements, batch);
             }
         }
-        self.intake.prepare_to_close();
-        self.fold(statements, self.answered);
+        self.journal.prepare_to_close();
+        let _ = self.flush(statements, self.commit);
     }
 
-    /// How long it may rest when nothing comes.
-    fn patience(&self, now: Instant) -> Option<Duration> {
+    /// Returns how long the writer sleeps when no operation arrives; `None` for no limit.
+    fn idle_timeout(&self, now: Instant) -> Option<Duration> {
         if self.readers.is_empty() {
-            self.intake.patience(now)
+            self.journal.idle_timeout(now)
         } else {
-            Some(self.intake.pause_of_one_who_waits(now))
+            Some(self.journal.reader_retry_delay(now))
         }
     }
 
-    fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
+    fn write(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
         if let Err(lost) = self.watch.check() {
-            return self.refuse_for_good(statements, batch, &lost);
+            return self.refuse_all_but_close(statements, operations, &lost);
         }
-        let (readers, operations): (Vec<_>, Vec<_>) = batch
+        let (readers, operations): (Vec<_>, Vec<_>) = operations
             .into_iter()
-            .partition(|operation| matches!(operation.work, Work::Fold));
+            .partition(|operation| matches!(operation.work, Work::Flush));
         self.readers.extend(readers);
-        let operations = self.let_in(operations);
+        let operations = self.admit(operations);
         if !operations.is_empty() {
-            self.write_down(statements, operations);
+            self.write_operations(statements, operations);
         }
-        self.answer_readers(statements);
+        self.flush_for_readers(statements);
     }
 
-    /// Refuses all but the end, since nobody would find again what is written.
-    fn refuse_for_good(
+    /// Refuses everything but the close, because no start would find what is written.
+    fn refuse_all_but_close(
         &mut self,
         statements: &Statements<'_>,
-        batch: Vec<Operation>,
+        operations: Vec<Operation>,
         lost: &Error,
     ) {
-        let (ends, operations): (Vec<_>, Vec<_>) = batch
+        let (closes, operations): (Vec<_>, Vec<_>) = operations
             .into_iter()
             .partition(|operation| matches!(operation.work, Work::Close));
         self.refuse(operations, lost);
-        self.tell_readers(false);
-        ends.into_iter()
-            .for_each(|end| self.write_alone(statements.conn(), end));
-    }
-
-    /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by
-    /// that try, whoever makes it.
-    fn answer_readers(&mut self, statements: &Statements<'_>) {
-        if !self.readers.is_empty() && self.intake.pause_of_one_who_waits(Instant::now()).is_zero()
-        {
-            self.fold(statements, Commit::Soon);
+        self.answer_readers(&Err(flush::not_applied()));
+        for close in closes {
+            self.run_outside_transaction(statements.conn(), close);
         }
     }
 
-    fn tell_readers(&mut self, folded: bool) {
-        for reader in std::mem::take(&mut self.readers) {
-            self.answer(
-                reader,
-                folded.then_some(Effect::Done).ok_or_else(not_folded),
-            );
-        }
-    }
-
-    fn write_down(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
-        let Some(operations) = self.take_in(statements, batch) else {
-            if self.intake.is_due(Instant::now()) {
-                self.fold(statements, Commit::Soon);
+    fn write_operations(&mut self, statements: &Statements<'_>, operations: Vec<Operation>) {
+        let Some(operations) = self.append_to_journal(statements, operations) else {
+            if self.journal.is_due(Instant::now()) {
+                let _ = self.flush(statements, Commit::Deferred);
             }
             return;
         };
-        let mut pending = vec![Batch {
+        let mut stack = vec![Batch {
             operations,
-            folds: true,
+            includes_pending: true,
         }];
-        while let Some(batch) = pending.pop() {
-            if let [operation] = batch.operations.as_slice()
-                && operation.work.stands_alone()
-            {
-                batch
-                    .operations
-                    .into_iter()
-                    .for_each(|operation| self.write_alone(statements.conn(), operation));
-                continue;
-            }
-            self.transact(statements, batch, &mut pending);
-        }
-    }
-
-    /// Gives back what has to go into the tables; refuses what finds room nowhere.
-    fn take_in(
-        &mut self,
-        statements: &Statements<'_>,
-        batch: Vec<Operation>,
-    ) -> Option<Vec<Operation>> {
-        let taken = match self.intake.take_in(statements, &batch, self.last_seq) {
-            Ok(TakenIn::AfterFolding) if self.fold_unless_tried(statements) => {
-                self.intake.take_in(statements, &batch, self.last_seq)
-            }
-            Ok(TakenIn::AfterFolding) => {
-                self.refuse(batch, &not_folded());
-                return None;
-            }
-            taken => taken,
-        };
-        // What cannot be looked up will be told by the transaction.
-        let Ok(TakenIn::Done(done, last_seq)) = taken else {
-            return Some(batch);
-        };
-        self.last_seq = last_seq;
-        if let Err(lost) = self.watch.check() {
-            self.refuse(batch, &lost);
-            return None;
-        }
-        if done.iter().any(|done| done.seq.is_some()) {
-            self.shared
-                .taken_in(done.iter().map(|Done { effect, .. }| effect));
-        }
-        for (Operation { work, reply }, done) in batch.into_iter().zip(done) {
-            self.inbox.answered(&work);
-            self.intake.keep(work, &done);
-            answer(&self.inbox, reply, Ok(done.effect));
-        }
-        None
-    }
-
-    /// Puts what was taken in into the tables for who finds no room in the journal. They may not
-    /// have taken it a moment ago: that is told at once, for another try would hold up who writes.
-    fn fold_unless_tried(&mut self, statements: &Statements<'_>) -> bool {
-        self.intake.pause_of_one_who_waits(Instant::now()).is_zero()
-            && self.fold(statements, self.answered)
-    }
-
-    /// Puts what was taken in into the tables, and tells who reads; `false` when they did not take
-    /// it.
-    fn fold(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
-        let folded = self.intake.unfolded().is_empty() || self.put_into_tables(statements, commit);
-        self.tell_readers(folded);
-        folded
-    }
-
-    fn put_into_tables(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
-        // What no journal has is on disk when the tables have it.
-        let is_in_journal = self.intake.has_journal() && self.watch.check().is_ok();
-        let commit = if is_in_journal { commit } else { self.answered };
-        let nothing_else = Batch {
-            operations: Vec::new(),
-            folds: true,
-        };
-        let mut put = self.transaction(statements, &nothing_else, commit);
-        while let Err(error) = &put
-            && self.makes_room(statements, error)
-        {
-            put = self.transaction(statements, &nothing_else, commit);
-        }
-        match put {
-            Ok(Written { wrote, .. }) => {
-                self.committed(statements, &[], &[], commit, wrote);
-                true
-            }
-            Err(error) => {
-                let is_due = self.intake.put_off(Instant::now());
-                // Those that readers ask for in between would say the same over and over.
-                if is_due {
-                    tracing::error!(
-                        %error,
-                        "what was acknowledged stays in the journal: the message log's tables do \
-                         not take it",
-                    );
+        while let Some(batch) = stack.pop() {
+            if batch.runs_outside_transaction() {
+                for operation in batch.operations {
+                    self.run_outside_transaction(statements.conn(), operation);
                 }
-                false
+            } else {
+                self.transact(statements, batch, &mut stack);
             }
         }
     }
 
-    fn transact(&mut self, statements: &Statements<'_>, batch: Batch, pending: &mut Vec<Batch>) {
-        let Written {
-            effects,
-            last_seq,
-            wrote,
-        } = match self.transaction(statements, &batch, self.answered) {
-            Ok(written) => written,
-            Err(error) => return self.failed(statements, batch, error, pending),
-        };
-        let Batch { operations, folds } = batch;
+    /// Commits a batch and answers its callers. What has to be tried again goes on the stack.
+    fn transact(&mut self, statements: &Statements<'_>, batch: Batch, stack: &mut Vec<Batch>) {
+        let CommittedBatch { execution, wrote } =
+            match self.commit_batch(statements, &batch, self.commit) {
+                Ok(committed) => committed,
+                Err(error) => return self.handle_failure(statements, batch, error, stack),
+            };
+        let Batch {
+            operations,
+            includes_pending,
+        } = batch;
+        let Execution { effects, last_seq } = execution;
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
-            if folds {
-                self.intake.folded(self.answered, wrote);
+            if includes_pending {
+                self.journal.applied(self.commit, wrote);
             }
             return self.refuse(operations, &lost);
         }
-        if folds {
-            self.committed(statements, &operations, &effects, self.answered, wrote);
+        if includes_pending {
+            self.publish(statements, &operations, &effects, self.commit, wrote);
         } else {
-            self.shared.committed_aside(&effects);
-            self.moves_on(statements);
+            self.state.committed_without_pending(&effects);
+            self.checkpoint_if_due(statements);
         }
         for (operation, effect) in operations.into_iter().zip(effects) {
             self.answer(operation, Ok(effect));
         }
     }
 
-    fn transaction(
+    fn commit_batch(
         &mut self,
         statements: &Statements<'_>,
         batch: &Batch,
         commit: Commit,
-    ) -> rusqlite::Result<Written> {
-        statements
-            .conn()
-            .busy_timeout(self.intake.lock_patience())?;
-        self.checkpoints.mend(statements.conn())?;
-        let unfolded = batch.folds.then(|| self.intake.unfolded());
+    ) -> rusqlite::Result<CommittedBatch> {
+        let conn = statements.conn();
+        conn.busy_timeout(self.journal.lock_timeout())?;
+        self.checkpoints.recover_after_failed_sync(conn)?;
+        let pending = batch.includes_pending.then(|| self.journal.pending());
         let run = || {
-            transaction::run(
+            execute(
                 statements,
-                unfolded,
+                pending,
                 &batch.operations,
                 self.last_seq,
                 commit,
             )
         };
-        let ((result, last_seq), wrote) = self.checkpoints.saw(run);
-        let effects = result.inspect_err(|error| self.checkpoints.syncs().note(error))?;
-        self.is_emptied = false;
-        Ok(Written {
-            effects,
-            last_seq,
-            wrote,
-        })
+        let (result, wrote) = self.checkpoints.track_writes(run);
+        let execution = result.inspect_err(|error| self.checkpoints.sync_failures().note(error))?;
+        self.is_log_truncated = false;
+        Ok(CommittedBatch { execution, wrote })
     }
 
-    fn committed(
+    /// Publishes a commit that applied the pending writes.
+    fn publish(
         &mut self,
         statements: &Statements<'_>,
         operations: &[Operation],
@@ -356,69 +234,93 @@ impl Writer {
         commit: Commit,
         wrote: bool,
     ) {
-        let leaves_something = self.intake.unfolded().leaves_something();
-        self.intake.folded(commit, wrote);
-        self.shared
-            .committed(self.last_seq, operations, effects, leaves_something);
-        self.moves_on(statements);
+        let has_claimable = self.journal.pending().has_claimable();
+        self.journal.applied(commit, wrote);
+        self.state
+            .committed(self.last_seq, operations, effects, has_claimable);
+        self.checkpoint_if_due(statements);
     }
 
-    /// After a transaction that has been rolled back: refuses what cannot be done, and puts the
-    /// rest in `pending`.
-    fn failed(
+    /// Refuses the operations of a batch that cannot be done, and puts the others on the stack. The
+    /// transaction of the batch has been rolled back.
+    fn handle_failure(
         &mut self,
         statements: &Statements<'_>,
         batch: Batch,
         error: rusqlite::Error,
-        pending: &mut Vec<Batch>,
+        stack: &mut Vec<Batch>,
     ) {
-        let Batch { operations, folds } = batch;
         match Kind::of(&error) {
-            Kind::NoRoom if self.makes_room(statements, &error) => {
-                let operations = self.let_in(operations);
+            Kind::NoRoom if self.make_room(statements, &error) => {
+                let operations = self.admit(batch.operations);
                 if !operations.is_empty() {
-                    pending.push(Batch { operations, folds });
+                    stack.push(Batch {
+                        operations,
+                        ..batch
+                    });
                 }
             }
-            Kind::NoRoom => {
-                let refusal = self.watch.not_written(&error, operations.len());
-                let (appends, rest): (Vec<_>, Vec<_>) = operations
-                    .into_iter()
-                    .partition(|operation| operation.work.brings_messages());
-                let alone = appends.is_empty() && rest.len() == 1;
-                self.refuse(appends, &refusal);
-                // What is accepted already must get on: this is tried without the appends.
-                if !alone {
-                    return pending.extend(halves(rest, folds));
-                }
-                // Retention makes room, which what was taken in may need.
-                let (drops, rest): (Vec<_>, Vec<_>) = rest
-                    .into_iter()
-                    .partition(|operation| folds && operation.work.makes_room());
-                self.refuse(rest, &refusal);
-                pending.extend(halves(drops, false));
+            Kind::NoRoom => self.refuse_for_want_of_room(batch, &error, stack),
+            Kind::Unavailable => {
+                let refusal = self.watch.not_written(&error, batch.operations.len());
+                self.journal.apply_failed(Instant::now());
+                self.answer_readers(&Err(flush::not_applied()));
+                self.refuse(batch.operations, &refusal);
             }
-            Kind::Away => {
-                let refusal = self.watch.not_written(&error, operations.len());
-                self.intake.put_off(Instant::now());
-                self.tell_readers(false);
-                self.refuse(operations, &refusal);
-            }
-            Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
-            // It was not this one, perhaps.
+            Kind::Operation if batch.operations.len() > 1 => stack.extend(batch.halves()),
+            // A pending write may have failed, and not this operation.
             Kind::Operation
-                if !self.intake.unfolded().is_empty() && self.fold(statements, Commit::Soon) =>
+                if !self.journal.pending().is_empty()
+                    && self.flush(statements, Commit::Deferred).is_ok() =>
             {
-                pending.push(Batch { operations, folds });
+                stack.push(batch);
             }
             Kind::Operation => {
                 tracing::error!(%error, "the message log refused an operation");
-                self.refuse(operations, &Error::Other(error.to_string()));
+                self.refuse(batch.operations, &Error::Other(error.to_string()));
             }
         }
     }
 
-    fn write_alone(&self, conn: &Connection, operation: Operation) {
+    /// Refuses new messages, and tries the other operations of the batch without them, because
+    /// accepted messages must go on. Of a single operation only a deletion is tried again, without
+    /// the pending writes, which may need the room that it makes.
+    fn refuse_for_want_of_room(
+        &self,
+        batch: Batch,
+        error: &rusqlite::Error,
+        stack: &mut Vec<Batch>,
+    ) {
+        let Batch {
+            operations,
+            includes_pending,
+        } = batch;
+        let refusal = self.watch.not_written(error, operations.len());
+        let (appends, rest): (Vec<_>, Vec<_>) = operations
+            .into_iter()
+            .partition(|operation| operation.work.brings_messages());
+        let is_single = appends.is_empty() && rest.len() == 1;
+        self.refuse(appends, &refusal);
+        if !is_single {
+            let rest = Batch {
+                operations: rest,
+                includes_pending,
+            };
+            return stack.extend(rest.halves());
+        }
+        let (deletions, rest): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|operation| includes_pending && operation.work.makes_room());
+        self.refuse(rest, &refusal);
+        if !deletions.is_empty() {
+            stack.push(Batch {
+                operations: deletions,
+                includes_pending: false,
+            });
+        }
+    }
+
+    fn run_outside_transaction(&self, conn: &Connection, operation: Operation) {
         let result = match operation.work {
             Work::Shrink { pages } => maintenance::shrink(conn, pages),
             Work::Truncate => self.checkpoints.truncate(conn),
@@ -428,30 +330,26 @@ impl Writer {
             }
             _ => Ok(Effect::Done),
         };
-        let result = result.inspect_err(|error| self.checkpoints.syncs().note(error));
+        let result = result.inspect_err(|error| self.checkpoints.sync_failures().note(error));
         self.answer(operation, result.map_err(Error::from));
     }
 
-    fn refuse(&self, batch: Vec<Operation>, error: &Error) {
-        for operation in batch {
+    fn refuse(&self, operations: Vec<Operation>, error: &Error) {
+        for operation in operations {
             self.answer(operation, Err(error.clone()));
         }
     }
 
     fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
         self.inbox.answered(&operation.work);
-        answer(&self.inbox, operation.reply, result);
+        self.reply(operation.reply, result);
     }
-}
 
-fn not_folded() -> Error {
-    Error::Unavailable("its tables do not take what was acknowledged last".to_owned())
-}
-
-fn answer(inbox: &Arc<Inbox>, reply: Option<Reply>, result: Result<Effect, Error>) {
-    if let Some((reply, _room)) = reply {
-        // A caller that has gone drops the answer, which gives back the leases in it.
-        let _ = reply.send(Answer::new(result, Arc::clone(inbox)));
+    fn reply(&self, reply: Option<Reply>, result: Result<Effect, Error>) {
+        if let Some((reply, _permit)) = reply {
+            // A caller that has gone drops the answer, which gives back the leases in it.
+            let _ = reply.send(Answer::new(result, Arc::clone(&self.inbox)));
+        }
     }
 }
 
@@ -460,7 +358,7 @@ impl Work {
         matches!(self, Self::Append(_) | Self::AppendCompleted(_))
     }
 
-    /// It drops what is old, and looks at nothing that was just taken in.
+    /// Returns whether this drops old rows, and does not depend on pending writes.
     fn makes_room(&self) -> bool {
         matches!(
             self,
@@ -471,43 +369,4 @@ impl Work {
                 | Self::ForgetPoll(_)
         )
     }
-
-    /// It cannot be part of a transaction.
-    fn stands_alone(&self) -> bool {
-        matches!(self, Self::Shrink { .. } | Self::Truncate | Self::Close)
-    }
-}
-
-/// Cuts what was queued into transactions, in order.
-fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
-    let mut batches = Vec::new();
-    let mut batch: Vec<Operation> = Vec::new();
-    let mut bytes = 0;
-    for operation in queued.drain(..) {
-        let size = operation.work.size_bytes();
-        let alone = operation.work.stands_alone();
-        if !batch.is_empty() && (alone || batch.len() >= BATCH || bytes + size > BATCH_BYTES) {
-            batches.push(std::mem::take(&mut batch));
-            bytes = 0;
-        }
-        bytes += size;
-        batch.push(operation);
-        if alone {
-            batches.push(std::mem::take(&mut batch));
-            bytes = 0;
-        }
-    }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    batches
-}
-
-/// The second half first: the last of a stack is the next.
-fn halves(mut operations: Vec<Operation>, folds: bool) -> impl Iterator<Item = Batch> {
-    let second = operations.split_off(operations.len().div_ceil(2));
-    let halves = [second, operations]
-        .into_iter()
-        .filter(|half| !half.is_empty());
-    halves.map(move |operations| Batch { operations, folds })
 }

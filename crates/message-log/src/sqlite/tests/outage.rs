@@ -1,5 +1,5 @@
-//! What was answered while the tables take nothing, because the disk is full or another program
-//! holds the file, and what the disk may have lost when it failed to sync.
+//! Acknowledged operations while the tables take nothing, because the disk is full or another
+//! program has locked the file, and after the disk failed to sync.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use kanat_model::page::Page;
 use rusqlite::ffi;
 
 use super::File;
-use super::intake::{count, crashed, held, journal, locked, unlock};
+use super::journal::{count, crashed, held, journal, locked, unlock};
 use crate::contract::{Subject, message, ordered, settlement, tenant};
 use crate::prelude::*;
-use crate::sqlite::syncs::Syncs;
+use crate::sqlite::sync_failures::SyncFailures;
 use crate::sqlite::{Options, SqliteLog};
 use crate::{AppendOutcome, Error, Filter, NewMessage, Outcome, Placement, Position};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// How long the writer waits for another program, once.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for which the writer waits for another program, once.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn total(log: &dyn MessageLog, flow: &FlowId) -> Result<u64, Error> {
     log.list(&Filter::flow(tenant(), flow.clone()), first())
@@ -137,9 +137,9 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
     };
     assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
     assert!(taken > 30);
-    assert!(waited < PATIENCE, "{waited:?}");
+    assert!(waited < LOCK_TIMEOUT, "{waited:?}");
 
-    // Whoever reads need not wait until the tables would be tried again.
+    // A reader need not wait until the end of the backoff.
     unlock(other).await;
     assert_eq!(total(&*subject.log, &flow).await.unwrap(), taken);
     subject.append(ordered(&flow, "key")).await;
@@ -148,7 +148,7 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn who_reads_is_told_by_whatever_is_tried_next() {
+async fn a_waiting_reader_gets_the_result_of_the_next_attempt() {
     let file = File::new();
     let subject = Subject::open(&file).await;
     let flow = FlowId::generate();
@@ -169,18 +169,18 @@ async fn who_reads_is_told_by_whatever_is_tried_next() {
         panic!("readers are put off by others' tries")
     };
     assert!(matches!(read, Err(Error::Unavailable(_))));
-    // The log closes as somebody waits.
+    // The log closes while a reader waits.
     let (read, ()) = tokio::join!(total(&*subject.log, &flow), subject.log.close());
     assert!(matches!(read, Err(Error::Unavailable(_))));
     unlock(other).await;
 }
 
 #[tokio::test]
-async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lost() {
+async fn nothing_is_acknowledged_into_a_log_after_the_part_that_a_failed_sync_lost() {
     let file = File::new();
-    let syncs = Syncs::default();
+    let failures = SyncFailures::default();
     let flow = FlowId::generate();
-    let log = SqliteLog::start(&file.path, Options::default(), syncs.clone())
+    let log = SqliteLog::start(&file.path, Options::default(), failures.clone())
         .await
         .unwrap();
     let wal = |file: &File| file.path.with_extension("db-wal");
@@ -193,7 +193,7 @@ async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lo
     let lost = std::fs::read(wal(&file)).unwrap().split_off(synced);
     assert!(!lost.is_empty());
     let kept = std::fs::read(journal(&file)).unwrap();
-    syncs.note(&rusqlite::Error::SqliteFailure(
+    failures.note(&rusqlite::Error::SqliteFailure(
         ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
         None,
     ));

@@ -40,7 +40,7 @@ async fn explain(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
         .collect()
 }
 
-/// Those that read a whole table.
+/// Returns the steps that read a whole table.
 async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let details = explain(conn, statement).await.into_iter();
     details

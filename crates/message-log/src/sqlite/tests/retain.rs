@@ -1,4 +1,4 @@
-//! What retention asks of the writer, whom these tests stand for.
+//! Operations of retention, with a stub in place of the writer.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use kanat_model::id::FlowId;
 
 use super::File;
 use crate::prelude::*;
-use crate::sqlite::inbox::{Inbox, Taken};
-use crate::sqlite::operation::{Answer, Effect, Work};
+use crate::sqlite::inbox::{Answer, Inbox, Wakeup};
+use crate::sqlite::operation::{Effect, Work};
 use crate::sqlite::queue::Queue;
 use crate::sqlite::{Options, retain};
 use crate::{Error, SavedPlan};
 
-/// What of it concerns plans, in order.
-async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {
+/// Returns the operations that concern plans, in order.
+async fn operations(flush: Result<(), Error>) -> Vec<&'static str> {
     let file = File::new();
     let flow_id = FlowId::generate();
     let log = file.open_with(Options::default()).await;
@@ -28,7 +28,7 @@ async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {
     log.close().await;
     let inbox = Arc::new(Inbox::default());
     let queue = Queue::new(Arc::clone(&inbox), 10, 1_000);
-    let writer = tokio::task::spawn_blocking(move || write(&inbox, &folded));
+    let writer = tokio::task::spawn_blocking(move || write(&inbox, &flush));
     let reader = Options::default().reading(&file.path, 1).await.unwrap();
     retain::retain(&reader, &queue, Timestamp::now())
         .await
@@ -38,15 +38,15 @@ async fn asked(folded: Result<(), Error>) -> Vec<&'static str> {
     writer.await.unwrap()
 }
 
-fn write(inbox: &Arc<Inbox>, folded: &Result<(), Error>) -> Vec<&'static str> {
+fn write(inbox: &Arc<Inbox>, flush: &Result<(), Error>) -> Vec<&'static str> {
     let mut asked = Vec::new();
     let mut taken = Vec::new();
-    while inbox.take(&mut taken, None) == Taken::Operations {
+    while inbox.take(&mut taken, None) == Wakeup::Operations {
         for operation in taken.drain(..) {
             let result = match operation.work {
-                Work::Fold => {
-                    asked.push("fold");
-                    folded.clone().map(|()| Effect::Done)
+                Work::Flush => {
+                    asked.push("flush");
+                    flush.clone().map(|()| Effect::Done)
                 }
                 Work::DropPlan { .. } => {
                     asked.push("drop");
@@ -64,9 +64,9 @@ fn write(inbox: &Arc<Inbox>, folded: &Result<(), Error>) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn plans_are_dropped_only_once_the_tables_have_every_message() {
-    assert_eq!(asked(Ok(())).await, ["fold", "drop"]);
+    assert_eq!(operations(Ok(())).await, ["flush", "drop"]);
     assert_eq!(
-        asked(Err(Error::Unavailable("no room".to_owned()))).await,
-        ["fold"]
+        operations(Err(Error::Unavailable("no room".to_owned()))).await,
+        ["flush"]
     );
 }

@@ -27,7 +27,7 @@ async fn a_search_ends_with_its_time_or_its_caller_and_the_next_one_finds() {
         ..Filter::flow(tenant(), flow)
     };
     let first = Position::Page(Page::new(None, None));
-    // What was answered is in the tables once somebody has listed it.
+    // A list applies the pending writes to the tables.
     assert_eq!(subject.log.list(&filter, first).await.unwrap().total, 0);
 
     let searcher = Options::default().reading(&file.path, 1).await.unwrap();

@@ -34,13 +34,13 @@ async fn gives_the_room_of_dropped_messages_back_to_the_disk() {
         subject.log.retain(Timestamp::from_millis(0)).await.unwrap(),
         0
     );
-    assert_eq!(file.ahead_bytes(), 0);
+    assert_eq!(file.write_ahead_bytes(), 0);
     let full = file.size_bytes();
     assert!(full > 1_500 * 8_000, "{full} bytes");
 
     let soon = Timestamp::now().after(std::time::Duration::from_secs(60));
     assert_eq!(subject.log.retain(soon).await.unwrap(), 1_500);
-    assert_eq!(file.ahead_bytes(), 0);
+    assert_eq!(file.write_ahead_bytes(), 0);
     let left = file.size_bytes();
     assert!(left < full / 20, "{left} of {full} bytes are left");
     let tenant = Tenant {
@@ -66,10 +66,10 @@ async fn keeps_the_write_ahead_log_small_however_much_comes_in() {
             .collect();
         subject.append_all(sent).await;
     }
-    let ahead = file.ahead_bytes();
+    let length = file.write_ahead_bytes();
     assert!(
-        ahead < 90_000_000,
-        "{ahead} of 120,000,000 bytes stand in the write-ahead log"
+        length < 90_000_000,
+        "the write-ahead log has {length} of 120,000,000 bytes"
     );
     subject.close().await;
     assert!(file.size_bytes() > 120_000_000);

@@ -1,5 +1,5 @@
-//! What is answered before the tables have it: it outlives a crash, once, and is seen by whoever
-//! reads.
+//! Operations that the tables lack when they are acknowledged: each outlives a crash, once, and
+//! readers see it.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::{
 
 const JOURNAL: &str = "messages.db-intake";
 
-/// The files as they stand at this moment, which is how a process that is killed leaves them.
+/// Copies the files as they are now, which is how a process that is killed leaves them.
 pub(super) fn crashed(file: &File) -> File {
     let dir = tempfile::tempdir().unwrap();
     for name in ["messages.db", "messages.db-wal", JOURNAL] {
@@ -29,8 +29,8 @@ pub(super) fn crashed(file: &File) -> File {
         }
     }
     File {
-        path: dir.path().join("messages.db"),
-        _dir: dir,
+        options: file.options.clone(),
+        ..File::in_folder(dir)
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn journal(file: &File) -> PathBuf {
     file.path.with_file_name(JOURNAL)
 }
 
-/// How many journals stand beside a file that are not its own.
+/// Returns the number of journals that were set aside.
 fn set_aside(file: &File) -> usize {
     let names = std::fs::read_dir(file.path.parent().unwrap())
         .unwrap()
@@ -51,7 +51,7 @@ fn set_aside(file: &File) -> usize {
         .count()
 }
 
-/// Another program that keeps the tables from being written, until it is unlocked.
+/// Locks the tables as another program, until [`unlock`].
 pub(super) async fn locked(file: &File) -> sqlx::SqliteConnection {
     let mut other = file.connect().await;
     sqlx::raw_sql("BEGIN IMMEDIATE")
@@ -89,7 +89,7 @@ pub(super) async fn count(subject: &Subject, flow: &FlowId, status: Status) -> u
 }
 
 #[tokio::test]
-async fn what_was_answered_and_is_in_no_table_outlives_a_crash() {
+async fn pending_writes_outlive_a_crash() {
     let file = File::new();
     let subject = Subject::open(&file).await;
     let flow = FlowId::generate();
@@ -124,7 +124,38 @@ async fn what_was_answered_and_is_in_no_table_outlives_a_crash() {
 }
 
 #[tokio::test]
-async fn what_the_tables_have_is_not_taken_up_again() {
+async fn acknowledged_operations_outlive_a_crash_with_the_journal_and_without_it() {
+    for file in [File::new(), File::new().without_journal()] {
+        let subject = Subject::open(&file).await;
+        let flow = FlowId::generate();
+        let leases = held(&subject, &flow, 3).await;
+        subject.deliver(&leases[0]).await;
+
+        let copy = crashed(&file);
+        assert_eq!(journal(&copy).exists(), !file.options.without_journal);
+        let next = Subject::open_as(&copy, subject.node.clone()).await;
+        assert_eq!(count(&next, &flow, Status::Delivered).await, 1);
+        assert_eq!(next.claim(100, &[&flow]).await.len(), 2);
+        next.close().await;
+        subject.close().await;
+    }
+}
+
+/// The journal of a former start is applied also where the next one has none.
+#[tokio::test]
+async fn a_start_without_a_journal_applies_the_former_one() {
+    let file = File::new();
+    let (crash, flow, node) = twenty_in_the_journal(&file).await;
+    let crash = crash.without_journal();
+    for _ in 0..2 {
+        let next = Subject::open_as(&crash, node.clone()).await;
+        assert_eq!(count(&next, &flow, Status::Processing).await, 20);
+        next.close().await;
+    }
+}
+
+#[tokio::test]
+async fn applied_operations_are_not_applied_again() {
     let file = File::new();
     let subject = Subject::open(&file).await;
     let flow = FlowId::generate();
@@ -185,7 +216,7 @@ async fn a_journal_of_another_time_is_set_aside() {
     assert_eq!(set_aside(&backup), 2);
 }
 
-/// Twenty messages, each of its own record, that are in the journal alone.
+/// Returns a crashed log of twenty messages that only the journal has, each in a record of its own.
 async fn twenty_in_the_journal(file: &File) -> (File, FlowId, NodeId) {
     let subject = Subject::open(file).await;
     let flow = FlowId::generate();
@@ -199,14 +230,14 @@ async fn twenty_in_the_journal(file: &File) -> (File, FlowId, NodeId) {
     (copy, flow, subject.node)
 }
 
-/// Where each record of a journal begins, and the last one ends.
-fn places(journal: &[u8]) -> Vec<usize> {
-    let mut places = vec![4_096];
-    while let Some(at) = places.last().filter(|_| places.len() <= 20) {
+/// Returns the offset of each record of a journal, and the end of the last one.
+fn offsets(journal: &[u8]) -> Vec<usize> {
+    let mut offsets = vec![4_096];
+    while let Some(at) = offsets.last().filter(|_| offsets.len() <= 20) {
         let length = u32::from_le_bytes(journal[at + 8..at + 12].try_into().unwrap());
-        places.push(at + 16 + usize::try_from(length).unwrap());
+        offsets.push(at + 16 + usize::try_from(length).unwrap());
     }
-    places
+    offsets
 }
 
 #[tokio::test]
@@ -214,13 +245,13 @@ async fn a_damaged_journal_is_set_aside_and_what_is_whole_of_it_is_taken_up() {
     let file = File::new();
     let (crash, flow, node) = twenty_in_the_journal(&file).await;
     let whole = std::fs::read(journal(&crash)).unwrap();
-    let places = places(&whole);
+    let offsets = offsets(&whole);
     let byte = |at: usize| at..at + 1;
     let damages = [
-        ("the first record", byte(places[0] + 30), 19),
-        ("the length of the third record", byte(places[2] + 8), 19),
-        ("the last record but one", byte(places[18] + 30), 19),
-        ("two records", places[5]..places[7], 18),
+        ("the first record", byte(offsets[0] + 30), 19),
+        ("the length of the third record", byte(offsets[2] + 8), 19),
+        ("the last record but one", byte(offsets[18] + 30), 19),
+        ("two records", offsets[5]..offsets[7], 18),
         ("the number by which the tables know it", byte(9), 20),
         ("the first byte", byte(0), 20),
     ];
@@ -298,7 +329,7 @@ async fn a_record_that_was_cut_off_by_the_crash_is_no_damage() {
     let file = File::new();
     let (crash, flow, node) = twenty_in_the_journal(&file).await;
     let mut bytes = std::fs::read(journal(&crash)).unwrap();
-    let end = places(&bytes)[20];
+    let end = offsets(&bytes)[20];
     bytes[end - 3..end].fill(0);
     std::fs::write(journal(&crash), &bytes).unwrap();
     let next = Subject::open_as(&crash, node).await;
@@ -439,8 +470,8 @@ async fn a_second_message_of_an_id_is_refused_wherever_the_first_one_is() {
     subject.close().await;
 }
 
-/// SQLite syncs nothing for a transaction that changed nothing, and the power may fail before it
-/// syncs anything again.
+/// SQLite failures nothing for a transaction that changed nothing, and the power may fail before it
+/// failures anything again.
 #[tokio::test]
 async fn a_commit_that_wrote_nothing_lets_the_journal_forget_nothing() {
     let file = File::new();

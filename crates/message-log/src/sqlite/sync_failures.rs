@@ -1,22 +1,22 @@
-//! Syncs that the disk failed. What one of them was to write may be lost, and no later sync of the
-//! file tells of it or writes it again: the system takes it for written.
+//! Failed syncs of the tables. The bytes of a failed sync may be lost: no later sync of the file
+//! reports it or writes them again, because the system takes them for written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
-/// How many there were, for everybody who has the tables open.
+/// Number of failed syncs, shared by all users of the tables.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Syncs(Arc<AtomicU64>);
+pub(super) struct SyncFailures(Arc<AtomicU64>);
 
-impl Syncs {
-    pub fn failed(&self) -> u64 {
+impl SyncFailures {
+    pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    pub fn any_failed(&self) -> bool {
-        self.failed() > 0
+    pub fn any(&self) -> bool {
+        self.count() > 0
     }
 
     /// Counts the error if it is one of a sync.
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn counts_failed_syncs_and_no_other_failure() {
-        let syncs = Syncs::default();
+        let failures = SyncFailures::default();
         let failed = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         for code in [
             ffi::SQLITE_FULL,
@@ -46,11 +46,11 @@ mod tests {
             ffi::SQLITE_IOERR_WRITE,
             ffi::SQLITE_IOERR,
         ] {
-            syncs.note(&failed(code));
+            failures.note(&failed(code));
         }
-        syncs.note(&rusqlite::Error::InvalidQuery);
-        assert!(!syncs.any_failed());
-        syncs.note(&failed(ffi::SQLITE_IOERR_FSYNC));
-        assert_eq!(syncs.clone().failed(), 1);
+        failures.note(&rusqlite::Error::InvalidQuery);
+        assert!(!failures.any());
+        failures.note(&failed(ffi::SQLITE_IOERR_FSYNC));
+        assert_eq!(failures.clone().count(), 1);
     }
 }

@@ -1,26 +1,29 @@
-//! What the writer tells everybody: how far the log has come, and how much was written.
+//! State that the writer shares with the callers of the log: its position, its counters, and the
+//! signals of changes.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::watch;
 
-use super::operation::{Effect, Operation, Work};
+use super::inbox::Operation;
+use super::operation::{Effect, Work};
 use crate::completed::CompletedRow;
 use crate::effect::Progress;
 use crate::{AppendOutcome, Stats};
 
-pub(super) struct Shared {
+/// State that the writer updates and callers read.
+pub(super) struct LogState {
     last_event: AtomicI64,
-    /// Something was answered that the tables do not have yet.
-    unfolded: AtomicBool,
+    /// True while the tables lack acknowledged operations.
+    has_pending: AtomicBool,
     progress: Progress,
 }
 
-impl Shared {
+impl LogState {
     pub fn new(last_event: i64) -> Self {
         Self {
             last_event: AtomicI64::new(last_event),
-            unfolded: AtomicBool::new(false),
+            has_pending: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
@@ -41,59 +44,56 @@ impl Shared {
         self.progress.stats()
     }
 
-    /// Whether something was answered that whoever reads the tables would miss.
-    pub fn is_unfolded(&self) -> bool {
-        self.unfolded.load(Ordering::Acquire)
+    /// Returns whether the tables lack acknowledged operations, which a reader would miss.
+    pub fn has_pending(&self) -> bool {
+        self.has_pending.load(Ordering::Acquire)
     }
 
-    /// The tables lack something that was answered.
-    pub fn unfolded(&self) {
-        self.unfolded.store(true, Ordering::Release);
+    /// Notes that the tables lack acknowledged operations.
+    pub fn set_pending(&self) {
+        self.has_pending.store(true, Ordering::Release);
     }
 
-    /// The journal has operations on disk, and nobody was answered yet.
-    pub fn taken_in<'e>(&self, effects: impl Iterator<Item = &'e Effect>) {
-        self.unfolded();
+    /// Notes operations that the journal has on disk, before their callers are answered.
+    pub fn journaled<'e>(&self, effects: impl Iterator<Item = &'e Effect>) {
+        self.set_pending();
         self.progress.count_commit(effects);
     }
 
-    /// A transaction has been committed, after everything that was taken in; `leaves_something` of
-    /// that to be claimed.
+    /// Notes a committed transaction that also applied the pending writes. `has_claimable` says
+    /// whether one of these can be claimed.
     pub fn committed(
         &self,
         last_seq: i64,
         operations: &[Operation],
         effects: &[Effect],
-        leaves_something: bool,
+        has_claimable: bool,
     ) {
         if !operations.is_empty() {
             self.progress.count_commit(effects);
         }
-        self.unfolded.store(false, Ordering::Release);
+        self.has_pending.store(false, Ordering::Release);
         self.last_event.store(last_seq, Ordering::Release);
         self.progress.notify_changed();
         let mut done = operations.iter().zip(effects);
-        if leaves_something
-            || done.any(|(operation, effect)| operation.work.leaves_something(effect))
-        {
+        if has_claimable || done.any(|(operation, effect)| operation.work.makes_claimable(effect)) {
             self.progress.notify_claimable();
         }
     }
 
-    /// A transaction has been committed that says nothing of what was taken in: it only dropped
-    /// what was old.
-    pub fn committed_aside(&self, effects: &[Effect]) {
+    /// Notes a committed transaction that dropped old rows and did not apply the pending writes.
+    pub fn committed_without_pending(&self, effects: &[Effect]) {
         self.progress.count_commit(effects);
     }
 }
 
 impl Work {
-    /// Something may wait in the log after this that nobody held before.
-    fn leaves_something(&self, effect: &Effect) -> bool {
+    /// Returns whether a message can be claimed after this that could not be claimed before.
+    fn makes_claimable(&self, effect: &Effect) -> bool {
         match self {
             Self::Append(_) => matches!(effect, Effect::Appended(AppendOutcome::Waiting)),
             Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
-            // The next of its key may be due now.
+            // The next message of the ordering key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
             Self::Retry { .. }
             | Self::Discard { .. }
@@ -115,7 +115,7 @@ impl Work {
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }
-            | Self::Fold
+            | Self::Flush
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => false,

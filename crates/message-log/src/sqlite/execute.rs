@@ -1,0 +1,144 @@
+//! Execution of a group of operations in one transaction: pending writes of the journal first, then
+//! changes that end a hold on a message, then single operations, then new messages. So a new
+//! message finds its ordering key free if its predecessor ends in the same group.
+
+use super::failpoints;
+use super::inbox::Operation;
+use super::journal::PendingWrites;
+use super::operation::{Effect, Work};
+use super::options::Commit;
+use super::statements::Statements;
+use super::transaction::{self, Transaction};
+use super::{append, change, completed, end, lease, person, plan, poll, quota, retain, step};
+use crate::{Lease, NewMessage, SettleOutcome};
+
+/// Results of a committed group.
+pub(super) struct Execution {
+    /// Effects of the operations, in their order.
+    pub effects: Vec<Effect>,
+    /// Last sequence number that was taken.
+    pub last_seq: i64,
+}
+
+/// Applies the pending writes and executes all operations, or does nothing of both.
+pub(super) fn execute(
+    statements: &Statements<'_>,
+    pending: Option<&PendingWrites>,
+    operations: &[Operation],
+    last_seq: i64,
+    commit: Commit,
+) -> rusqlite::Result<Execution> {
+    let execution = transaction::run(statements, last_seq, commit, |tx| {
+        if let Some(pending) = pending {
+            pending.apply(tx)?;
+        }
+        let effects = apply(tx, operations)?;
+        failpoints::before_commit(operations);
+        if let Some(pending) = pending {
+            pending.before_commit();
+        }
+        Ok(Execution {
+            effects,
+            last_seq: tx.last_seq(),
+        })
+    })?;
+    failpoints::after_commit(operations);
+    if let Some(pending) = pending {
+        pending.after_commit();
+    }
+    Ok(execution)
+}
+
+fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Result<Vec<Effect>> {
+    let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Done).collect();
+    let mut appends: Vec<(usize, &NewMessage)> = Vec::new();
+    let mut singles = Vec::new();
+    for (operation, effect) in operations.iter().zip(&mut effects) {
+        if let Work::Checkpoint(checkpoint) = &operation.work {
+            *effect = Effect::Settled(step::checkpoint(tx, checkpoint)?);
+        }
+    }
+    for (at, operation) in operations.iter().enumerate() {
+        match &operation.work {
+            Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::Checkpoint(_) => {}
+            Work::Settle(change) => {
+                let settled = change::apply(tx, change)?.is_some();
+                effects[at] = Effect::Settled(if settled {
+                    SettleOutcome::Done
+                } else {
+                    SettleOutcome::Fenced
+                });
+            }
+            Work::Claim(claimed) => {
+                let leases: Result<Vec<Option<Lease>>, _> = claimed
+                    .iter()
+                    .map(|change| change::apply(tx, change))
+                    .collect();
+                effects[at] = Effect::Claimed(leases?.into_iter().flatten().collect());
+            }
+            single => singles.push((at, single)),
+        }
+    }
+    for (at, work) in singles {
+        effects[at] = single(tx, work)?;
+    }
+    for (at, message) in appends {
+        effects[at] = Effect::Appended(append::append(tx, message)?);
+    }
+    Ok(effects)
+}
+
+/// Writes some pages, for which the write-ahead log needs room.
+const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, randomblob(32768))";
+
+fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
+    match work {
+        Work::AppendCompleted(rows) => completed::append(tx, rows),
+        Work::Retry {
+            tenant,
+            id,
+            flow_version,
+        } => person::retry(tx, tenant, id, *flow_version),
+        Work::Discard { tenant, id } => person::discard(tx, tenant, id),
+        Work::EndFlow { flow_id, failure } => end::end_flow(tx, flow_id, failure),
+        Work::OpenLease {
+            owner,
+            node,
+            ttl_ms,
+        } => lease::open(tx, owner, node, *ttl_ms),
+        Work::RenewLease(owner) => lease::renew(tx, owner),
+        Work::HandBack(owner) => lease::hand_back(tx, owner),
+        Work::SavePlans(plans) => plan::save(tx, plans),
+        Work::ClaimPoll(claim) => poll::claim(tx, claim),
+        Work::KeepPoll(kept) => poll::keep(tx, kept),
+        Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
+        Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
+        Work::Exchange(exchange) => quota::exchange(tx, exchange),
+        Work::Probe => {
+            tx.execute(PROBE, ())?;
+            Ok(Effect::Done)
+        }
+        Work::ForgetQuotas => quota::forget(tx),
+        Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
+        Work::DropMessages {
+            from,
+            to,
+            older_than,
+        } => retain::drop_messages(tx, *from, *to, *older_than),
+        Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
+        Work::DropPlan {
+            flow_id,
+            version,
+            checked_at,
+        } => plan::drop(tx, flow_id, *version, *checked_at),
+        Work::Append(_)
+        | Work::Checkpoint(_)
+        | Work::Settle(_)
+        | Work::Claim(_)
+        | Work::Flush
+        | Work::Shrink { .. }
+        | Work::Truncate
+        | Work::Close => Ok(Effect::Done),
+    }
+}

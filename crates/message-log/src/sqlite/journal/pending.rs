@@ -1,0 +1,222 @@
+//! Operations that the journal has on disk and the tables lack: the journal's memtable.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use kanat_model::id::MessageId;
+
+use crate::change::Change;
+use crate::sqlite::transaction::Transaction;
+use crate::sqlite::{append, change, completed};
+use crate::{NewMessage, Placement};
+
+/// Stores the number of the last record that the tables have.
+const SET_APPLIED_RECORDS: &str = "UPDATE counters SET value = ? WHERE name = 'folded_lots'";
+
+/// Messages and ends of messages, in the order of their arrival.
+#[derive(Default)]
+pub(in crate::sqlite) struct PendingWrites {
+    /// Number of the last journal record.
+    pub last_record: i64,
+    /// Number of the last journal record that the tables have.
+    applied_record: i64,
+    /// Messages by their sequence numbers.
+    messages: Vec<PendingMessage>,
+    /// Hashes of the ids of `messages`.
+    ids: HashSet<u64>,
+    hasher: RandomState,
+    /// Ends of messages that the tables have.
+    ends: Vec<PendingEnd>,
+    /// Sequence numbers of the messages of `ends`.
+    ended: HashSet<i64>,
+}
+
+struct PendingMessage {
+    seq: i64,
+    message: Box<NewMessage>,
+    /// End of the message, if it has come to one already.
+    end: Option<PendingEnd>,
+}
+
+struct PendingEnd {
+    /// Sequence number of the end's event.
+    event: i64,
+    change: Box<Change>,
+}
+
+impl PendingWrites {
+    /// Returns no writes, where the tables have all records up to number `record`.
+    pub fn after_record(record: i64) -> Self {
+        Self {
+            last_record: record,
+            applied_record: record,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the tables have everything, also the number of the last record.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.last_record == self.applied_record
+    }
+
+    /// Returns the number of messages and separate ends.
+    pub fn len(&self) -> usize {
+        self.messages.len() + self.ends.len()
+    }
+
+    /// Returns the largest sequence number of a write; 0 when there is none.
+    pub fn last_seq(&self) -> i64 {
+        let messages = self
+            .messages
+            .iter()
+            .flat_map(|pending| [Some(pending.seq), pending.end.as_ref().map(|end| end.event)]);
+        messages
+            .flatten()
+            .chain(self.ends.iter().map(|end| end.event))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Returns the smallest sequence number of a write; `None` when there is none.
+    fn first_seq(&self) -> Option<i64> {
+        let ends = self.ends.iter().map(|end| end.event);
+        self.messages
+            .iter()
+            .map(|pending| pending.seq)
+            .chain(ends)
+            .min()
+    }
+
+    /// Gives all writes new sequence numbers after `last_seq`, if one of theirs is not after
+    /// `taken`, the last one of the tables. Returns whether it did.
+    pub fn renumber(&mut self, taken: i64, last_seq: i64) -> bool {
+        let Some(first) = self.first_seq().filter(|first| *first <= taken) else {
+            return false;
+        };
+        let offset = last_seq.max(self.last_seq()) + 1 - first;
+        for PendingMessage { seq, end, .. } in &mut self.messages {
+            *seq += offset;
+            if let Some(PendingEnd { event, change }) = end {
+                *event += offset;
+                change.seq += offset;
+                change.from_token += offset;
+            }
+        }
+        // The messages of these ends are in the tables, and keep their sequence numbers.
+        self.ends.iter_mut().for_each(|end| end.event += offset);
+        true
+    }
+
+    pub fn hash(&self, id: &MessageId) -> u64 {
+        self.hasher.hash_one(id)
+    }
+
+    /// Returns whether a pending message has an id with this hash. That is the id itself, but for
+    /// a collision of 64-bit hashes.
+    pub fn may_contain(&self, hash: u64) -> bool {
+        self.ids.contains(&hash)
+    }
+
+    /// Returns whether the lease that `change` relies on is good; `None` when only the tables can
+    /// tell.
+    pub fn is_held(&self, change: &Change) -> Option<bool> {
+        match self.find(change.seq) {
+            Some(index) => Some(self.messages[index].is_held(change)),
+            None => self.ended.contains(&change.seq).then_some(false),
+        }
+    }
+
+    /// Returns whether one of the messages can be claimed.
+    pub fn has_claimable(&self) -> bool {
+        self.messages
+            .iter()
+            .any(|pending| !matches!(pending.message.place, Placement::Leased(_)))
+    }
+
+    pub fn add_message(&mut self, seq: i64, message: Box<NewMessage>) {
+        self.ids.insert(self.hash(&message.id));
+        self.messages.push(PendingMessage {
+            seq,
+            message,
+            end: None,
+        });
+    }
+
+    /// Adds the end of a message whose lease was good.
+    pub fn add_end(&mut self, event: i64, change: Box<Change>) {
+        match self.find(change.seq) {
+            Some(index) => self.messages[index].end = Some(PendingEnd { event, change }),
+            None => {
+                self.ended.insert(change.seq);
+                self.ends.push(PendingEnd { event, change });
+            }
+        }
+    }
+
+    fn find(&self, seq: i64) -> Option<usize> {
+        self.messages
+            .binary_search_by_key(&seq, |pending| pending.seq)
+            .ok()
+    }
+
+    /// Applies all writes to the tables.
+    pub fn apply(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
+        for PendingMessage { seq, message, end } in &self.messages {
+            match end {
+                None => append::insert(tx, message, *seq)?,
+                Some(PendingEnd { event, change }) => completed::First {
+                    message,
+                    seq: *seq,
+                    event: *event,
+                    state: change.state(),
+                }
+                .insert(tx)?,
+            }
+        }
+        for PendingEnd { event, change } in &self.ends {
+            change::apply_as(tx, change, *event)?;
+        }
+        if self.last_record != self.applied_record {
+            tx.execute(SET_APPLIED_RECORDS, [self.last_record])?;
+        }
+        Ok(())
+    }
+
+    /// Reaches the failpoint before the commit that applies the writes.
+    pub fn before_commit(&self) {
+        kanat_failpoint::hit_for_each("fold.before_commit", || self.len());
+    }
+
+    /// Reaches the failpoint after the commit that applied the writes.
+    pub fn after_commit(&self) {
+        kanat_failpoint::hit_for_each("fold.after_commit", || self.len());
+    }
+
+    /// Takes a record number that no record has, so that the next [`apply`](Self::apply) writes
+    /// something in any case.
+    pub fn bump_sequence(&mut self) {
+        self.last_record += 1;
+    }
+
+    /// Forgets all writes, which the tables have now.
+    pub fn clear(&mut self) {
+        self.applied_record = self.last_record;
+        self.messages.clear();
+        self.ids.clear();
+        self.ends.clear();
+        self.ended.clear();
+    }
+}
+
+impl PendingMessage {
+    fn is_held(&self, change: &Change) -> bool {
+        let Placement::Leased(owner) = &self.message.place else {
+            return false;
+        };
+        // The token of a message's first holder is the message's sequence number.
+        self.end.is_none()
+            && self.seq == change.seq
+            && self.seq == change.from_token
+            && *owner == change.from_owner
+    }
+}

@@ -1,0 +1,229 @@
+//! Recovery of the operations that an earlier process left in its journal, and creation of the next
+//! journal.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::file::{self, JournalContents, JournalFile, RawRecord};
+use super::{PendingWrites, record};
+use crate::Error;
+use crate::sqlite::failure::Kind;
+use crate::sqlite::maintenance;
+use crate::sqlite::options::Commit;
+use crate::sqlite::schema;
+use crate::sqlite::statements::Statements;
+use crate::sqlite::sync_failures::SyncFailures;
+use crate::sqlite::transaction;
+
+const COUNTERS: &str = "
+SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE
+    name = 'folded_lots')";
+
+/// Largest sequence number of a message or an event in the tables.
+const LAST_TAKEN_SEQ: &str = "
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
+    FROM transitions))";
+
+const SET_SALT: &str = "UPDATE counters SET value = ? WHERE name = 'journal_salt'";
+
+/// Records of a former journal that the tables lack.
+struct UnappliedRecords {
+    records: Vec<RawRecord>,
+    is_damaged: bool,
+}
+
+/// Returns the path of the journal of the log in `file`.
+pub(in crate::sqlite) fn path_beside(file: &Path) -> PathBuf {
+    with_suffix(file, "-intake")
+}
+
+/// Applies the journal at `path` to the tables, in a synced commit. Returns the operations that the
+/// tables do not take for now, because the disk is full or another program has locked them; these
+/// stay in the journal.
+pub(super) fn recover(
+    conn: &Connection,
+    path: &Path,
+    failures: &SyncFailures,
+) -> Result<PendingWrites, Error> {
+    let (salt, applied): (i64, i64) =
+        conn.query_row(COUNTERS, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let pending = PendingWrites::after_record(applied);
+    let Some(UnappliedRecords {
+        records,
+        is_damaged,
+    }) = read_unapplied(path, salt, applied)?
+    else {
+        return Ok(pending);
+    };
+    let count = records.len();
+    let mut pending = decode_into(pending, records)?;
+    let lost = pending.last_record - applied - i64::try_from(count).unwrap_or(i64::MAX);
+    let last_seq = schema::last_seq(conn)?;
+    let taken = conn.query_row(LAST_TAKEN_SEQ, (), |row| row.get(0))?;
+    if pending.renumber(taken, last_seq) {
+        tracing::error!(
+            messages = pending.len(),
+            "another process wrote into this message log: operations that the last one had \
+             acknowledged get new sequence numbers",
+        );
+    }
+    match commit(&Statements::new(conn), &pending, last_seq) {
+        Ok(()) => {
+            tracing::info!(
+                records = count,
+                messages = pending.len(),
+                "recovered the operations that the last process had acknowledged"
+            );
+            pending.clear();
+            if is_damaged {
+                let aside = set_aside(path)?;
+                tracing::error!(
+                    file = %aside.display(),
+                    records.lost = lost,
+                    records.taken = count,
+                    "the journal of the message log is damaged: it was set aside, and its valid \
+                     records were recovered",
+                );
+            }
+        }
+        Err(error) if Kind::of(&error) != Kind::Operation => {
+            failures.note(&error);
+            tracing::error!(
+                %error,
+                "operations that the last process acknowledged stay in its journal until the \
+                 tables take them",
+            );
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(pending)
+}
+
+/// Reads the records that the tables lack; `None` when there are none. A file that is not the
+/// journal of the tables is set aside.
+fn read_unapplied(path: &Path, salt: i64, applied: i64) -> Result<Option<UnappliedRecords>, Error> {
+    let contents = file::read(path, salt, applied).map_err(|error| unreadable(path, &error))?;
+    let own = match contents {
+        JournalContents::Missing | JournalContents::Foreign { is_empty: true } => return Ok(None),
+        JournalContents::Foreign { is_empty: false } => {
+            set_foreign_aside(path)?;
+            return Ok(None);
+        }
+        JournalContents::Damaged => {
+            let aside = set_aside(path)?;
+            tracing::error!(
+                file = %aside.display(),
+                "the journal of the message log is damaged, and no record of it can be read",
+            );
+            return Ok(None);
+        }
+        JournalContents::UnknownVersion => {
+            return Err(Error::UnknownJournal(path.display().to_string()));
+        }
+        JournalContents::Own(own) => own,
+    };
+    let is_damaged = !own.is_header_valid || !own.salvaged.is_empty();
+    let mut records = own.records;
+    records.retain(|record| record.number > applied);
+    // Tables of another time, as those of a backup, lack the records between theirs and the first.
+    if records
+        .first()
+        .is_some_and(|first| first.number != applied + 1)
+    {
+        set_foreign_aside(path)?;
+        return Ok(None);
+    }
+    records.extend(own.salvaged);
+    Ok((!records.is_empty()).then_some(UnappliedRecords {
+        records,
+        is_damaged,
+    }))
+}
+
+/// Commits the writes, synced.
+fn commit(
+    statements: &Statements<'_>,
+    pending: &PendingWrites,
+    last_seq: i64,
+) -> rusqlite::Result<()> {
+    transaction::run(statements, last_seq, Commit::Synced, |tx| {
+        pending.apply(tx)?;
+        pending.before_commit();
+        Ok(())
+    })?;
+    pending.after_commit();
+    Ok(())
+}
+
+fn decode_into(
+    mut pending: PendingWrites,
+    records: Vec<RawRecord>,
+) -> Result<PendingWrites, Error> {
+    for RawRecord { number, payload } in records {
+        let decoded = record::decode(payload)?;
+        for (seq, message) in decoded.messages {
+            pending.add_message(seq, Box::new(message));
+        }
+        for (event, change) in decoded.ends {
+            pending.add_end(event, Box::new(change));
+        }
+        pending.last_record = number;
+    }
+    Ok(pending)
+}
+
+fn set_foreign_aside(path: &Path) -> Result<(), Error> {
+    let aside = set_aside(path)?;
+    tracing::warn!(
+        file = %aside.display(),
+        "a journal that does not belong to this message log was set aside",
+    );
+    Ok(())
+}
+
+/// Renames a journal so that no start reads it again, and returns the new path.
+fn set_aside(path: &Path) -> Result<PathBuf, Error> {
+    let aside = with_suffix(
+        path,
+        &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()),
+    );
+    std::fs::rename(path, &aside).map_err(|error| unreadable(path, &error))?;
+    Ok(aside)
+}
+
+/// Creates a journal whose salt the tables know. The tables must have everything of the former one.
+pub(super) fn create(
+    conn: &Connection,
+    path: &Path,
+    last_record: i64,
+    failures: &SyncFailures,
+) -> Result<JournalFile, Error> {
+    let note = |error: &rusqlite::Error| failures.note(error);
+    // A clean stop leaves no file. A process that was killed may have relied on its journal for the
+    // sync of a commit, and a sync of its tables may have failed.
+    if path
+        .try_exists()
+        .map_err(|error| unreadable(path, &error))?
+    {
+        maintenance::move_whole(conn).inspect_err(note)?;
+        // Tables with another salt would not know the file any more.
+        file::remove(path).map_err(|error| unreadable(path, &error))?;
+    }
+    // 62 bits of it are random.
+    let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
+    conn.execute(SET_SALT, [salt]).inspect_err(note)?;
+    JournalFile::create(path, salt, last_record).map_err(|error| unreadable(path, &error))
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::Unavailable(format!("{}: {error}", path.display()))
+}

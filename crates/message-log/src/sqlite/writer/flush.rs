@@ -1,0 +1,130 @@
+//! The writer's use of the journal: appending to it, and applying its pending writes to the tables.
+
+use std::time::Instant;
+
+use super::{Batch, CommittedBatch, Writer};
+use crate::Error;
+use crate::sqlite::inbox::Operation;
+use crate::sqlite::journal::{JournalOutcome, JournalWrite};
+use crate::sqlite::operation::Effect;
+use crate::sqlite::options::Commit;
+use crate::sqlite::statements::Statements;
+
+impl Writer {
+    /// Appends the operations to the journal and answers their callers. Returns the operations that
+    /// have to go to the tables; refuses them when neither has room.
+    pub(super) fn append_to_journal(
+        &mut self,
+        statements: &Statements<'_>,
+        operations: Vec<Operation>,
+    ) -> Option<Vec<Operation>> {
+        let mut outcome = self.journal.append(statements, &operations, self.last_seq);
+        if matches!(outcome, Ok(JournalOutcome::FlushFirst)) {
+            if let Err(error) = self.flush_unless_backing_off(statements) {
+                self.refuse(operations, &error);
+                return None;
+            }
+            outcome = self.journal.append(statements, &operations, self.last_seq);
+        }
+        // The transaction reports an error of the tables that the append met.
+        let Ok(JournalOutcome::Written(write)) = outcome else {
+            return Some(operations);
+        };
+        let JournalWrite { results, last_seq } = write;
+        self.last_seq = last_seq;
+        if let Err(lost) = self.watch.check() {
+            self.refuse(operations, &lost);
+            return None;
+        }
+        if results.iter().any(|result| result.seq.is_some()) {
+            self.state
+                .journaled(results.iter().map(|result| &result.effect));
+        }
+        for (Operation { work, reply }, result) in operations.into_iter().zip(results) {
+            self.inbox.answered(&work);
+            self.journal.add_pending(work, result.seq);
+            self.reply(reply, Ok(result.effect));
+        }
+        None
+    }
+
+    /// Flushes to make room in the journal. Fails at once shortly after an attempt that failed,
+    /// because each attempt delays all callers.
+    fn flush_unless_backing_off(&mut self, statements: &Statements<'_>) -> Result<(), Error> {
+        if !self.journal.reader_retry_delay(Instant::now()).is_zero() {
+            return Err(not_applied());
+        }
+        self.flush(statements, self.commit)
+    }
+
+    /// Flushes if readers wait. Shortly after an attempt that failed they wait for the next one, by
+    /// any caller.
+    pub(super) fn flush_for_readers(&mut self, statements: &Statements<'_>) {
+        let is_allowed = self.journal.reader_retry_delay(Instant::now()).is_zero();
+        if !self.readers.is_empty() && is_allowed {
+            // The readers get the result.
+            let _ = self.flush(statements, Commit::Deferred);
+        }
+    }
+
+    /// Applies the pending writes to the tables, and answers the readers.
+    pub(super) fn flush(
+        &mut self,
+        statements: &Statements<'_>,
+        commit: Commit,
+    ) -> Result<(), Error> {
+        let result = if self.journal.pending().is_empty() {
+            Ok(())
+        } else {
+            self.apply_pending(statements, commit)
+        };
+        self.answer_readers(&result);
+        result
+    }
+
+    fn apply_pending(&mut self, statements: &Statements<'_>, commit: Commit) -> Result<(), Error> {
+        // Without a journal only the tables have the writes on disk.
+        let is_in_journal = self.journal.is_active() && self.watch.check().is_ok();
+        let commit = if is_in_journal { commit } else { self.commit };
+        let batch = Batch {
+            operations: Vec::new(),
+            includes_pending: true,
+        };
+        let mut result = self.commit_batch(statements, &batch, commit);
+        while let Err(error) = &result
+            && self.make_room(statements, error)
+        {
+            result = self.commit_batch(statements, &batch, commit);
+        }
+        match result {
+            Ok(CommittedBatch { wrote, .. }) => {
+                self.publish(statements, &[], &[], commit, wrote);
+                Ok(())
+            }
+            Err(error) => {
+                let is_due = self.journal.apply_failed(Instant::now());
+                // Attempts that readers ask for in between would repeat the line.
+                if is_due {
+                    tracing::error!(
+                        %error,
+                        "acknowledged operations stay in the journal: the message log's tables \
+                         do not take them",
+                    );
+                }
+                Err(not_applied())
+            }
+        }
+    }
+
+    pub(super) fn answer_readers(&mut self, result: &Result<(), Error>) {
+        for reader in std::mem::take(&mut self.readers) {
+            self.answer(reader, result.clone().map(|()| Effect::Done));
+        }
+    }
+}
+
+pub(super) fn not_applied() -> Error {
+    Error::Unavailable(
+        "its tables do not take the operations that were acknowledged last".to_owned(),
+    )
+}
