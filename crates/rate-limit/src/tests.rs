@@ -30,8 +30,8 @@ struct Nodes {
     away_since: Option<u64>,
     /// When calls were let in.
     admitted: Vec<u64>,
-    /// How long an exchange is on its way, there and back.
-    way: u64,
+    /// Duration of an exchange, there and back.
+    round_trip: u64,
     exchanges: u32,
     /// When the last beat was.
     beaten: u64,
@@ -70,7 +70,7 @@ impl Nodes {
             booted,
             away_since,
             admitted,
-            way: 0,
+            round_trip: 0,
             exchanges: 0,
             beaten: 0,
         }
@@ -123,7 +123,7 @@ impl Nodes {
             self.nodes[node]
                 .bucket
                 .request(key(), calls, Phase::Running, &view);
-        self.now += self.way;
+        self.now += self.round_trip;
         let now = Timestamp::from_millis((BEGIN + self.now) as i64);
         let name = NodeId::new(format!("node {node}"));
         let owner = self.nodes[node].owner.clone();
@@ -139,7 +139,7 @@ impl Nodes {
                 nodes,
             },
         );
-        self.now += self.way;
+        self.now += self.round_trip;
         let view = self.view();
         let sent = self.at(begun);
         let bucket = &mut self.nodes[node].bucket;
@@ -263,7 +263,7 @@ fn three_nodes_use_what_the_key_allows_and_no_more() {
         (1_000, [900, 900, 5]),
     ] {
         let mut three = Nodes::new(3, limit, 0);
-        three.way = u64::from(limit < 1_000);
+        three.round_trip = u64::from(limit < 1_000);
         let let_in = three.load(30, &load);
         let least = usize::try_from(limit * 30 * 95 / 100).unwrap();
         assert!(let_in >= least, "{let_in} of {} with {load:?}", limit * 30);
@@ -434,12 +434,12 @@ proptest! {
     #[test]
     fn no_window_ever_holds_more_calls_than_the_limit(
         quarters in 1_u32..160,
-        way in 0_u64..3,
+        round_trip in 0_u64..3,
         steps in proptest::collection::vec((0_usize..3, 0_u64..400, 0_u8..12, 1_usize..30), 1..60),
     ) {
         let rate = Rate::of(f64::from(quarters) / 4.0);
         let mut three = Nodes::of(3, Limits { rate, per_day: 0 });
-        three.way = way;
+        three.round_trip = round_trip;
         for (node, pause, what, calls) in steps {
             match what {
                 0 => three.dies(node),

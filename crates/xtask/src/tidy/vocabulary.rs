@@ -13,7 +13,6 @@ const GLOSSARY: &str = "docs/GLOSSARY.md";
 const EXCEPTIONS: &[&str] = &[
     "control-plane/",
     "crates/catalog/",
-    "crates/database/",
     "crates/engine/",
     "crates/flow/",
     "crates/kanat/",
@@ -23,7 +22,6 @@ const EXCEPTIONS: &[&str] = &[
     "crates/script/",
     "crates/store/",
     "crates/telemetry/",
-    "crates/testing-postgres/",
     "data-plane/",
 ];
 
