@@ -2,13 +2,11 @@
 //! of the services. A call of one message goes on once that has come: what it holds further in, it
 //! does not hold because its sender lets it wait. Calls without a caller were read before.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::Frame;
 use kanat_model::Error;
@@ -16,11 +14,11 @@ use kanat_model::id::ApiKeyId;
 use kanat_net::budget::{Budget, Held, NoRoom, Shares};
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service;
 
 use crate::app::Caller;
 use crate::authentication::Rules;
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
+use crate::middleware::{HttpService, Middleware, Next};
 use crate::request;
 
 /// Bytes in front of a message: one of flags, four of length.
@@ -29,21 +27,18 @@ const PREFIX: usize = 5;
 /// Parts of the memory, of which one caller may have one.
 const SHARES: usize = 4;
 
-/// Services whose requests hold no more memory together than a budget has, and those of one caller
-/// no more than a quarter of it.
+/// Bounds the memory of all requests by a budget, and that of one caller by a quarter of it.
 #[derive(Clone)]
-pub struct Admission<S> {
-    inner: S,
+pub struct Admission {
     rules: Arc<Rules>,
     memory: Arc<Budget>,
     shares: Arc<Shares<ApiKeyId>>,
 }
 
-impl<S> Admission<S> {
-    pub fn new(inner: S, rules: Arc<Rules>, memory: Arc<Budget>) -> Self {
+impl Admission {
+    pub fn new(rules: Arc<Rules>, memory: Arc<Budget>) -> Self {
         let share = memory.left() / SHARES;
         Self {
-            inner,
             rules,
             memory,
             shares: Arc::new(Shares::new(share)),
@@ -51,32 +46,18 @@ impl<S> Admission<S> {
     }
 }
 
-impl<S> Service<Request<Body>> for Admission<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // The clone takes the readiness that was polled for; the original is polled anew.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+impl Middleware for Admission {
+    async fn handle<S: HttpService>(
+        self,
+        mut request: Request<Body>,
+        next: Next<S>,
+    ) -> Response<Body> {
         let Some(caller) = request.extensions().get::<Caller>() else {
-            return Box::pin(inner.call(request));
+            return next.run(request).await;
         };
         let share = self.shares.of(caller.key_id.clone());
         let held = Held::new(&self.memory);
-        // What the gateway holds of the same request.
+        // The memory that the gateway holds of the same request.
         let before = request.extensions_mut().remove::<Held>();
         let all = [Some(&held), before.as_ref()];
         let within = all
@@ -84,31 +65,29 @@ where
             .flatten()
             .try_for_each(|held| held.within(&share));
         if let Err(refused) = within {
-            return Box::pin(std::future::ready(Ok(no_room(refused))));
+            return no_room(refused);
         }
         let streams = self.rules.streams(request.uri().path());
         let request = request.map(|body| {
-            Body::new(Counted {
+            Body::new(CountedBody {
                 body,
                 message: Message::default(),
                 held: held.clone(),
             })
         });
-        Box::pin(async move {
-            let answer = if streams {
-                inner.call(request).await?
-            } else {
-                match request::whole(request, PREFIX + MAX_MESSAGE_BYTES).await {
-                    Ok(request) => inner.call(request).await?,
-                    Err(status) => status.into_http(),
-                }
-            };
-            // Of a body that broke off, the services know only that it did.
-            Ok(match held.outcome() {
-                Ok(()) => answer,
-                Err(refused) => no_room(refused),
-            })
-        })
+        let answer = if streams {
+            next.run(request).await
+        } else {
+            match request::whole(request, PREFIX + MAX_MESSAGE_BYTES).await {
+                Ok(request) => next.run(request).await,
+                Err(status) => status.into_http(),
+            }
+        };
+        // Of a body that broke off, the services know only that it did.
+        match held.outcome() {
+            Ok(()) => answer,
+            Err(refused) => no_room(refused),
+        }
     }
 }
 
@@ -117,7 +96,7 @@ fn no_room(refused: NoRoom) -> Response<Body> {
 }
 
 /// A request's body that breaks off when there is no room for the message that comes.
-struct Counted {
+struct CountedBody {
     body: Body,
     message: Message,
     held: Held,
@@ -160,7 +139,7 @@ impl Message {
     }
 }
 
-impl http_body::Body for Counted {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -185,6 +164,7 @@ impl http_body::Body for Counted {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::StreamExt;
@@ -253,7 +233,8 @@ mod tests {
             })
         };
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
-        let answer = Admission::new(service, rules, Arc::clone(memory))
+        let answer = Admission::new(rules, Arc::clone(memory))
+            .layer(service)
             .oneshot(request(path, "key_1", sizes))
             .await
             .unwrap();
@@ -283,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_stream_the_message_under_way_counts() {
+    async fn the_current_message_of_a_stream_counts() {
         let memory = Budget::new(400);
         assert_eq!(send(&memory, STREAM, &[90, 90, 0, 90]).await, (0, 290));
         assert_eq!(
@@ -304,7 +285,7 @@ mod tests {
                 async { Ok::<_, Infallible>(Status::ok("").into_http()) }
             })
         };
-        let admission = Admission::new(service, rules, Arc::clone(&memory));
+        let admission = Admission::new(rules, Arc::clone(&memory)).layer(service);
         let stalled = || {
             request(ONE, "key_1", &[50]).map(|body| {
                 let silence = futures::stream::pending::<Result<Frame<Bytes>, Status>>();

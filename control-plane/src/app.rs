@@ -38,9 +38,9 @@ use tokio::sync::Notify;
 use crate::PublicUrl;
 use crate::push::Hub;
 use crate::tasks::Tasks;
-pub use change::{Change, Changed};
+pub use change::{Change, ChangeResult};
 
-/// What use-cases work with; its clones share all of it.
+/// State that the use-cases share; clones share all of it.
 #[derive(Clone)]
 pub struct App {
     pub store: Store,
@@ -57,18 +57,19 @@ pub struct App {
     pub outbound: outbound::Client,
     pub public_url: PublicUrl,
     pub api_url: PublicUrl,
-    /// Runs adapters for those who write them.
+    /// Processes that run adapters in tests.
     pub adapters: kanat_script::Pool,
 }
 
-/// Who calls, and for which environment; the account comes from the credential and nothing else.
+/// Caller of a use-case and the environment of the call. The account comes from the credential and
+/// nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub account_id: AccountId,
     pub environment_id: EnvironmentId,
     pub role: Role,
     pub key_id: ApiKeyId,
-    /// The key's name: who did it, in records.
+    /// Name of the key, for records of what the caller did.
     pub name: String,
     /// The only environment that the key opens, if it is bound to one.
     pub bound_to: Option<EnvironmentId>,
@@ -80,6 +81,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Errors when the key is bound to an environment: the call is about the whole account.
+    pub fn refuse_if_bound(&self) -> Result<(), Error> {
+        match self.bound_to {
+            Some(_) => Err(beyond_binding()),
+            None => Ok(()),
+        }
+    }
+
     /// Returns what this call has made before a crash kept it from being answered: the id, or what
     /// else tells it.
     pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
@@ -106,6 +115,42 @@ impl Caller {
         match &self.call {
             Some(call) => Ok(done_call::note(db, call, made, Timestamp::now()).await?),
             None => Ok(()),
+        }
+    }
+}
+
+/// The error of a call that reaches beyond the environment that its key is bound to.
+pub fn beyond_binding() -> Error {
+    Error::new(
+        Code::PermissionDenied,
+        "this key is bound to one environment and cannot reach beyond it",
+    )
+}
+
+/// The change that an update makes of an optional value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FieldUpdate<T> {
+    #[default]
+    Keep,
+    Clear,
+    Set(T),
+}
+
+impl<T> FieldUpdate<T> {
+    /// Returns the value that is set, if one is.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+
+    /// Changes `current`.
+    pub fn apply(self, current: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *current = None,
+            Self::Set(value) => *current = Some(value),
         }
     }
 }

@@ -1,19 +1,16 @@
-//! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the
-//! request's extensions, before a byte of the body is read. Which calls need what is in
-//! `authentication/rules.rs`. Who needs no credential sends a small request, which goes on once it
-//! has come: strangers hold nothing of what callers share.
+//! Authentication in front of all services: from the bearer token to an [`app::Caller`](Caller) in
+//! the request's extensions, before a byte of the body is read. The permissions of the methods are
+//! in `authentication/rules.rs`. A request without a credential is small, and goes on once it has
+//! come: strangers hold nothing of the memory that callers share.
 
 mod lasting;
 mod places;
 mod rules;
 mod wrong_keys;
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response};
 use kanat_auth::{Role, key};
@@ -25,11 +22,11 @@ use kanat_store::environment;
 use kanat_telemetry::metrics;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service;
 
 use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
+use crate::middleware::{HttpService, Middleware, Next};
 use crate::request;
 use lasting::Credentials;
 use places::{Holder, Kind, Places};
@@ -42,10 +39,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// When a key was last used is written down no more often than this.
 const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
 
-/// A service behind authentication.
+/// Lets in callers with a credential that may do what they ask for.
 #[derive(Clone)]
-pub struct Authentication<S> {
-    inner: S,
+pub struct Authentication {
     app: Arc<App>,
     rules: Arc<Rules>,
     credentials: Credentials,
@@ -53,10 +49,9 @@ pub struct Authentication<S> {
     wrong_keys: WrongKeys,
 }
 
-impl<S> Authentication<S> {
-    pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
+impl Authentication {
+    pub fn new(app: Arc<App>, rules: Arc<Rules>) -> Self {
         Self {
-            inner,
             app,
             rules,
             credentials: Credentials::default(),
@@ -64,74 +59,63 @@ impl<S> Authentication<S> {
             wrong_keys: WrongKeys::default(),
         }
     }
+
+    /// Answers a request of a caller that is let in.
+    async fn admitted<S: HttpService>(
+        &self,
+        path: &str,
+        request: Request<Body>,
+        next: Next<S>,
+    ) -> Result<Response<Body>, Status> {
+        let peer = request.extensions().get::<Peer>().copied();
+        let peer = peer.as_ref();
+        let kind = if self.rules.lasts(path) {
+            Kind::Stream
+        } else {
+            Kind::Call
+        };
+        let headers = request.headers();
+        let caller = admit(
+            &self.app,
+            &self.rules,
+            path,
+            headers,
+            &self.wrong_keys,
+            peer,
+        )
+        .await
+        .map_err(status::of)?;
+        let holder = match &caller {
+            Some(caller) => Some(Holder::Key(caller.key_id.clone())),
+            None => peer.map(|peer| Holder::Stranger(peer.network())),
+        };
+        let place = holder.map(|holder| self.places.take(holder, kind));
+        let place = place.transpose().map_err(status::of)?;
+        let request = ready(request, caller.as_ref(), &self.rules).await?;
+        let response = next.run(request).await;
+        Ok(match kind {
+            Kind::Stream => self.credentials.bound(&self.app, caller, place, response),
+            Kind::Call => response,
+        })
+    }
 }
 
-impl<S> Service<Request<Body>> for Authentication<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The clone takes the readiness that was polled for; the original is polled anew.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
-        let app = Arc::clone(&self.app);
-        let rules = Arc::clone(&self.rules);
-        let credentials = self.credentials.clone();
-        let places = self.places.clone();
-        let wrong_keys = self.wrong_keys.clone();
-        Box::pin(async move {
-            let request_id = request_id(request.headers());
-            let path = request.uri().path().to_owned();
-            let begun = Instant::now();
-            let peer = request.extensions().get::<Peer>().copied();
-            let kind = if rules.lasts(&path) {
-                Kind::Stream
-            } else {
-                Kind::Call
-            };
-            let answered = async {
-                let peer = peer.as_ref();
-                let admitted = admit(&app, &rules, &path, request.headers(), &wrong_keys, peer);
-                let caller = admitted.await.map_err(status::of)?;
-                let holder = match &caller {
-                    Some(caller) => Some(Holder::Key(caller.key_id.clone())),
-                    None => peer.map(|peer| Holder::Stranger(peer.network())),
-                };
-                let place = holder.map(|holder| places.take(holder, kind));
-                let place = place.transpose().map_err(status::of)?;
-                let request = ready(request, caller.as_ref(), &rules).await?;
-                let response = match inner.call(request).await {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                };
-                Ok::<_, Status>(match kind {
-                    Kind::Stream => credentials.bound(&app, caller, place, response),
-                    Kind::Call => response,
-                })
-            };
-            let mut response = answered.await.unwrap_or_else(Status::into_http);
-            metrics().api_called(
-                rules.name(&path),
-                status::number(response.headers()),
-                begun.elapsed(),
-            );
-            if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-                response.headers_mut().entry(REQUEST_ID).or_insert(value);
-            }
-            Ok(response)
-        })
+impl Middleware for Authentication {
+    async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
+        let request_id = request_id(request.headers());
+        let path = request.uri().path().to_owned();
+        let begun = Instant::now();
+        let answered = self.admitted(&path, request, next).await;
+        let mut response = answered.unwrap_or_else(Status::into_http);
+        metrics().api_called(
+            self.rules.name(&path),
+            status::number(response.headers()),
+            begun.elapsed(),
+        );
+        if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+            response.headers_mut().entry(REQUEST_ID).or_insert(value);
+        }
+        response
     }
 }
 
@@ -143,8 +127,8 @@ async fn ready(
 ) -> Result<Request<Body>, Status> {
     let path = request.uri().path();
     let Some(caller) = caller else {
-        let most = rules.public(path).unwrap_or_default();
-        return request::whole(request, most).await;
+        let limit = rules.public(path).unwrap_or_default();
+        return request::whole(request, limit).await;
     };
     if let Some(pacing) = request.extensions().get::<Pacing>()
         && rules.streams(path)
@@ -323,24 +307,24 @@ fn unauthenticated(message: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use http_body::Frame;
     use kanat_net::Peer;
     use tower::ServiceExt;
 
     use super::*;
     use crate::app::testing;
+    use crate::middleware::MiddlewareService;
 
     const LIST: &str = "/kanat.v1.FlowService/ListFlows";
 
     /// Returns the number of the gRPC status that a call from this address gets.
-    async fn call<S>(service: &Authentication<S>, key: &str, peer: Option<&str>) -> u16
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    async fn call<S: HttpService>(
+        service: &MiddlewareService<Authentication, S>,
+        key: &str,
+        peer: Option<&str>,
+    ) -> u16 {
         let request = Request::post(LIST).header("authorization", format!("Bearer {key}"));
         let mut request = request.body(Body::empty()).unwrap();
         if let Some(address) = peer {
@@ -358,8 +342,10 @@ mod tests {
         let app = Arc::new(testing::in_folder(folder.path()).await);
         let caller = testing::caller(&app, Role::Owner).await;
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
-        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
-        let new = |name: &str| crate::app::api_key::New {
+        let authentication = Authentication::new(Arc::clone(&app), rules);
+        let wrong_keys = authentication.wrong_keys.clone();
+        let service = authentication.layer(tower::service_fn(done));
+        let new = |name: &str| crate::app::api_key::NewApiKey {
             name: name.to_owned(),
             role: None,
             environment: None,
@@ -379,7 +365,7 @@ mod tests {
         assert_eq!(call(&service, wrong, Some(address)).await, unauthenticated);
         // The rest of its wrong keys, at once.
         let rest = || {
-            while let Some(judgement) = service.wrong_keys.begin(address.parse().unwrap()) {
+            while let Some(judgement) = wrong_keys.begin(address.parse().unwrap()) {
                 judgement.wrong();
             }
         };
@@ -405,7 +391,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
-        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
+        let service = Authentication::new(Arc::clone(&app), rules).layer(tower::service_fn(done));
         let (sender, body) = tokio::sync::mpsc::unbounded_channel::<Result<_, Status>>();
         let stream = tokio_stream::wrappers::UnboundedReceiverStream::new(body);
         let request = Request::post("/grpc.health.v1.Health/Check");
@@ -431,7 +417,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let app = Arc::new(testing::in_folder(folder.path()).await);
         let caller = testing::caller(&app, Role::Owner).await;
-        let key = crate::app::api_key::New {
+        let key = crate::app::api_key::NewApiKey {
             name: "streams".to_owned(),
             role: None,
             environment: None,
@@ -442,7 +428,7 @@ mod tests {
             .unwrap();
         let key = format!("Bearer {}", key.unwrap().expose());
         let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
-        let service = Authentication::new(tower::service_fn(done), Arc::clone(&app), rules);
+        let service = Authentication::new(Arc::clone(&app), rules).layer(tower::service_fn(done));
         for (path, key, expected) in [
             (LIST, key.as_str(), false),
             ("/kanat.v1.MessageService/StreamMessages", &key, false),

@@ -15,9 +15,9 @@ use crate::Error;
 /// The first one is the default: what names no environment must not reach production.
 const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
 
-/// Where the id of the owner's key of the first start is kept, or of the one that replaced it.
+/// Key under which the id of the first start's owner key is kept, or of the key that replaced it.
 const OWNER_KEY: &str = "owner_key";
-/// What these keys are called.
+/// Name of the owner keys.
 const OWNER_NAME: &str = "owner";
 
 /// Errors when the store is a fresh one and the log is not: the configuration of its messages was

@@ -24,7 +24,7 @@ use crate::push::{Hub, PlanStreams};
 use crate::tasks::Tasks;
 use crate::{Monitor, PublicService, PublicUrl, bootstrap, idempotency, master_key};
 
-/// What an operator may choose.
+/// Settings of the operator.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The owner's key of a fresh store; one is made when there is none.
@@ -33,7 +33,7 @@ pub struct Options {
     pub accept_empty_config: bool,
     /// The base of webhook URLs; it may be set later than the start.
     pub public_url: PublicUrl,
-    /// Where browsers reach the management API; the public URL when it is not set.
+    /// Address of the management API for browsers; the public URL when it is not set.
     pub api_url: PublicUrl,
     /// Origins of pages whose scripts may call the management API, in lower case; `*` is all of
     /// them.
@@ -172,7 +172,7 @@ impl ControlPlane {
         self.service.clone()
     }
 
-    /// Where a node of the same process gets its plans; who asks has one.
+    /// Returns the plan stream for a node of the same process, which is one stream for each caller.
     pub fn plan_service(&self) -> PlanServiceServer<PlanStreams> {
         self.app.hub.expect_own_node();
         PlanStreams::new(&self.app.hub).into_server()
@@ -183,7 +183,7 @@ impl ControlPlane {
         &self.app.store
     }
 
-    /// Whether the stores answer.
+    /// Returns whether the stores answer.
     pub async fn ready(&self) -> bool {
         self.monitor().ready().await
     }
@@ -193,7 +193,7 @@ impl ControlPlane {
         self.app.master_keys.seal_elsewhere(elsewhere);
     }
 
-    /// What probes and metrics ask.
+    /// Returns the state for probes and metrics.
     pub fn monitor(&self) -> Monitor {
         Monitor::new(Arc::clone(&self.app))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_net::{Body, body};
 
-/// What a preflight allows.
+/// Methods that a preflight allows.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// Seconds for which a browser may keep the answer of a preflight.
 const MAX_AGE: &str = "600";
@@ -83,7 +83,7 @@ impl Cors {
     }
 }
 
-/// Whether a browser asks for a call of gRPC-Web.
+/// Returns whether a browser asks for a call of gRPC-Web.
 pub(crate) fn asks_for_grpc<B>(request: &Request<B>) -> bool {
     let path = request.uri().path();
     request.method() == Method::OPTIONS

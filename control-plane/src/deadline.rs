@@ -1,49 +1,26 @@
 //! The deadline that a gRPC caller sets (`grpc-timeout`): a call that has no answer by then ends.
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service;
 
-/// Services whose calls end at the deadlines of their callers. A stream that has begun goes on: its
-/// caller ends it.
+use crate::middleware::{HttpService, Middleware, Next};
+
+/// Ends calls at the deadlines of their callers. A stream that has begun goes on until its caller
+/// ends it.
 #[derive(Clone)]
-pub struct Deadline<S> {
-    inner: S,
-}
+pub struct Deadline;
 
-impl<S> Deadline<S> {
-    pub fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl<S> Service<Request<Body>> for Deadline<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+impl Middleware for Deadline {
+    async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
         match timeout(request.headers()) {
-            None => Box::pin(self.inner.call(request)),
-            Some(Duration::ZERO) => Box::pin(std::future::ready(Ok(exceeded()))),
-            Some(timeout) => {
-                let answer = tokio::time::timeout(timeout, self.inner.call(request));
-                Box::pin(async move { answer.await.unwrap_or_else(|_| Ok(exceeded())) })
-            }
+            None => next.run(request).await,
+            Some(Duration::ZERO) => exceeded(),
+            Some(timeout) => tokio::time::timeout(timeout, next.run(request))
+                .await
+                .unwrap_or_else(|_| exceeded()),
         }
     }
 }
@@ -74,6 +51,8 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use http::HeaderValue;
     use tower::ServiceExt;
 
@@ -110,7 +89,7 @@ mod tests {
                 .header("grpc-timeout", timeout)
                 .body(Body::empty())
                 .unwrap();
-            let answer = Deadline::new(service).oneshot(request).await.unwrap();
+            let answer = Deadline.layer(service).oneshot(request).await.unwrap();
             assert_eq!(
                 status::number(answer.headers()),
                 code,

@@ -22,27 +22,14 @@ pub mod status;
 
 use std::sync::Arc;
 
-use kanat_proto::FILE_DESCRIPTOR_SET;
-use kanat_proto::v1::account_service_server::AccountServiceServer;
-use kanat_proto::v1::adapter_service_server::AdapterServiceServer;
-use kanat_proto::v1::api_key_service_server::ApiKeyServiceServer;
-use kanat_proto::v1::batch_job_service_server::BatchJobServiceServer;
-use kanat_proto::v1::connector_service_server::ConnectorServiceServer;
-use kanat_proto::v1::consumer_key_service_server::ConsumerKeyServiceServer;
-use kanat_proto::v1::environment_service_server::EnvironmentServiceServer;
-use kanat_proto::v1::flow_service_server::FlowServiceServer;
-use kanat_proto::v1::lookup_table_service_server::LookupTableServiceServer;
-use kanat_proto::v1::message_service_server::MessageServiceServer;
-use kanat_proto::v1::node_service_server::NodeServiceServer;
-use kanat_proto::v1::published_api_service_server::PublishedApiServiceServer;
-use kanat_proto::v1::schedule_service_server::ScheduleServiceServer;
-use kanat_proto::v1::secret_service_server::SecretServiceServer;
+use kanat_model::Error;
+use kanat_proto::{FILE_DESCRIPTOR_SET, v1};
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-use crate::app::{App, Caller, Changed, IfMatch};
+use crate::app::{App, Caller, ChangeResult, IfMatch};
 use crate::push::Rollout;
 
 /// Bytes of a request.
@@ -52,7 +39,7 @@ pub const MAX_MESSAGE_BYTES: usize = 32 << 20;
 /// pages of less.
 const MAX_ANSWER_BYTES: usize = 192 << 20;
 
-/// What each service is made of.
+/// The state of each service.
 #[derive(Clone)]
 pub struct Api {
     pub app: Arc<App>,
@@ -70,31 +57,31 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         "grpc.reflection.v1.ServerReflection",
     ];
     macro_rules! serve {
-        ($($server:ident),* $(,)?) => {$(
-            health.set_serving::<$server<Api>>().await;
-            served.push(<$server<Api> as NamedService>::NAME);
+        ($($module:ident::$server:ident),* $(,)?) => {$(
+            health.set_serving::<v1::$module::$server<Api>>().await;
+            served.push(<v1::$module::$server<Api> as NamedService>::NAME);
             routes.add_service(
-                $server::new(api.clone())
+                v1::$module::$server::new(api.clone())
                     .max_decoding_message_size(MAX_MESSAGE_BYTES)
                     .max_encoding_message_size(MAX_ANSWER_BYTES),
             );
         )*};
     }
     serve!(
-        AccountServiceServer,
-        AdapterServiceServer,
-        ApiKeyServiceServer,
-        BatchJobServiceServer,
-        ConnectorServiceServer,
-        ConsumerKeyServiceServer,
-        EnvironmentServiceServer,
-        FlowServiceServer,
-        LookupTableServiceServer,
-        MessageServiceServer,
-        NodeServiceServer,
-        PublishedApiServiceServer,
-        ScheduleServiceServer,
-        SecretServiceServer
+        account_service_server::AccountServiceServer,
+        adapter_service_server::AdapterServiceServer,
+        api_key_service_server::ApiKeyServiceServer,
+        batch_job_service_server::BatchJobServiceServer,
+        connector_service_server::ConnectorServiceServer,
+        consumer_key_service_server::ConsumerKeyServiceServer,
+        environment_service_server::EnvironmentServiceServer,
+        flow_service_server::FlowServiceServer,
+        lookup_table_service_server::LookupTableServiceServer,
+        message_service_server::MessageServiceServer,
+        node_service_server::NodeServiceServer,
+        published_api_service_server::PublishedApiServiceServer,
+        schedule_service_server::ScheduleServiceServer,
+        secret_service_server::SecretServiceServer,
     );
     let reflection = || {
         let described = tonic_reflection::server::Builder::configure()
@@ -113,7 +100,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
     Ok(routes.routes())
 }
 
-/// Who calls, as authentication found it.
+/// Returns the caller, as authentication found it.
 pub fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let caller = request.extensions().get::<Caller>().cloned();
     caller.ok_or_else(|| Status::unauthenticated("the call carries no credential"))
@@ -148,16 +135,33 @@ pub fn trace_context<T>(request: &Request<T>) -> Option<String> {
     }
 }
 
-/// The answer to a change: its metadata says when not every node runs it yet.
-pub fn changed<T, M>(changed: Changed<T>, convert: impl FnOnce(T) -> M) -> Response<M> {
-    let mut response = Response::new(convert(changed.value));
-    match changed.applied {
+/// Answers a call with the result of its use-case.
+pub fn respond<M>(result: Result<M, Error>) -> Result<Response<M>, Status> {
+    result.map(Response::new).map_err(status::of)
+}
+
+/// Answers a change with the message that `convert` makes of its result. The metadata say when not
+/// every node runs the change yet.
+pub fn respond_changed<T, M>(
+    result: Result<ChangeResult<T>, Error>,
+    convert: impl FnOnce(T) -> M,
+) -> Result<Response<M>, Status> {
+    try_respond_changed(result, |value| Ok(convert(value)))
+}
+
+/// Answers a change as [`respond_changed`] does, where its result may be unreadable.
+pub fn try_respond_changed<T, M>(
+    result: Result<ChangeResult<T>, Error>,
+    convert: impl FnOnce(T) -> Result<M, Error>,
+) -> Result<Response<M>, Status> {
+    let ChangeResult { value, applied } = result.map_err(status::of)?;
+    let mut response = respond(convert(value))?;
+    match applied {
         Rollout::Everywhere => {}
         Rollout::Pending => {
-            response
-                .metadata_mut()
-                .insert("x-config-applied", MetadataValue::from_static("pending"));
+            let pending = MetadataValue::from_static("pending");
+            response.metadata_mut().insert("x-config-applied", pending);
         }
     }
-    response
+    Ok(response)
 }

@@ -4,15 +4,12 @@
 //! what failed may be tried again under the same key. A crash may come before the answer is kept:
 //! what the call made is known by [`Caller::call`].
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
@@ -25,12 +22,12 @@ use kanat_store::{Db, Store, control_plane, done_call};
 use sha2::{Digest, Sha256};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::body::Body;
-use tower::Service;
 
 use crate::app::kept_answer::{WINDOW, seal_context};
 use crate::app::{App, Caller};
 use crate::authentication::Rules;
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
+use crate::middleware::{HttpService, Middleware, Next};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer that was given before.
@@ -41,9 +38,9 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 const MAX_KEY_BYTES: usize = 255;
 /// A request that has no answer after this long was dropped by its process, which lives.
-const LONGEST_RUN: Duration = Duration::from_secs(60);
-/// The same of a request whose body is read while it runs.
-const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
+const RUN_TIMEOUT: Duration = Duration::from_secs(60);
+/// A request whose body is read while it runs was dropped after this long without an answer.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Frees the keys of requests that a former process did not answer, where there was no other one.
 /// That it cannot be written is no reason not to start: the keys are free in a while.
@@ -58,74 +55,48 @@ pub async fn forget_cut_off(store: &Store) {
     }
 }
 
-/// Services whose changes can be asked for twice and happen once.
+/// Makes a change that is asked for twice happen once.
 #[derive(Clone)]
-pub struct Idempotency<S> {
-    inner: S,
+pub struct Idempotency {
     app: Arc<App>,
     rules: Arc<Rules>,
 }
 
-impl<S> Idempotency<S> {
-    pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
-        Self { inner, app, rules }
+impl Idempotency {
+    pub fn new(app: Arc<App>, rules: Arc<Rules>) -> Self {
+        Self { app, rules }
     }
 
     /// Counts a call that may write sealed values. A stream writes none but its kept answer, which
     /// is sealed as it is written; a rotation waits for all others, and not for itself.
     fn counted(&self, path: &str, changes: bool) -> Option<TaskTrackerToken> {
         let counts = changes && !self.rules.streams(path) && path != ROTATION;
-        counts.then(|| self.app.master_keys.under_way.begin())
+        counts.then(|| self.app.master_keys.calls.begin())
     }
 }
 
-impl<S> Service<Request<Body>> for Idempotency<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+impl Middleware for Idempotency {
+    async fn handle<S: HttpService>(self, request: Request<Body>, next: Next<S>) -> Response<Body> {
         let caller = request.extensions().get::<Caller>().cloned();
-        let changes = self.rules.permission(request.uri().path()) != Permission::Read;
-        let counted = self.counted(request.uri().path(), changes);
+        let path = request.uri().path();
+        let changes = self.rules.permission(path) != Permission::Read;
+        let _counted = self.counted(path, changes);
         let (Some(caller), Some(key), true) =
             (caller, request.headers().get(KEY).cloned(), changes)
         else {
-            let answer = inner.call(request);
-            return Box::pin(async move {
-                let _counted = counted;
-                answer.await
-            });
+            return next.run(request).await;
         };
-        let app = Arc::clone(&self.app);
-        let rules = Arc::clone(&self.rules);
-        let streams = self.rules.streams(request.uri().path());
-        Box::pin(async move {
-            let _counted = counted;
-            let begun = match Once::of(&app, &rules, &caller, &key, request.uri().path()) {
-                Ok(once) if streams => once.begin_stream(request).await,
-                Ok(once) => once.begin(request).await,
-                Err(error) => Err(error),
-            };
-            match begun {
-                Ok(Begun::Run(once, request)) => Ok(once.end(inner.call(request).await?).await),
-                Ok(Begun::Answered(response)) => Ok(response),
-                Err(error) => Ok(status::of(error).into_http()),
-            }
-        })
+        let streams = self.rules.streams(path);
+        let begun = match Once::of(&self.app, &self.rules, &caller, &key, path) {
+            Ok(once) if streams => once.begin_stream(request).await,
+            Ok(once) => once.begin(request).await,
+            Err(error) => Err(error),
+        };
+        match begun {
+            Ok(Begun::Run(once, request)) => once.end(next.run(request).await).await,
+            Ok(Begun::Answered(response)) => response,
+            Err(error) => status::of(error).into_http(),
+        }
     }
 }
 
@@ -136,8 +107,7 @@ struct Once<'a> {
     caller: &'a Caller,
     path: String,
     key: String,
-    /// Of what makes a request the same one: where it goes, for which environment, and what it
-    /// says.
+    /// Fingerprint of the request: its path, its environment and its body.
     hash: Arc<Mutex<Sha256>>,
 }
 
@@ -212,7 +182,7 @@ impl<'a> Once<'a> {
             .to_bytes();
         self.mark(&mut parts, &body);
         update(&self.hash, &body);
-        match self.known(Some(&self.fingerprint()), LONGEST_RUN).await? {
+        match self.known(Some(&self.fingerprint()), RUN_TIMEOUT).await? {
             Some(answer) => Ok(Begun::Answered(self.open(&answer)?)),
             None => Ok(Begun::Run(
                 self,
@@ -221,8 +191,8 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// What a stream says is known at its end: it is read once, by the service or, where there is
-    /// an answer, here.
+    /// Begins a stream, whose fingerprint is known at its end: it is read once, by the service or,
+    /// where there is an answer, here.
     async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (mut parts, body) = request.into_parts();
         self.mark(&mut parts, &[]);
@@ -231,7 +201,7 @@ impl<'a> Once<'a> {
             update(&hash, frame.data_ref().map_or(&[], |data| data));
             frame
         });
-        let Some(known) = self.known(None, LONGEST_STREAM).await? else {
+        let Some(known) = self.known(None, STREAM_TIMEOUT).await? else {
             return Ok(Begun::Run(
                 self,
                 Request::from_parts(parts, Body::new(body)),

@@ -19,6 +19,7 @@ pub mod grpc;
 mod idempotency;
 mod jobs;
 mod master_key;
+mod middleware;
 mod monitor;
 mod public_url;
 pub mod push;

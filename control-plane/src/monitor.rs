@@ -1,4 +1,4 @@
-//! What monitoring asks a control plane: whether it is ready, and how far its nodes are.
+//! State of a control plane for monitoring: its readiness, and the progress of its nodes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Monitor {
         Self { app }
     }
 
-    /// Whether the stores answer.
+    /// Returns whether the stores answer.
     pub async fn ready(&self) -> bool {
         self.app.store.ping().await.is_ok() && self.app.log.ping().await.is_ok()
     }

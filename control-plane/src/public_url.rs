@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use url::{Host, Url};
 
-/// The `{base_url}` of webhook URLs, shared by all who hold a clone. Without a trailing slash.
+/// The `{base_url}` of webhook URLs, shared by all clones. Without a trailing slash.
 #[derive(Debug, Clone, Default)]
 pub struct PublicUrl(Arc<OnceLock<String>>);
 
@@ -29,12 +29,13 @@ impl PublicUrl {
         }
     }
 
-    /// Where the webhook of this token is called; a path alone while the address is not known.
+    /// Returns the address of the webhook with this token; a path alone while the public URL is not
+    /// known.
     pub fn webhook(&self, token: &str) -> String {
         format!("{}/webhooks/receive/{token}", self.base())
     }
 
-    /// Where providers send people back to after their consent.
+    /// Returns the address that OAuth2 providers redirect to after consent.
     pub fn oauth_callback(&self) -> String {
         format!("{}/inbound/oauth/callback", self.base())
     }

@@ -1,6 +1,6 @@
 //! One service for the public paths: `/api/v1` goes through the gateway, everything else is gRPC or
-//! gRPC-Web. Both end at the same routes, behind the same authentication; nodes have a way of their
-//! own.
+//! gRPC-Web. Both end at the same routes, behind the same authentication; nodes have a service of
+//! their own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,21 +29,28 @@ use crate::cors::{self, Cors};
 use crate::deadline::Deadline;
 use crate::grpc;
 use crate::idempotency::Idempotency;
+use crate::middleware::{Middleware, MiddlewareService};
 use crate::push::remote::{self, RemotePlans};
 use crate::validation::Validation;
 
-/// Where providers send people back to: below a prefix that is the data plane's otherwise.
+/// Path that OAuth2 providers redirect to: below a prefix that is otherwise the data plane's.
 const OAUTH_CALLBACK: &str = "/inbound/oauth/callback";
 
 /// Bytes of all bodies of the API that are being read or answered.
 const MAX_BODY_BYTES: usize = 256 << 20;
 
-type Api = Authentication<Admission<Idempotency<Validation<Routes>>>>;
-/// The same for callers outside of the process.
-type RemoteApi =
-    MapResponse<Deadline<Api>, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
+/// The services of the public API, as calls of this process reach them.
+type Api = MiddlewareService<
+    Authentication,
+    MiddlewareService<Admission, MiddlewareService<Idempotency, Validation<Routes>>>,
+>;
+/// The services of the public API, as callers outside of the process reach them.
+type RemoteApi = MapResponse<
+    MiddlewareService<Deadline, Api>,
+    fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>,
+>;
 
-/// What answers on the public paths; a cheap handle.
+/// The service of the public paths; a cheap handle.
 #[derive(Clone)]
 pub struct PublicService {
     gateway: Arc<Gateway<Api>>,
@@ -64,17 +71,17 @@ impl PublicService {
         let routes = grpc::routes(app).await?.prepare();
         let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let rules = Arc::new(rules);
-        let routes = Idempotency::new(routes, Arc::clone(app), Arc::clone(&rules));
+        let routes = Idempotency::new(Arc::clone(app), Arc::clone(&rules)).layer(routes);
         let memory = Budget::new(MAX_BODY_BYTES);
-        let routes = Admission::new(routes, Arc::clone(&rules), Arc::clone(&memory));
-        let api = Authentication::new(routes, Arc::clone(app), rules);
+        let routes = Admission::new(Arc::clone(&rules), Arc::clone(&memory)).layer(routes);
+        let api = Authentication::new(Arc::clone(app), rules).layer(routes);
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
         let gateway = gateway.with_options(kanat_gateway::Options {
             memory,
             ..kanat_gateway::Options::default()
         });
-        let remote: RemoteApi = MapResponse::new(Deadline::new(api), as_callers_see_it);
+        let remote: RemoteApi = MapResponse::new(Deadline.layer(api), as_callers_see_it);
         Ok(Self {
             gateway: Arc::new(gateway),
             grpc: GrpcWebLayer::new().layer(remote),
@@ -83,7 +90,7 @@ impl PublicService {
         })
     }
 
-    /// Whether a request is for the control plane; the rest of the paths are the data plane's.
+    /// Returns whether a request is for the control plane; the other paths are the data plane's.
     pub fn serves<B>(request: &Request<B>) -> bool {
         is_rest(request.uri().path()) || is_grpc(request) || cors::asks_for_grpc(request)
     }

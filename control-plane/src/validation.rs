@@ -80,7 +80,7 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         match self.methods.get(request.uri().path()).cloned() {
             Some(method) => self.inner.call(request.map(|body| {
-                Body::new(Checked {
+                Body::new(CheckedBody {
                     body,
                     method,
                     pending: BytesMut::new(),
@@ -189,14 +189,14 @@ fn find_nul(value: &Value, path: &str, faults: &mut Vec<FieldError>) {
 }
 
 /// A request's body whose messages go on once each of them has been checked.
-struct Checked {
+struct CheckedBody {
     body: Body,
     method: Method,
-    /// What has come of a message that is not whole yet.
+    /// Bytes of a message that is not whole yet.
     pending: BytesMut,
 }
 
-impl Checked {
+impl CheckedBody {
     /// Takes the next whole message off what is pending. One that is compressed or too large goes
     /// on unchecked: the services refuse it by its prefix.
     fn next(&mut self) -> Result<Option<Bytes>, Status> {
@@ -220,7 +220,7 @@ impl Checked {
     }
 }
 
-impl http_body::Body for Checked {
+impl http_body::Body for CheckedBody {
     type Data = Bytes;
     type Error = Status;
 

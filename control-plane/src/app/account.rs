@@ -1,4 +1,4 @@
-//! Use-cases of the account: who calls, and what the caller may do.
+//! Use-cases of the account: the caller, and the account and environment of the call.
 
 use kanat_model::Error;
 use kanat_store::account::{self, Account};

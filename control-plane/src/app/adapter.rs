@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use kanat_model::adapter::Kind;
 use kanat_model::id::AdapterId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
@@ -16,14 +16,14 @@ use kanat_store::adapter::{self, Adapter, Filter};
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, etag, json, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, etag, json, name};
 
 /// Bytes of an adapter's code.
 const MAX_CODE_BYTES: usize = 64 << 10;
 
 /// An adapter to be made.
 #[derive(Debug)]
-pub struct New {
+pub struct NewAdapter {
     pub name: String,
     pub description: String,
     /// `transform` when left out.
@@ -31,7 +31,7 @@ pub struct New {
     pub code: String,
 }
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub name: Option<String>,
@@ -40,22 +40,26 @@ pub struct Update {
     pub code: Option<String>,
 }
 
-/// What a test came to.
+/// Result of a test.
 #[derive(Debug)]
-pub struct Tested {
+pub struct TestResult {
     pub called: Called,
     pub duration_ms: u32,
 }
 
 /// Makes an adapter.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Adapter>, Error> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    new: NewAdapter,
+) -> Result<ChangeResult<Adapter>, Error> {
     let now = Timestamp::now();
     let made = Adapter {
         id: AdapterId::generate(),
         account_id: caller.account_id.clone(),
         environment_id: caller.environment_id.clone(),
         name: name::check("name", &new.name)?,
-        description: name::check_description("description", new.description)?,
+        description: name::check_text("description", new.description)?,
         kind: new
             .kind
             .as_deref()
@@ -82,7 +86,7 @@ pub async fn list(
     caller: &Caller,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<Adapter>, Error> {
+) -> Result<ListPage<Adapter>, Error> {
     if !filter.kind.is_empty() {
         check_kind(&filter.kind)?;
     }
@@ -102,7 +106,7 @@ pub async fn update(
     id: &AdapterId,
     update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<Adapter>, Error> {
+) -> Result<ChangeResult<Adapter>, Error> {
     // The code is tried before the environment is locked: that takes up to its time.
     let code = match update.code {
         Some(code) => Some(check_code(app, caller, code).await?),
@@ -119,7 +123,7 @@ pub async fn update(
         after.name = name::check("name", name)?;
     }
     if let Some(description) = update.description {
-        after.description = name::check_description("description", description)?;
+        after.description = name::check_text("description", description)?;
     }
     if let Some(kind) = &update.kind {
         after.kind = check_kind(kind)?;
@@ -145,7 +149,7 @@ pub async fn delete(
     caller: &Caller,
     id: &AdapterId,
     if_match: &IfMatch,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -164,7 +168,7 @@ pub async fn test(
     caller: &Caller,
     id: &AdapterId,
     input: &str,
-) -> Result<Tested, Error> {
+) -> Result<TestResult, Error> {
     json::check("input", input)?;
     let found = get(app, caller, id).await?;
     let mut session = app.adapters.lease(asker(caller)).await;
@@ -177,13 +181,13 @@ pub async fn test(
     {
         return Err(Error::unavailable(failure.message.clone()));
     }
-    Ok(Tested {
+    Ok(TestResult {
         called,
         duration_ms,
     })
 }
 
-/// What a test's code gets as `context`.
+/// Value of `context` in a test.
 const TEST_CONTEXT: &str = r#"{"test":true}"#;
 
 /// The caller to whom a test's calls are counted: all tests of an environment are one.

@@ -2,16 +2,16 @@
 
 use kanat_auth::{Role, key};
 use kanat_model::id::ApiKeyId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Secret, Timestamp};
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 
-use crate::app::{App, Caller, name};
+use crate::app::{App, Caller, beyond_binding, name};
 
 /// A key to be made.
 #[derive(Debug, Clone)]
-pub struct New {
+pub struct NewApiKey {
     pub name: String,
     /// `editor` when left out.
     pub role: Option<String>,
@@ -26,7 +26,7 @@ pub struct New {
 pub async fn create(
     app: &App,
     caller: &Caller,
-    new: New,
+    new: NewApiKey,
 ) -> Result<(ApiKey, Option<Secret<String>>), Error> {
     let name = name::check("name", &new.name)?;
     let role = role(caller, new.role.as_deref())?;
@@ -84,7 +84,7 @@ pub async fn create(
 }
 
 /// The account's keys, newest first.
-pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<Paged<ApiKey>, Error> {
+pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<ListPage<ApiKey>, Error> {
     let mut tx = app.store.read().await?;
     Ok(api_key::list(&mut tx, &caller.account_id, page).await?)
 }
@@ -153,12 +153,5 @@ fn beyond_expiry(end: Timestamp) -> Error {
     Error::new(
         Code::PermissionDenied,
         format!("this key expires at {end} and cannot make one that lasts longer"),
-    )
-}
-
-fn beyond_binding() -> Error {
-    Error::new(
-        Code::PermissionDenied,
-        "this key is bound to one environment and cannot reach beyond it",
     )
 }

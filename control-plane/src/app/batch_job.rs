@@ -9,10 +9,10 @@ mod retain;
 use kanat_model::batch_job::Status;
 use kanat_model::flow;
 use kanat_model::id::{BatchJobId, FlowId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
-use kanat_store::batch_job::record::{self, Failed, Left};
+use kanat_store::batch_job::record::{self, FailedRecord, RetryScope};
 use kanat_store::batch_job::{self, BatchJob};
 
 use crate::app::flow::check_known;
@@ -31,7 +31,7 @@ pub async fn list(
     caller: &Caller,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<Paged<BatchJob>, Error> {
+) -> Result<ListPage<BatchJob>, Error> {
     let mut tx = app.store.read().await?;
     let found = batch_job::list(&mut tx, &caller.environment_id, flow, page).await?;
     // The jobs of a deleted flow are still there.
@@ -52,7 +52,7 @@ pub async fn errors(
     caller: &Caller,
     id: &BatchJobId,
     page: Page,
-) -> Result<Paged<Failed>, Error> {
+) -> Result<ListPage<FailedRecord>, Error> {
     let mut tx = app.store.read().await?;
     existing(&mut tx, caller, id).await?;
     Ok(record::failed(&mut tx, id, page).await?)
@@ -99,12 +99,12 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     check_flow(&mut tx, caller, &former.flow_id).await?;
     // Nobody else goes on with what a cancelled retry did not begin.
     let left = match former.status {
-        Status::Cancelled if former.retry_of.is_some() => Left::FailedAndPending,
+        Status::Cancelled if former.retry_of.is_some() => RetryScope::FailedAndPending,
         Status::Queued
         | Status::Running
         | Status::Completed
         | Status::CompletedWithErrors
-        | Status::Cancelled => Left::Failed,
+        | Status::Cancelled => RetryScope::Failed,
     };
     let job = job(
         caller,
@@ -222,7 +222,7 @@ mod tests {
 
     /// Else a new job would begin with the next look at the store.
     #[tokio::test]
-    async fn who_takes_jobs_on_is_told_of_each_new_one() {
+    async fn a_new_job_wakes_the_driver() {
         let folder = tempfile::tempdir().unwrap();
         let app = testing::in_folder(folder.path()).await;
         let caller = testing::caller(&app, Role::Editor).await;

@@ -14,9 +14,9 @@ use crate::app::App;
 use crate::push::source::seal_context;
 use crate::push::{Rollout, Version};
 
-/// What a call changed, and whether every node runs it.
+/// Result of a change, and whether every node runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed<T> {
+pub struct ChangeResult<T> {
     pub value: T,
     pub applied: Rollout,
 }
@@ -54,7 +54,7 @@ impl<'a> Change<'a> {
         self.urgent = true;
     }
 
-    /// What is published under `kind` and `id`.
+    /// Returns the resource that is published under `kind` and `id`.
     pub async fn published<M: Message + Default>(
         &mut self,
         kind: Kind,
@@ -122,14 +122,14 @@ impl<'a> Change<'a> {
     }
 
     /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
-    pub async fn commit<T>(self, value: T) -> Result<Changed<T>, Error> {
+    pub async fn commit<T>(self, value: T) -> Result<ChangeResult<T>, Error> {
         let app = self.app;
         let environment = self.environment.clone();
         let applied = match self.publish().await? {
             Some(version) => app.hub.applied(&environment, &version).await,
             None => Rollout::Everywhere,
         };
-        Ok(Changed { value, applied })
+        Ok(ChangeResult { value, applied })
     }
 
     /// Commits and tells the nodes; gives what the change is known by, if it is one of what they
@@ -206,7 +206,7 @@ pub fn sealed(
     }
 }
 
-/// What is published under `kind` and `id`, as nodes get it.
+/// Returns the resource that is published under `kind` and `id`, as nodes get it.
 pub async fn published<M: Message + Default>(
     db: &mut Db,
     sealer: &Sealer,

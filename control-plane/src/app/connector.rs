@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, FieldError, Timestamp, nearest, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
@@ -21,22 +21,22 @@ use kanat_store::{Db, flow_use};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, name};
-pub use test::{Tested, test};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, name};
+pub use test::{TestResult, test};
 
 /// A config: a JSON object.
 pub type Config = Map<String, Value>;
 
 /// An instance to be made.
 #[derive(Debug)]
-pub struct New {
+pub struct NewInstance {
     pub catalog_id: String,
     pub name: String,
     pub display_name: Option<String>,
     pub config: Config,
 }
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub name: Option<String>,
@@ -47,10 +47,10 @@ pub struct Update {
 
 /// An instance, how it does, and what its OAuth2 client holds, if it has one.
 #[derive(Debug)]
-pub struct Seen {
+pub struct InstanceView {
     pub instance: ConnectorInstance,
     pub health: Option<ConnectorHealth>,
-    pub authorization: Option<oauth::Held>,
+    pub authorization: Option<oauth::TokenStatus>,
     /// Work that a change leaves to be done.
     pub warnings: Vec<String>,
 }
@@ -81,6 +81,7 @@ pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
             Code::NotFound,
             format!("catalog entry {id:?} does not exist{near}"),
         )
+        .with_resource("catalog entry", id)
     })
 }
 
@@ -90,13 +91,17 @@ pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
     found.ok_or_else(|| Error::not_found("catalog action", format!("{id}.{slug}")))
 }
 
-/// How long the answer to the making of an instance waits for its first tokens, and how often it
-/// looks.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-const CONNECTED_LOOK: Duration = Duration::from_millis(50);
+/// Longest time for which the answer to a create waits for the first tokens of the instance.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which that answer looks for them.
+const CONNECT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes an instance.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    new: NewInstance,
+) -> Result<ChangeResult<InstanceView>, Error> {
     let entry = kanat_catalog::entry(&new.catalog_id).ok_or_else(|| {
         let known = kanat_catalog::entries()
             .iter()
@@ -108,7 +113,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
         )
     })?;
     let name = name::check("name", &new.name)?;
-    let display_name = name::check_description(
+    let display_name = name::check_text(
         "displayName",
         new.display_name.unwrap_or_else(|| name.clone()),
     )?;
@@ -146,24 +151,24 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
 /// needs nobody's consent: a flow that runs right after the change finds its connector connected.
 async fn connected(
     app: &App,
-    made: Changed<Seen>,
+    made: ChangeResult<InstanceView>,
     config: &Config,
-) -> Result<Changed<Seen>, Error> {
+) -> Result<ChangeResult<InstanceView>, Error> {
     if !oauth::needs_nobody(&made.value.instance, config)? {
         return Ok(made);
     }
-    let Changed {
-        value: Seen { instance, .. },
+    let ChangeResult {
+        value: InstanceView { instance, .. },
         applied,
     } = made;
-    let deadline = Instant::now() + CONNECTED_WITHIN;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
     while !oauth::is_decided(&mut *app.store.read().await?, &instance.id).await?
         && Instant::now() < deadline
     {
-        sleep(CONNECTED_LOOK).await;
+        sleep(CONNECT_POLL_INTERVAL).await;
     }
     let mut tx = app.store.read().await?;
-    Ok(Changed {
+    Ok(ChangeResult {
         value: seen(&mut tx, instance).await?,
         applied,
     })
@@ -175,15 +180,15 @@ pub async fn list(
     caller: &Caller,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<Seen>, Error> {
+) -> Result<ListPage<InstanceView>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } =
+    let ListPage { items, total, page } =
         connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for instance in items {
         shown.push(seen(&mut tx, instance).await?);
     }
-    Ok(Paged {
+    Ok(ListPage {
         items: shown,
         total,
         page,
@@ -191,7 +196,7 @@ pub async fn list(
 }
 
 /// One instance.
-pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<Seen, Error> {
+pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<InstanceView, Error> {
     let mut tx = app.store.read().await?;
     let instance = existing(&mut tx, caller, id).await?;
     seen(&mut tx, instance).await
@@ -204,7 +209,7 @@ pub async fn update(
     id: &InstanceId,
     update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<Seen>, Error> {
+) -> Result<ChangeResult<InstanceView>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut instance = existing(change.db(), caller, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -216,7 +221,7 @@ pub async fn update(
         instance.name = name::check("name", name)?;
     }
     if let Some(display_name) = update.display_name {
-        instance.display_name = name::check_description("displayName", display_name)?;
+        instance.display_name = name::check_text("displayName", display_name)?;
     }
     let entry = catalog_entry(&instance.catalog_id)?;
     let stored = config(app, &instance)?;
@@ -251,7 +256,7 @@ pub async fn delete(
     caller: &Caller,
     id: &InstanceId,
     if_match: &IfMatch,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -322,7 +327,7 @@ async fn ready(
     }))
 }
 
-async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
+async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<InstanceView, Error> {
     let health = connector_health::get(db, &instance.id).await?;
     let by_oauth2 = kanat_catalog::entry(&instance.catalog_id)
         .is_some_and(|entry| entry.authentication == "oauth2");
@@ -331,7 +336,7 @@ async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
     } else {
         None
     };
-    Ok(Seen {
+    Ok(InstanceView {
         instance,
         health,
         authorization,
@@ -406,7 +411,7 @@ fn config(app: &App, instance: &ConnectorInstance) -> Result<Config, Error> {
     serde_json::from_slice(&plain).map_err(|_| failed(&"it is no JSON object"))
 }
 
-/// What a config at rest is sealed for.
+/// Returns the context that a config is sealed under.
 pub(super) fn seal_context(id: &InstanceId) -> String {
     Kind::ConnectorInstance.resource_id(id)
 }

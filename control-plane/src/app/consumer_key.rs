@@ -7,7 +7,7 @@ use kanat_auth::{consumer_key as auth, key::NewKey};
 use kanat_message_log::KeyUsage;
 use kanat_model::consumer_key::{Status, check_consumer};
 use kanat_model::id::{ConsumerKeyId, PublishedApiId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Secret, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
@@ -16,7 +16,7 @@ use kanat_store::consumer_key::{self, ConsumerKey};
 use kanat_store::published_api::PublishedApi;
 
 use crate::app::published_api::existing;
-use crate::app::{App, Caller, Change, Changed, grace};
+use crate::app::{App, Caller, Change, ChangeResult, FieldUpdate, grace};
 
 /// How much a key may be used; none is without limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,28 +25,28 @@ pub struct Limits {
     pub daily: Option<u32>,
 }
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     /// `inactive` suspends, `active` lets in again.
     pub status: Option<String>,
     /// `Some(None)` takes the limit away.
-    pub per_second: Option<Option<u32>>,
+    pub per_second: FieldUpdate<u32>,
     /// `Some(None)` takes the limit away.
-    pub daily: Option<Option<u32>>,
+    pub daily: FieldUpdate<u32>,
 }
 
 /// A key that was made, with its text, which is nowhere else: none where this very call made it
 /// before a crash.
 #[derive(Debug)]
-pub struct Made {
+pub struct IssuedKey {
     pub key: ConsumerKey,
     pub text: Option<Secret<String>>,
 }
 
 /// A key, and how it was used; no usage when it never was.
 #[derive(Debug)]
-pub struct Seen {
+pub struct KeyView {
     pub key: ConsumerKey,
     pub usage: Option<KeyUsage>,
 }
@@ -58,7 +58,7 @@ pub async fn create(
     api: &PublishedApiId,
     consumer: &str,
     limits: Limits,
-) -> Result<Changed<Made>, Error> {
+) -> Result<ChangeResult<IssuedKey>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let api = existing(change.db(), caller, api).await?;
     check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
@@ -77,12 +77,12 @@ async fn made_before(
     change: &mut Change<'_>,
     caller: &Caller,
     api: &PublishedApi,
-) -> Result<Option<Made>, Error> {
+) -> Result<Option<IssuedKey>, Error> {
     let Some(id) = caller.made_before(change.db()).await? else {
         return Ok(None);
     };
     let found = consumer_key::get(change.db(), &api.id, &ConsumerKeyId::from(id)).await?;
-    Ok(found.map(|key| Made { key, text: None }))
+    Ok(found.map(|key| IssuedKey { key, text: None }))
 }
 
 /// The API's keys, newest first, and how they were used; an empty `consumer` is any.
@@ -92,10 +92,10 @@ pub async fn list(
     api: &PublishedApiId,
     consumer: &str,
     page: Page,
-) -> Result<Paged<Seen>, Error> {
+) -> Result<ListPage<KeyView>, Error> {
     let mut tx = app.store.read().await?;
     existing(&mut tx, caller, api).await?;
-    let Paged { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
+    let ListPage { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
     drop(tx);
     let ids: Vec<ConsumerKeyId> = items.iter().map(|key| key.id.clone()).collect();
     let mut used: HashMap<_, _> = app
@@ -105,11 +105,11 @@ pub async fn list(
         .into_iter()
         .map(|usage| (usage.key.clone(), usage))
         .collect();
-    let seen = |key: ConsumerKey| Seen {
+    let seen = |key: ConsumerKey| KeyView {
         usage: used.remove(&key.id),
         key,
     };
-    Ok(Paged {
+    Ok(ListPage {
         items: items.into_iter().map(seen).collect(),
         total,
         page,
@@ -123,17 +123,19 @@ pub async fn update(
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     update: Update,
-) -> Result<Changed<Seen>, Error> {
+) -> Result<ChangeResult<KeyView>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (api, mut key) = key_of(change.db(), caller, api, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return seen(app, change.commit(key).await?).await;
     }
     let now = Timestamp::now();
-    let limits = Limits {
-        per_second: update.per_second.unwrap_or(key.rate_limit_per_second),
-        daily: update.daily.unwrap_or(key.daily_limit),
+    let mut limits = Limits {
+        per_second: key.rate_limit_per_second,
+        daily: key.daily_limit,
     };
+    update.per_second.apply(&mut limits.per_second);
+    update.daily.apply(&mut limits.daily);
     check_limits(limits)?;
     if let Some(status) = &update.status {
         key.standing = match Status::parse(status) {
@@ -158,8 +160,11 @@ pub async fn update(
 }
 
 /// Returns a changed key with what it was used for.
-async fn seen(app: &App, changed: Changed<ConsumerKey>) -> Result<Changed<Seen>, Error> {
-    let Changed {
+async fn seen(
+    app: &App,
+    changed: ChangeResult<ConsumerKey>,
+) -> Result<ChangeResult<KeyView>, Error> {
+    let ChangeResult {
         value: key,
         applied,
     } = changed;
@@ -169,8 +174,8 @@ async fn seen(app: &App, changed: Changed<ConsumerKey>) -> Result<Changed<Seen>,
         .await?
         .into_iter()
         .next();
-    Ok(Changed {
-        value: Seen { key, usage },
+    Ok(ChangeResult {
+        value: KeyView { key, usage },
         applied,
     })
 }
@@ -183,7 +188,7 @@ pub async fn rotate(
     api: &PublishedApiId,
     id: &ConsumerKeyId,
     grace: Option<&str>,
-) -> Result<Changed<Made>, Error> {
+) -> Result<ChangeResult<IssuedKey>, Error> {
     let grace = grace::parse(grace)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (api, mut old) = key_of(change.db(), caller, api, id).await?;
@@ -213,7 +218,7 @@ pub async fn revoke(
     caller: &Caller,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (_, mut key) = key_of(change.db(), caller, api, id).await?;
     if key.standing.revoked_at.is_none() {
@@ -260,7 +265,7 @@ fn make(
     consumer: &str,
     limits: Limits,
     rotated_from: Option<ConsumerKeyId>,
-) -> Made {
+) -> IssuedKey {
     let NewKey {
         text,
         sha256,
@@ -278,7 +283,7 @@ fn make(
         rotated_from,
         created_at: Timestamp::now(),
     };
-    Made {
+    IssuedKey {
         key,
         text: Some(text),
     }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kanat_auth::{Sealer, random_token};
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_net::Authority;
 use kanat_plan_stream::Kind;
@@ -15,9 +15,9 @@ use kanat_store::{Db, Store, meta};
 use prost::Message;
 use url::Url;
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, beyond_binding, change, name};
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub name: Option<String>,
@@ -31,10 +31,8 @@ pub async fn create(
     caller: &Caller,
     name: &str,
     base_url: Option<&str>,
-) -> Result<Changed<Environment>, Error> {
-    if caller.bound_to.is_some() {
-        return Err(beyond_binding());
-    }
+) -> Result<ChangeResult<Environment>, Error> {
+    caller.refuse_if_bound()?;
     let now = Timestamp::now();
     let made = Environment {
         id: EnvironmentId::generate(),
@@ -55,7 +53,7 @@ pub async fn create(
 }
 
 /// The account's environments, oldest first.
-pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<Paged<Environment>, Error> {
+pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<ListPage<Environment>, Error> {
     let mut tx = app.store.read().await?;
     Ok(environment::list(&mut tx, &caller.account_id, page).await?)
 }
@@ -72,7 +70,7 @@ pub async fn update(
     id_or_name: &str,
     update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<Environment>, Error> {
+) -> Result<ChangeResult<Environment>, Error> {
     let id = get(app, caller, id_or_name).await?.id;
     if caller.bound_to.as_ref().is_some_and(|bound| *bound != id) {
         return Err(beyond_binding());
@@ -174,7 +172,8 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
     Ok(Error::new(
         Code::NotFound,
         format!("environment {wanted:?} does not exist{near}"),
-    ))
+    )
+    .with_resource("environment", wanted))
 }
 
 async fn publish(
@@ -344,7 +343,8 @@ async fn refuse_hosts_of_others(db: &mut Db, environment: &Environment) -> Resul
     for other in environment::all(db).await? {
         if other.id != environment.id && authority(&other).as_ref() == Some(&own) {
             return Err(match other.account_id == environment.account_id {
-                true => taken(&format!("base URL of the environment {:?}", other.name)),
+                true => taken(&format!("base URL of the environment {:?}", other.name))
+                    .with_resource("environment", other.name),
                 false => taken("base URL of another account"),
             });
         }
@@ -355,13 +355,6 @@ async fn refuse_hosts_of_others(db: &mut Db, environment: &Environment) -> Resul
 fn authority(environment: &Environment) -> Option<Authority> {
     let url = Url::parse(environment.base_url.as_deref()?).ok()?;
     Authority::of_url(&url)
-}
-
-fn beyond_binding() -> Error {
-    Error::new(
-        Code::PermissionDenied,
-        "this key is bound to one environment and cannot reach beyond it",
-    )
 }
 
 #[cfg(test)]

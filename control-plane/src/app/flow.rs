@@ -22,32 +22,32 @@ use kanat_flow::graph::{self, Graph};
 use kanat_flow::{Definition, Diagnostic, Identity};
 use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, name};
 pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{
-    Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
+    Deploy, Deployment, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback,
 };
 pub use diff::{Edition, diff};
 pub use fields::{misnamed, shut_out};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
-pub use running::tell_of_exposed_secrets;
-pub use start::{Start, Started, append, prepare, start};
-pub use test::{Sample, Tested, test};
+pub use running::log_exposed_secrets;
+pub use start::{Start, StartedMessage, append, prepare, start};
+pub use test::{Sample, TestResult, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
 
 /// A flow to be made.
 #[derive(Debug)]
-pub struct New {
+pub struct NewFlow {
     /// The definition's name when left out.
     pub name: Option<String>,
     /// The definition's description when left out.
@@ -55,7 +55,7 @@ pub struct New {
     pub yaml_config: String,
 }
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub name: Option<String>,
@@ -79,15 +79,15 @@ pub struct Details {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// What a definition has of errors and warnings.
+/// Errors and warnings of a definition.
 #[derive(Debug, Default)]
-pub struct Validated {
+pub struct DefinitionReport {
     pub errors: Vec<Diagnostic>,
     pub warnings: Vec<Diagnostic>,
 }
 
 /// Makes a draft.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Error> {
+pub async fn create(app: &App, caller: &Caller, new: NewFlow) -> Result<Details, Error> {
     let definition = definition::parse_sent(&new.yaml_config).await?;
     let now = Timestamp::now();
     let mut flow = Flow {
@@ -95,7 +95,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         account_id: caller.account_id.clone(),
         environment_id: caller.environment_id.clone(),
         name: name::check("name", new.name.as_deref().unwrap_or(&definition.name))?,
-        description: name::check_description(
+        description: name::check_text(
             "description",
             new.description
                 .unwrap_or_else(|| definition.description.clone()),
@@ -134,7 +134,7 @@ pub async fn list(
     caller: &Caller,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<Flow>, Error> {
+) -> Result<ListPage<Flow>, Error> {
     let mut tx = app.store.read().await?;
     let mut found = flow::list(&mut tx, &caller.environment_id, filter, page).await?;
     found
@@ -169,7 +169,7 @@ pub async fn update(
     id: &FlowId,
     update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<Details>, Error> {
+) -> Result<ChangeResult<Details>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -183,7 +183,7 @@ pub async fn update(
         flow.name = name::check("name", name)?;
     }
     if let Some(description) = update.description {
-        flow.description = name::check_description("description", description)?;
+        flow.description = name::check_text("description", description)?;
     }
     let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
     let is_new = |yaml: &str, flow: &Flow| -> Result<bool, Error> {
@@ -217,7 +217,7 @@ pub async fn update(
         flow.description = kanat_flow::text_without_secrets(&definition, &flow.description);
     }
     if let Some(summary) = update.change_summary {
-        flow.change_summary = name::check_description("changeSummary", summary)?;
+        flow.change_summary = name::check_text("changeSummary", summary)?;
     }
     if let Some(status) = &update.status {
         flow.status = asked_status(flow.status, status)?;
@@ -243,7 +243,7 @@ pub async fn delete(
     caller: &Caller,
     id: &FlowId,
     if_match: &IfMatch,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         let changed = change.commit(()).await?;
@@ -276,9 +276,13 @@ pub async fn delete(
 }
 
 /// Checks a definition without keeping it.
-pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<Validated, Error> {
+pub async fn validate(
+    app: &App,
+    caller: &Caller,
+    yaml_config: &str,
+) -> Result<DefinitionReport, Error> {
     match definition::check_sent(yaml_config).await {
-        Err(errors) => Ok(Validated {
+        Err(errors) => Ok(DefinitionReport {
             errors,
             warnings: Vec::new(),
         }),
@@ -288,7 +292,7 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
             let errors = exposed_secrets(&definition, &names);
             let mut warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
             warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
-            Ok(Validated { errors, warnings })
+            Ok(DefinitionReport { errors, warnings })
         }
     }
 }
@@ -382,7 +386,7 @@ fn details_of(
     }
 }
 
-/// What a plan says of its flow, without webhook tokens.
+/// Returns the identity of a flow in its plan, without webhook tokens.
 fn identity(flow: &Flow) -> Identity {
     Identity {
         flow_id: flow.id.as_str().to_owned(),

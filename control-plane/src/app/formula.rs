@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// What a spreadsheet takes for the sign of a text, and does not show.
+/// Character that marks a cell as text in a spreadsheet, and is not shown.
 const MARK: char = '\'';
 
 /// Returns the cell as it is exported: behind a mark when a spreadsheet would run it, or take its
@@ -26,7 +26,7 @@ pub fn unmark(cell: &str) -> &str {
     cell.strip_prefix(MARK).unwrap_or(cell)
 }
 
-/// Whether a text is a number without a sign, such as `5`, `0.25` or `1e-3`.
+/// Returns whether a text is a number without a sign, such as `5`, `0.25` or `1e-3`.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));

@@ -6,7 +6,7 @@ mod entries;
 mod publish;
 
 use kanat_model::id::LookupTableId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_plan_stream::parts::Edit;
@@ -15,7 +15,7 @@ use kanat_store::lookup_table::{self, LookupTable};
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, etag, name};
 use crate::push::Rollout;
 
 /// Makes an empty table.
@@ -24,14 +24,14 @@ pub async fn create(
     caller: &Caller,
     name: &str,
     description: String,
-) -> Result<Changed<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>, Error> {
     let now = Timestamp::now();
     let table = LookupTable {
         id: LookupTableId::generate(),
         account_id: caller.account_id.clone(),
         environment_id: caller.environment_id.clone(),
         name: name::check("name", name)?,
-        description: name::check_description("description", description)?,
+        description: name::check_text("description", description)?,
         version: 1,
         entries_count: 0,
         created_at: now,
@@ -54,7 +54,7 @@ pub async fn list(
     caller: &Caller,
     search: &str,
     page: Page,
-) -> Result<Paged<LookupTable>, Error> {
+) -> Result<ListPage<LookupTable>, Error> {
     let mut tx = app.store.read().await?;
     Ok(lookup_table::list(&mut tx, &caller.environment_id, search, page).await?)
 }
@@ -79,7 +79,7 @@ pub async fn delete(
     caller: &Caller,
     id: &LookupTableId,
     if_match: &IfMatch,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -115,7 +115,7 @@ pub async fn upsert(
     id: &LookupTableId,
     entries: Vec<Entry>,
     if_match: &IfMatch,
-) -> Result<Changed<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>, Error> {
     let entries = entries::check(entries)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let table = existing(change.db(), caller, id).await?;
@@ -139,7 +139,7 @@ pub async fn set(
     id: &LookupTableId,
     entry: Entry,
     if_match: &IfMatch,
-) -> Result<Changed<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>, Error> {
     entries::check_one(&entry)?;
     upsert(app, caller, id, vec![entry], if_match).await
 }
@@ -151,7 +151,7 @@ pub async fn delete_entry(
     id: &LookupTableId,
     key: &str,
     if_match: &IfMatch,
-) -> Result<Changed<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let table = existing(change.db(), caller, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -162,7 +162,8 @@ pub async fn delete_entry(
         return Err(Error::new(
             Code::NotFound,
             format!("lookup table {:?} has no key {key:?}", table.name),
-        ));
+        )
+        .with_resource("lookup table", table.name));
     }
     let removal = Edit {
         key: key.to_owned(),
@@ -180,12 +181,12 @@ pub async fn import(
     id: &LookupTableId,
     text: &str,
     if_match: &IfMatch,
-) -> Result<Changed<LookupTable>, Error> {
+) -> Result<ChangeResult<LookupTable>, Error> {
     let entries = csv::read(text)?;
     if entries.is_empty() {
         let table = existing(&mut *app.store.read().await?, caller, id).await?;
         if_match.check(u64::from(table.version))?;
-        return Ok(Changed {
+        return Ok(ChangeResult {
             value: table,
             applied: Rollout::Everywhere,
         });

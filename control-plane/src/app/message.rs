@@ -21,10 +21,10 @@ use kanat_store::flow;
 use crate::app::change::published;
 use crate::app::{App, Caller, environment};
 pub use bulk::{replay_all, retry_all};
-use filter::Listed;
+use filter::ListScope;
 pub use filter::{ListQuery, Query};
-pub use paused::Paused;
-pub use stream::{Follow, Followed, follow};
+pub use paused::PausedFlows;
+pub use stream::{Follow, StreamItem, follow};
 
 /// Which part of a list a caller asked for.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ pub async fn list(
         },
     };
     match listed {
-        Listed::Flow(filter) => {
+        ListScope::Flow(filter) => {
             let paused = check_flow(app, caller, &filter.flow_id).await?;
             let found = match paused.apply(filter) {
                 Some(filter) => app.log.list(&filter, position).await?,
@@ -59,10 +59,10 @@ pub async fn list(
             };
             Ok(shown(found, &paused))
         }
-        Listed::Environment(filter) => {
+        ListScope::Environment(filter) => {
             let paused = match &filter.flow_id {
                 Some(flow_id) => check_flow(app, caller, flow_id).await?,
-                None => Paused::of_environment(app, caller).await?,
+                None => PausedFlows::of_environment(app, caller).await?,
             };
             let filter = paused.apply_to_environment(filter);
             Ok(shown(
@@ -73,7 +73,7 @@ pub async fn list(
     }
 }
 
-fn shown(page: MessagePage, paused: &Paused) -> MessagePage {
+fn shown(page: MessagePage, paused: &PausedFlows) -> MessagePage {
     let messages = page
         .messages
         .into_iter()
@@ -84,12 +84,12 @@ fn shown(page: MessagePage, paused: &Paused) -> MessagePage {
 
 /// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted
 /// flow are still there. Returns the flow if it is paused.
-async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error> {
+async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<PausedFlows, Error> {
     let mut tx = app.store.read().await?;
     let known = flow::get(&mut tx, &caller.environment_id, id).await?;
     drop(tx);
     if let Some(flow) = known {
-        return Ok(Paused::flow(&flow));
+        return Ok(PausedFlows::flow(&flow));
     }
     let one = Position::Page(Page::new(Some(1), None));
     let left = app
@@ -98,7 +98,7 @@ async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, E
         .await?;
     match left.messages.is_empty() {
         true => Err(Error::not_found("flow", id.as_str())),
-        false => Ok(Paused::default()),
+        false => Ok(PausedFlows::default()),
     }
 }
 
@@ -124,10 +124,10 @@ pub async fn get(
 }
 
 /// Returns the flow if it is paused.
-async fn paused(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error> {
+async fn paused(app: &App, caller: &Caller, id: &FlowId) -> Result<PausedFlows, Error> {
     let mut tx = app.store.read().await?;
     let flow = flow::get(&mut tx, &caller.environment_id, id).await?;
-    Ok(flow.as_ref().map(Paused::flow).unwrap_or_default())
+    Ok(flow.as_ref().map(PausedFlows::flow).unwrap_or_default())
 }
 
 /// Tries a dead letter again, under the flow's deployed version.

@@ -1,9 +1,9 @@
-//! Names that people give to resources.
+//! Names and texts that people give to resources.
 
 use kanat_model::Error;
 
 const MAX_CHARS: usize = 200;
-const MAX_DESCRIPTION_CHARS: usize = 10_000;
+const MAX_TEXT_CHARS: usize = 10_000;
 
 /// A name without the white space around it. Errors name `field`.
 pub fn check(field: &str, name: &str) -> Result<String, Error> {
@@ -23,12 +23,12 @@ pub fn check(field: &str, name: &str) -> Result<String, Error> {
     Ok(name.to_owned())
 }
 
-/// A description as it is. Errors name `field`.
-pub fn check_description(field: &str, text: String) -> Result<String, Error> {
-    if text.chars().count() > MAX_DESCRIPTION_CHARS {
+/// A description or another text for people, as it is. Errors name `field`.
+pub fn check_text(field: &str, text: String) -> Result<String, Error> {
+    if text.chars().count() > MAX_TEXT_CHARS {
         return Err(Error::field(
             field,
-            format!("has more than {MAX_DESCRIPTION_CHARS} characters"),
+            format!("has more than {MAX_TEXT_CHARS} characters"),
         ));
     }
     // PostgreSQL cannot store it, and nobody types it.

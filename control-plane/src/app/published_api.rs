@@ -8,7 +8,7 @@ mod publish;
 pub mod version;
 
 use kanat_model::id::PublishedApiId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::published_api::{Cors, OAuth2, OnTimeout, Validation, VersionStatus};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
@@ -16,12 +16,12 @@ use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{self, PublishedApi, uses};
 use kanat_store::{Db, consumer_key, environment};
 
-use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, etag, name};
 pub use content::Content;
 
 /// An API to be published.
 #[derive(Debug, Default)]
-pub struct New {
+pub struct NewPublishedApi {
     /// Method and path when left out.
     pub name: Option<String>,
     pub description: String,
@@ -39,11 +39,11 @@ pub struct New {
     pub on_timeout: Option<String>,
     pub strict_response: bool,
     pub cors: Option<Cors>,
-    /// Of version `v1`.
+    /// Content of version `v1`.
     pub content: Content,
 }
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub name: Option<String>,
@@ -58,21 +58,21 @@ pub struct Update {
     pub strict_response: Option<bool>,
     /// One without origins takes away what is there.
     pub cors: Option<Cors>,
-    /// Of the current version.
+    /// Content of the current version.
     pub content: Content,
 }
 
 /// An API as callers see it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ApiView {
     pub api: PublishedApi,
     /// Highest number first.
     pub versions: Vec<Version>,
-    /// Where consumers call, without a `/` at the end.
+    /// Address at which consumers call, without a `/` at the end.
     pub base_url: String,
 }
 
-impl Seen {
+impl ApiView {
     /// The version that calls without one reach.
     pub fn current(&self) -> Option<&Version> {
         current(&self.versions)
@@ -80,7 +80,11 @@ impl Seen {
 }
 
 /// Publishes a flow.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    new: NewPublishedApi,
+) -> Result<ChangeResult<ApiView>, Error> {
     let (path, shape) = check::path(&new.path)?;
     let method = check::method(new.method.as_deref().unwrap_or("POST"))?;
     let auth = check::auth(new.auth.as_deref().unwrap_or("api_key"))?;
@@ -93,7 +97,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
             Some(name) => name::check("name", name)?,
             None => name::check("path", &format!("{} /{path}", method.as_str()))?,
         },
-        description: name::check_description("description", new.description)?,
+        description: name::check_text("description", new.description)?,
         method,
         path,
         shape,
@@ -147,15 +151,15 @@ pub async fn list(
     caller: &Caller,
     search: &str,
     page: Page,
-) -> Result<Paged<Seen>, Error> {
+) -> Result<ListPage<ApiView>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } =
+    let ListPage { items, total, page } =
         published_api::list(&mut tx, &caller.environment_id, search, page).await?;
     let mut shown = Vec::with_capacity(items.len());
     for api in items {
         shown.push(seen(app, &mut tx, api).await?);
     }
-    Ok(Paged {
+    Ok(ListPage {
         items: shown,
         total,
         page,
@@ -163,7 +167,7 @@ pub async fn list(
 }
 
 /// One API.
-pub async fn get(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<Seen, Error> {
+pub async fn get(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<ApiView, Error> {
     let mut tx = app.store.read().await?;
     let api = existing(&mut tx, caller, id).await?;
     seen(app, &mut tx, api).await
@@ -176,7 +180,7 @@ pub async fn update(
     id: &PublishedApiId,
     mut update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<Seen>, Error> {
+) -> Result<ChangeResult<ApiView>, Error> {
     let content = std::mem::take(&mut update.content)
         .check("requestSchema")
         .await?;
@@ -202,7 +206,7 @@ pub async fn delete(
     caller: &Caller,
     id: &PublishedApiId,
     if_match: &IfMatch,
-) -> Result<Changed<()>, Error> {
+) -> Result<ChangeResult<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return change.commit(()).await;
@@ -242,24 +246,24 @@ pub fn current(versions: &[Version]) -> Option<&Version> {
     VersionStatus::ALL.iter().find_map(|status| latest(*status))
 }
 
-async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<Seen, Error> {
+async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<ApiView, Error> {
     let versions = published_api::version::list(db, &api.id).await?;
     let environment = environment::find(db, &api.account_id, api.environment_id.as_str()).await?;
     let base_url = environment.and_then(|environment| environment.base_url);
-    Ok(Seen {
+    Ok(ApiView {
         api,
         versions,
         base_url: base_url.unwrap_or_else(|| app.public_url.base().to_owned()),
     })
 }
 
-/// What of the update is of the API itself.
+/// Changes the fields of the API itself, without those of its versions.
 fn apply(api: &mut PublishedApi, update: &Update) -> Result<(), Error> {
     if let Some(name) = &update.name {
         api.name = name::check("name", name)?;
     }
     if let Some(description) = &update.description {
-        api.description = name::check_description("description", description.clone())?;
+        api.description = name::check_text("description", description.clone())?;
     }
     if let Some(path) = &update.path {
         (api.path, api.shape) = check::path(path)?;
@@ -302,7 +306,7 @@ async fn refuse_conflict(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
                 "{method} /{path} takes the same requests as the published API {:?} ({method} /{})",
                 other.name, other.path
             );
-            Err(Error::new(Code::AlreadyExists, message))
+            Err(Error::new(Code::AlreadyExists, message).with_resource("published API", other.name))
         }
         None => Ok(()),
     }

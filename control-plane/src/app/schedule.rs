@@ -10,7 +10,7 @@ use kanat_flow::schedule::TimeZone;
 use kanat_message_log::key;
 use kanat_model::flow::Status;
 use kanat_model::id::{FlowId, MessageId, ScheduleId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_store::schedule::{self, Schedule, run};
 use kanat_store::{Db, Tx};
@@ -26,7 +26,7 @@ const NEXT_RUNS: usize = 10;
 
 const MAX_PREVIEW: u32 = 500;
 
-/// What an update says; what is left out stays.
+/// Fields that an update changes; a field that is left out stays.
 #[derive(Debug, Default)]
 pub struct Update {
     pub cron_expression: Option<String>,
@@ -59,15 +59,15 @@ pub async fn list(
     caller: &Caller,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<Paged<Schedule>, Error> {
+) -> Result<ListPage<Schedule>, Error> {
     let mut tx = app.store.read().await?;
-    let Paged { items, total, page } =
+    let ListPage { items, total, page } =
         schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
     if let Some(id) = flow.filter(|_| total == 0) {
         check_known(&mut tx, caller, id).await?;
     }
     drop(tx);
-    Ok(Paged {
+    Ok(ListPage {
         items: outcome::live(app, items).await?,
         total,
         page,
@@ -188,7 +188,7 @@ pub fn schedule_etag(schedule: &Schedule) -> String {
     etag(schedule.revision)
 }
 
-/// Whether the clock starts it at all: it is enabled, and its flow is not paused.
+/// Returns whether the clock starts it: it is enabled, and its flow is not paused.
 pub fn is_running(schedule: &Schedule) -> bool {
     schedule.enabled && schedule.flow_status == Status::Active
 }
@@ -229,7 +229,7 @@ async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
     })
 }
 
-/// What is wrong with one, or with both at once.
+/// Returns both values, or the faults of one or of both.
 fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), Error> {
     match (cron, zone) {
         (Ok(cron), Ok(zone)) => Ok((cron, zone)),

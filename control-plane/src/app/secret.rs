@@ -1,8 +1,8 @@
 //! Rotation of the master key: everything at rest is sealed anew under the first key, and the
 //! former ones may go.
 
+pub mod active_calls;
 mod reseal;
-pub mod under_way;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::app::{App, Caller};
 use crate::master_key;
-pub use under_way::UnderWay;
+pub use active_calls::ActiveCalls;
 
 /// Longest time that calls which began under the former key are waited for.
-const ENDED_WITHIN: Duration = Duration::from_secs(60);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Most passes over all sealed values. Each one finds what calls wrote that were under way during
 /// the one before.
@@ -38,7 +38,7 @@ pub struct MasterKeys {
     turn: Mutex<()>,
     elsewhere: OnceLock<Elsewhere>,
     /// Calls that may write what they sealed or read before.
-    pub under_way: UnderWay,
+    pub calls: ActiveCalls,
 }
 
 impl MasterKeys {
@@ -57,11 +57,11 @@ impl MasterKeys {
     }
 }
 
-/// What became of a rotation.
+/// Result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rotated {
+pub struct Rotation {
     pub key_id: String,
-    /// Whether the key was made by this call.
+    /// True when this call made the key.
     pub new_key: bool,
     pub resealed: u32,
     /// Number of values that no key at hand opens.
@@ -80,7 +80,7 @@ pub struct Rotated {
 /// key, and this process cannot make one; another control plane seals under another key; the store
 /// or the disk fails. What is sealed anew by then stays so, every key that is needed is kept, and
 /// the next call goes on.
-pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
+pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotation, Error> {
     if caller.role != Role::Owner || caller.bound_to.is_some() {
         let message =
             "only a key of role owner that is bound to no environment may rotate the master key";
@@ -98,7 +98,7 @@ pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
         .unwrap_or_else(|_| Err(Error::unavailable("the service stops")))
 }
 
-async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotated, Error> {
+async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotation, Error> {
     let keys = &app.master_keys;
     let Ok(_turn) = keys.turn.try_lock() else {
         return Err(Error::new(
@@ -110,7 +110,7 @@ async fn rotate_once(app: &App, caller: &Caller) -> Result<Rotated, Error> {
     refuse_other_keys(app).await?;
     let mut all = reseal::Count::default();
     for _ in 0..MAX_PASSES {
-        if !keys.under_way.ended(ENDED_WITHIN).await {
+        if !keys.calls.ended(DRAIN_TIMEOUT).await {
             return Err(unfinished("calls that began before are still under way"));
         }
         let found = reseal::all(app).await?;
@@ -158,7 +158,7 @@ async fn begin(app: &App, caller: &Caller) -> Result<bool, Error> {
 }
 
 /// Drops the former keys where they are this process's to drop.
-async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotated, Error> {
+async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotation, Error> {
     // One may have started meanwhile.
     refuse_other_keys(app).await?;
     master_key::renew(&app.store, &app.sealer).await?;
@@ -191,7 +191,7 @@ async fn finish(app: &App, new_key: bool, count: reseal::Count) -> Result<Rotate
         unreadable,
         "everything is sealed under the master key in use"
     );
-    Ok(Rotated {
+    Ok(Rotation {
         key_id: ids.concat(),
         new_key,
         resealed,

@@ -1,4 +1,4 @@
-//! What tests of use-cases begin with.
+//! Fixture for tests of use-cases.
 
 use std::path::Path;
 use std::sync::Arc;

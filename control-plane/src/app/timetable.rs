@@ -7,7 +7,7 @@ use kanat_model::id::ScheduleId;
 use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::flow::Flow;
-use kanat_store::schedule::{self, Defined, Schedule};
+use kanat_store::schedule::{self, Schedule, Timing};
 
 /// Brings the schedule of a flow in line with the definition that is being deployed: what that
 /// says anew counts, and what was changed through the API since the last deploy stays otherwise.
@@ -20,7 +20,7 @@ pub async fn follow(
     let Trigger::Schedule(said) = &definition.source.trigger else {
         return Ok(schedule::delete_of_flow(db, &flow.id).await?);
     };
-    let defined = Defined {
+    let defined = Timing {
         cron: said.cron.as_str().to_owned(),
         timezone: said.timezone_name.clone(),
     };
@@ -44,10 +44,11 @@ pub async fn follow(
     }
 }
 
-/// What the definition says differently from the one before is taken over; what it says as before
-/// may have been changed since, and stays so. Nor does it say whether the schedule is enabled.
-fn redefined(schedule: Schedule, defined: Defined) -> Schedule {
-    let Defined { cron, timezone } = defined.clone();
+/// Takes over each value that differs from the former definition. A value that is the same may have
+/// been changed since by an update of the schedule, and stays; so does whether the schedule is
+/// enabled.
+fn redefined(schedule: Schedule, defined: Timing) -> Schedule {
+    let Timing { cron, timezone } = defined.clone();
     Schedule {
         cron_expression: if cron == schedule.defined.cron {
             schedule.cron_expression
@@ -64,7 +65,7 @@ fn redefined(schedule: Schedule, defined: Defined) -> Schedule {
     }
 }
 
-fn new(flow: &Flow, defined: Defined, now: Timestamp) -> Schedule {
+fn new(flow: &Flow, defined: Timing, now: Timestamp) -> Schedule {
     Schedule {
         id: ScheduleId::generate(),
         account_id: flow.account_id.clone(),

@@ -25,13 +25,13 @@ use super::unauthenticated;
 use crate::app::{App, Caller};
 use crate::grpc::status;
 
-/// The time between two looks at a credential.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval at which a stream checks its credential.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long what was read of a credential serves all of its streams.
-const FRESH: Duration = Duration::from_millis(250);
+/// Time for which a credential that was read serves all of its streams.
+const CACHE_TIME: Duration = Duration::from_millis(250);
 
-/// What was last read of the credentials that have streams.
+/// Credentials that have streams, as they were last read.
 #[derive(Clone, Default)]
 pub struct Credentials(Arc<Mutex<HashMap<ApiKeyId, Reading>>>);
 
@@ -58,7 +58,7 @@ impl Credentials {
             None => futures::future::pending().boxed(),
         };
         response.map(|body| {
-            Body::new(Bound {
+            Body::new(BoundBody {
                 body,
                 end: Some(end),
                 _place: place,
@@ -88,7 +88,7 @@ impl Credentials {
             };
             let left = expires_at.map_or(Duration::MAX, |at| at.since(Timestamp::now()));
             tokio::select! {
-                () = changes.next(LOOK) => {}
+                () = changes.next(CHECK_INTERVAL) => {}
                 () = sleep(left) => {}
             }
         }
@@ -98,7 +98,7 @@ impl Credentials {
         if let Some(found) = self
             .readings()
             .get(&caller.key_id)
-            .filter(|reading| reading.at.elapsed() < FRESH)
+            .filter(|reading| reading.at.elapsed() < CACHE_TIME)
         {
             return Ok(found.key.clone());
         }
@@ -109,7 +109,7 @@ impl Credentials {
         )
         .await?;
         let mut readings = self.readings();
-        readings.retain(|_, reading| reading.at.elapsed() < FRESH);
+        readings.retain(|_, reading| reading.at.elapsed() < CACHE_TIME);
         readings.insert(
             caller.key_id.clone(),
             Reading {
@@ -147,14 +147,14 @@ fn judge(caller: &Caller, key: &ApiKey, now: Timestamp) -> Result<(), Error> {
 }
 
 /// A body that ends with its credential.
-struct Bound {
+struct BoundBody {
     body: Body,
     /// Why it ends; taken once it has.
     end: Option<BoxFuture<'static, Status>>,
     _place: Option<Place>,
 }
 
-impl http_body::Body for Bound {
+impl http_body::Body for BoundBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -198,7 +198,7 @@ mod tests {
         let key = Holder::Key(ApiKeyId::from("key_1"));
         let place = Places::default().take(key, Kind::Stream).unwrap();
         let end = Some(futures::future::pending().boxed());
-        assert!(http_body::Body::is_end_stream(&Bound {
+        assert!(http_body::Body::is_end_stream(&BoundBody {
             body: Body::empty(),
             end,
             _place: Some(place)

@@ -9,34 +9,34 @@ use kanat_model::id::ApiKeyId;
 use kanat_model::{Code, Error};
 
 /// Calls of one holder that wait for their answer.
-const CALLS_OF_ONE: usize = 64;
+const MAX_CALLS_OF_HOLDER: usize = 64;
 /// Live streams of one holder.
-const STREAMS_OF_ONE: usize = 64;
+const MAX_STREAMS_OF_HOLDER: usize = 64;
 /// Live streams of all credentials.
-const STREAMS: usize = 1_000;
-/// Live streams of all who have none.
-const STREAMS_OF_STRANGERS: usize = 256;
+const MAX_STREAMS: usize = 1_000;
+/// Live streams of all callers without a credential.
+const MAX_STREAMS_OF_STRANGERS: usize = 256;
 
-/// What is open, by who holds it.
+/// Open calls and streams by their holders.
 #[derive(Clone, Default)]
 pub struct Places(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    of_one: HashMap<(Holder, Kind), usize>,
+    by_holder: HashMap<(Holder, Kind), usize>,
     streams: usize,
     streams_of_strangers: usize,
 }
 
-/// Who has places.
+/// Holder of places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
     Key(ApiKeyId),
-    /// The network of somebody who calls what needs no credential.
+    /// The network of a caller without a credential.
     Stranger(IpAddr),
 }
 
-/// What a call takes a place of.
+/// Kind of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It is answered and done.
@@ -59,25 +59,25 @@ impl Places {
     pub fn take(&self, holder: Holder, kind: Kind) -> Result<Place, Error> {
         let mut open = self.open();
         let who = holder.name();
-        let most = holder.streams();
+        let limit = holder.streams();
         let held = (holder, kind);
-        let of_one = open.of_one.get(&held).copied().unwrap_or(0);
+        let by_holder = open.by_holder.get(&held).copied().unwrap_or(0);
         let refusal = match kind {
-            Kind::Call if of_one >= CALLS_OF_ONE => {
-                Some(format!("{who} has {CALLS_OF_ONE} calls waiting"))
+            Kind::Call if by_holder >= MAX_CALLS_OF_HOLDER => {
+                Some(format!("{who} has {MAX_CALLS_OF_HOLDER} calls waiting"))
             }
-            Kind::Stream if of_one >= STREAMS_OF_ONE => {
-                Some(format!("{who} has {STREAMS_OF_ONE} live streams open"))
-            }
-            Kind::Stream if *open.streams_like(&held.0) >= most => {
-                Some(format!("{most} live streams are open"))
+            Kind::Stream if by_holder >= MAX_STREAMS_OF_HOLDER => Some(format!(
+                "{who} has {MAX_STREAMS_OF_HOLDER} live streams open"
+            )),
+            Kind::Stream if *open.streams_like(&held.0) >= limit => {
+                Some(format!("{limit} live streams are open"))
             }
             Kind::Call | Kind::Stream => None,
         };
         if let Some(refusal) = refusal {
             return Err(Error::new(Code::ResourceExhausted, refusal));
         }
-        open.of_one.insert(held.clone(), of_one + 1);
+        open.by_holder.insert(held.clone(), by_holder + 1);
         *open.streams_like(&held.0) += usize::from(kind == Kind::Stream);
         Ok(Place {
             places: self.clone(),
@@ -101,8 +101,8 @@ impl Holder {
     /// Number of streams that all holders of this sort may have.
     fn streams(&self) -> usize {
         match self {
-            Self::Key(_) => STREAMS,
-            Self::Stranger(_) => STREAMS_OF_STRANGERS,
+            Self::Key(_) => MAX_STREAMS,
+            Self::Stranger(_) => MAX_STREAMS_OF_STRANGERS,
         }
     }
 }
@@ -121,10 +121,10 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.places.open();
         *open.streams_like(&self.held.0) -= usize::from(self.held.1 == Kind::Stream);
-        if let Some(of_one) = open.of_one.get_mut(&self.held) {
-            *of_one -= 1;
-            if *of_one == 0 {
-                open.of_one.remove(&self.held);
+        if let Some(by_holder) = open.by_holder.get_mut(&self.held) {
+            *by_holder -= 1;
+            if *by_holder == 0 {
+                open.by_holder.remove(&self.held);
             }
         }
     }
@@ -139,7 +139,7 @@ mod tests {
         let places = Places::default();
         let one = || Holder::Key(ApiKeyId::from("key_1"));
         let other = || Holder::Key(ApiKeyId::from("key_2"));
-        let mut calls: Vec<_> = (0..CALLS_OF_ONE)
+        let mut calls: Vec<_> = (0..MAX_CALLS_OF_HOLDER)
             .map(|_| places.take(one(), Kind::Call).unwrap())
             .collect();
         assert_eq!(
@@ -151,39 +151,40 @@ mod tests {
         calls.pop();
         assert!(places.take(one(), Kind::Call).is_ok());
         drop(calls);
-        assert!(places.open().of_one.is_empty());
+        assert!(places.open().by_holder.is_empty());
     }
 
     #[test]
     fn all_callers_have_so_many_streams_together() {
         let places = Places::default();
-        let key = |n: usize| Holder::Key(ApiKeyId::from(format!("key_{}", n / STREAMS_OF_ONE)));
-        let mut streams: Vec<_> = (0..STREAMS)
+        let key =
+            |n: usize| Holder::Key(ApiKeyId::from(format!("key_{}", n / MAX_STREAMS_OF_HOLDER)));
+        let mut streams: Vec<_> = (0..MAX_STREAMS)
             .map(|n| places.take(key(n), Kind::Stream).unwrap())
             .collect();
         assert_eq!(
             places
-                .take(key(STREAMS * 2), Kind::Stream)
+                .take(key(MAX_STREAMS * 2), Kind::Stream)
                 .err()
                 .unwrap()
                 .code,
             Code::ResourceExhausted
         );
         streams.pop();
-        assert!(places.take(key(STREAMS * 2), Kind::Stream).is_ok());
+        assert!(places.take(key(MAX_STREAMS * 2), Kind::Stream).is_ok());
     }
 
     #[test]
     fn streams_of_strangers_leave_those_of_callers() {
         let places = Places::default();
         let stranger = |n: usize| {
-            let address = u32::try_from(n / STREAMS_OF_ONE).unwrap();
+            let address = u32::try_from(n / MAX_STREAMS_OF_HOLDER).unwrap();
             Holder::Stranger(std::net::Ipv4Addr::from(address).into())
         };
-        let streams: Vec<_> = (0..STREAMS_OF_STRANGERS)
+        let streams: Vec<_> = (0..MAX_STREAMS_OF_STRANGERS)
             .map(|n| places.take(stranger(n), Kind::Stream).unwrap())
             .collect();
-        let more = stranger(STREAMS_OF_STRANGERS);
+        let more = stranger(MAX_STREAMS_OF_STRANGERS);
         let refused = places.take(more.clone(), Kind::Stream).err().unwrap();
         assert_eq!(refused.message, "256 live streams are open");
         let own = places.take(stranger(0), Kind::Stream).err().unwrap();
@@ -192,6 +193,6 @@ mod tests {
         let key = Holder::Key(ApiKeyId::from("key_1"));
         assert!(places.take(key, Kind::Stream).is_ok());
         drop(streams);
-        assert!(places.open().of_one.is_empty());
+        assert!(places.open().by_holder.is_empty());
     }
 }

@@ -35,7 +35,7 @@ const OF_GRPC: &[&str] = &[HEALTH, REFLECTION[0], REFLECTION[1]];
 /// The rules of one descriptor set.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// What each method needs.
+    /// Requirements by method.
     needs: HashMap<String, Need>,
     streams: HashSet<String>,
     lasting: HashSet<String>,
@@ -43,7 +43,7 @@ pub struct Rules {
     showing: HashMap<String, MessageDescriptor>,
 }
 
-/// What a caller of a method needs.
+/// Requirement of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// A credential whose role has the permission.
@@ -93,8 +93,8 @@ impl Rules {
         })
     }
 
-    /// Whether the request of the method at `path` is a stream of messages, which is read while the
-    /// method runs.
+    /// Returns whether the request of the method at `path` is a stream of messages, which is read
+    /// while the method runs.
     pub fn streams(&self, path: &str) -> bool {
         self.streams.contains(path) || REFLECTION.contains(&split(path).0)
     }
@@ -122,13 +122,14 @@ impl Rules {
         Some([&[0][..], &length, &encoded].concat().into())
     }
 
-    /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as
-    /// its caller likes.
+    /// Returns whether the answer of the method at `path` is a stream of messages, which lasts as
+    /// long as its caller likes.
     pub fn lasts(&self, path: &str) -> bool {
         path == WATCH || self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
-    /// The method at `path` for those who count; one that does not exist has no name of its own.
+    /// Returns the name of the method at `path` for metrics; one that does not exist has no name of
+    /// its own.
     pub fn name<'p>(&self, path: &'p str) -> &'p str {
         if self.needs.contains_key(path) {
             path.trim_start_matches('/')

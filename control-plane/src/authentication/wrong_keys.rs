@@ -13,30 +13,30 @@ use kanat_telemetry::metrics;
 use tokio::time::Instant;
 
 /// Wrong keys of one address that are judged one by one within 3 s.
-const JUDGED: u32 = 2_000;
+const MAX_JUDGED: u32 = 2_000;
 /// Wrong keys are counted in stretches of this length.
 const STRETCH: Duration = Duration::from_millis(500);
 /// Stretches that touch any 3 s.
 const STRETCHES: usize = 7;
 /// Addresses that are counted at once. Keys of others are judged together.
 const MAX_ADDRESSES: usize = 10_000;
-/// The time between two looks at all keys.
-const LOOK: Duration = Duration::from_millis(250);
-/// The time between two lines in the log.
-const WARN: Duration = Duration::from_secs(60);
+/// Time for which the hashes of all keys are kept.
+const RELOAD_INTERVAL: Duration = Duration::from_millis(250);
+/// Least time between two warnings in the log.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The wrong keys of all addresses.
 #[derive(Clone)]
-pub struct WrongKeys(Arc<Shared>);
+pub struct WrongKeys(Arc<State>);
 
-struct Shared {
+struct State {
     since: Instant,
-    counted: Mutex<Counted>,
-    known: tokio::sync::Mutex<Known>,
+    counted: Mutex<Counters>,
+    known: tokio::sync::Mutex<KnownKeys>,
 }
 
 #[derive(Default)]
-struct Counted {
+struct Counters {
     addresses: HashMap<IpAddr, Recent>,
     warned_at: Option<Instant>,
     /// The stretch in which those that count no more were last forgotten.
@@ -53,7 +53,7 @@ struct Recent {
 
 /// Hashes of all keys that were not revoked when they were read.
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     read_at: Option<Instant>,
     hashes: HashSet<[u8; 32]>,
 }
@@ -67,7 +67,7 @@ pub struct Judgement {
 
 impl Default for WrongKeys {
     fn default() -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(State {
             since: Instant::now(),
             counted: Mutex::default(),
             known: tokio::sync::Mutex::default(),
@@ -91,7 +91,7 @@ impl WrongKeys {
             }
         }
         let recent = counted.addresses.entry(address).or_default();
-        if recent.at(stretch) >= JUDGED {
+        if recent.at(stretch) >= MAX_JUDGED {
             return None;
         }
         recent.counts[STRETCHES - 1] += 1;
@@ -102,7 +102,7 @@ impl WrongKeys {
         })
     }
 
-    /// Whether there was a key of this hash when this was asked, or a moment before.
+    /// Returns whether there was a key of this hash when this was asked, or a moment before.
     pub async fn is_known(&self, store: &Store, sha256: &[u8; 32]) -> Result<bool, Error> {
         let asked_at = Instant::now();
         let mut known = self.0.known.lock().await;
@@ -111,7 +111,7 @@ impl WrongKeys {
         }
         if known.read_at.is_none_or(|read_at| read_at < asked_at) {
             if let Some(read_at) = known.read_at {
-                tokio::time::sleep_until(read_at + LOOK).await;
+                tokio::time::sleep_until(read_at + RELOAD_INTERVAL).await;
             }
             let read_at = Instant::now();
             known.hashes = api_key::hashes(&mut *store.read().await?)
@@ -127,7 +127,10 @@ impl WrongKeys {
     pub fn refused(&self, address: IpAddr) {
         metrics().api_key_refused("limited");
         let mut counted = self.counted();
-        if counted.warned_at.is_some_and(|at| at.elapsed() < WARN) {
+        if counted
+            .warned_at
+            .is_some_and(|at| at.elapsed() < WARNING_INTERVAL)
+        {
             return;
         }
         counted.warned_at = Some(Instant::now());
@@ -142,7 +145,7 @@ impl WrongKeys {
         u64::try_from(self.0.since.elapsed().as_millis() / STRETCH.as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
+    fn counted(&self) -> MutexGuard<'_, Counters> {
         self.0
             .counted
             .lock()
@@ -204,7 +207,7 @@ mod tests {
     async fn an_address_has_so_many_wrong_keys_in_any_three_seconds() {
         let keys = WrongKeys::default();
         tokio::time::advance(Duration::from_millis(499)).await;
-        assert_eq!(judged(&keys), JUDGED);
+        assert_eq!(judged(&keys), MAX_JUDGED);
         assert!(
             keys.begin("::1".parse().unwrap()).is_some(),
             "another address is another matter"
@@ -212,18 +215,18 @@ mod tests {
         tokio::time::advance(Duration::from_secs(3)).await;
         assert_eq!(judged(&keys), 0);
         tokio::time::advance(Duration::from_millis(500)).await;
-        assert_eq!(judged(&keys), JUDGED);
+        assert_eq!(judged(&keys), MAX_JUDGED);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_right_key_does_not_count() {
         let keys = WrongKeys::default();
-        for _ in 0..2 * JUDGED {
+        for _ in 0..2 * MAX_JUDGED {
             let judgement = keys.begin(ADDRESS).unwrap();
             tokio::time::advance(Duration::from_millis(1)).await;
             judgement.right();
         }
-        assert_eq!(judged(&keys), JUDGED);
+        assert_eq!(judged(&keys), MAX_JUDGED);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use kanat_proto::v1::adapter_service_server::AdapterService;
 use kanat_store::adapter::Filter;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, changed, if_match, page, status};
+use super::{Api, caller, if_match, page, respond, respond_changed, status};
 use crate::app::adapter::{self, template};
 
 #[tonic::async_trait]
@@ -18,10 +18,8 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::Adapter>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let made = adapter::create(&self.app, &caller, new)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(made, convert::adapter))
+        let made = adapter::create(&self.app, &caller, new).await;
+        respond_changed(made, convert::adapter)
     }
 
     async fn list_adapters(
@@ -40,7 +38,7 @@ impl AdapterService for Api {
             kind: r#type.unwrap_or_default(),
         };
         let found = adapter::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::adapter);
+        let (data, pagination) = page::convert(found, convert::adapter)?;
         Ok(Response::new(wire::ListAdaptersResponse {
             data,
             pagination,
@@ -54,7 +52,7 @@ impl AdapterService for Api {
         caller(&request)?;
         let wire::ListAdapterTemplatesRequest { limit, offset } = request.into_inner();
         let found = page::cut(template::ALL.to_vec(), page::asked(limit, offset)?);
-        let (data, pagination) = page::convert(found, convert::template);
+        let (data, pagination) = page::convert(Ok(found), convert::template)?;
         Ok(Response::new(wire::ListAdapterTemplatesResponse {
             data,
             pagination,
@@ -67,10 +65,8 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::Adapter>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = adapter::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::adapter(found)))
+        let found = adapter::get(&self.app, &caller, &id).await;
+        respond(found.map(convert::adapter))
     }
 
     async fn update_adapter(
@@ -80,10 +76,8 @@ impl AdapterService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = adapter::update(&self.app, &caller, &id, update, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(updated, convert::adapter))
+        let updated = adapter::update(&self.app, &caller, &id, update, &if_match).await;
+        respond_changed(updated, convert::adapter)
     }
 
     async fn delete_adapter(
@@ -93,10 +87,8 @@ impl AdapterService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = adapter::delete(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(deleted, |()| wire::DeleteAdapterResponse {}))
+        let deleted = adapter::delete(&self.app, &caller, &id, &if_match).await;
+        respond_changed(deleted, |()| wire::DeleteAdapterResponse {})
     }
 
     async fn test_adapter(
@@ -105,9 +97,7 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::TestAdapterResponse>, Status> {
         let caller = caller(&request)?;
         let (id, input) = convert::test(request.into_inner()).map_err(status::of)?;
-        let tested = adapter::test(&self.app, &caller, &id, &input)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::tested(tested)))
+        let tested = adapter::test(&self.app, &caller, &id, &input).await;
+        respond(tested.map(convert::tested))
     }
 }

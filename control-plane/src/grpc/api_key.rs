@@ -6,7 +6,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::api_key_service_server::ApiKeyService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, page, status};
+use super::{Api, caller, page, respond};
 use crate::app::api_key;
 
 #[tonic::async_trait]
@@ -17,14 +17,10 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::ApiKey>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let (key, text) = api_key::create(&self.app, &caller, new)
-            .await
-            .map_err(status::of)?;
-        let key_shown = text.is_none().then_some(false);
-        let text = text.map(|text| text.expose().clone());
-        Ok(Response::new(wire::ApiKey {
-            key: text,
-            key_shown,
+        let made = api_key::create(&self.app, &caller, new).await;
+        respond(made.map(|(key, text)| wire::ApiKey {
+            key_shown: text.is_none().then_some(false),
+            key: text.map(|text| text.expose().clone()),
             ..convert::key(key)
         }))
     }
@@ -35,10 +31,8 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::ListApiKeysResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListApiKeysRequest { limit, offset } = request.into_inner();
-        let found = api_key::list(&self.app, &caller, page::asked(limit, offset)?)
-            .await
-            .map_err(status::of)?;
-        let (data, pagination) = page::convert(found, convert::key);
+        let found = api_key::list(&self.app, &caller, page::asked(limit, offset)?).await;
+        let (data, pagination) = page::convert(found, convert::key)?;
         Ok(Response::new(wire::ListApiKeysResponse {
             data,
             pagination,
@@ -51,9 +45,7 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::DeleteApiKeyResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        api_key::delete(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(wire::DeleteApiKeyResponse {}))
+        let deleted = api_key::delete(&self.app, &caller, &id).await;
+        respond(deleted.map(|()| wire::DeleteApiKeyResponse {}))
     }
 }

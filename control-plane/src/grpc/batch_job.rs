@@ -9,7 +9,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::batch_job_service_server::BatchJobService;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Api, caller, page, status};
+use super::{Api, caller, page, respond};
 use crate::app::batch_job;
 
 #[tonic::async_trait]
@@ -22,10 +22,8 @@ impl BatchJobService for Api {
         let pieces = request
             .into_inner()
             .map(|message| message.map(convert::piece).map_err(convert::broken));
-        let job = batch_job::create(&self.app, &caller, pieces)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::job(job)))
+        let job = batch_job::create(&self.app, &caller, pieces).await;
+        respond(job.map(convert::job))
     }
 
     async fn list_batch_jobs(
@@ -46,7 +44,7 @@ impl BatchJobService for Api {
             page::asked(limit, offset)?,
         )
         .await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::job);
+        let (data, pagination) = page::convert(found, convert::job)?;
         Ok(Response::new(wire::ListBatchJobsResponse {
             data,
             pagination,
@@ -59,10 +57,8 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::job(job)))
+        let job = batch_job::get(&self.app, &caller, &id).await;
+        respond(job.map(convert::job))
     }
 
     async fn list_batch_job_errors(
@@ -74,18 +70,14 @@ impl BatchJobService for Api {
         let wire::ListBatchJobErrorsRequest { id, limit, offset } = request.into_inner();
         let id = BatchJobId::from(id);
         if as_csv {
-            let csv = batch_job::errors_csv(&self.app, &caller, &id)
-                .await
-                .map_err(status::of)?;
-            return Ok(Response::new(wire::ListBatchJobErrorsResponse {
+            let csv = batch_job::errors_csv(&self.app, &caller, &id).await;
+            return respond(csv.map(|csv| wire::ListBatchJobErrorsResponse {
                 csv: Some(csv),
                 ..Default::default()
             }));
         }
-        let found = batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?)
-            .await
-            .map_err(status::of)?;
-        let (data, pagination) = page::convert(found, convert::error);
+        let found = batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?).await;
+        let (data, pagination) = page::convert(found, convert::error)?;
         Ok(Response::new(wire::ListBatchJobErrorsResponse {
             data,
             pagination,
@@ -99,10 +91,8 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::retry(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::job(job)))
+        let job = batch_job::retry(&self.app, &caller, &id).await;
+        respond(job.map(convert::job))
     }
 
     async fn cancel_batch_job(
@@ -111,10 +101,8 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
         let id = BatchJobId::from(request.into_inner().id);
-        let job = batch_job::cancel(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::job(job)))
+        let job = batch_job::cancel(&self.app, &caller, &id).await;
+        respond(job.map(convert::job))
     }
 }
 

@@ -1,6 +1,8 @@
-//! The list `clear` of updates: which values are taken away.
+//! The list `clear` of updates: names of the values that are taken away.
 
 use kanat_model::Error;
+
+use crate::app::FieldUpdate;
 
 /// Checks that each name is that of a field in `optional`.
 ///
@@ -24,11 +26,13 @@ pub fn text(given: Option<String>, clear: &[String], name: &str) -> Option<Strin
     given.or_else(|| is_cleared(clear, name).then(String::new))
 }
 
-/// Returns the number that an update sets: `Some(None)` takes the former away, and none leaves it.
-pub fn number(given: Option<u32>, clear: &[String], name: &str) -> Option<Option<u32>> {
-    given
-        .map(Some)
-        .or_else(|| is_cleared(clear, name).then_some(None))
+/// Returns the change that an update makes of a number.
+pub fn number(given: Option<u32>, clear: &[String], name: &str) -> FieldUpdate<u32> {
+    match given {
+        Some(number) => FieldUpdate::Set(number),
+        None if is_cleared(clear, name) => FieldUpdate::Clear,
+        None => FieldUpdate::Keep,
+    }
 }
 
 fn is_cleared(clear: &[String], name: &str) -> bool {

@@ -7,7 +7,7 @@ use kanat_proto::v1::connector_service_server::ConnectorService;
 use kanat_store::connector_instance::Filter;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, status};
+use super::{Api, caller, if_match, page, respond, respond_changed, status, try_respond_changed};
 use crate::app::connector::{self, oauth};
 use crate::app::flow;
 
@@ -23,12 +23,10 @@ impl ConnectorService for Api {
             limit,
             offset,
         } = request.into_inner();
-        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default())
-            .map_err(status::of)?;
-        let (data, pagination) = page::convert(
-            page::cut(found, page::asked(limit, offset)?),
-            convert::entry,
-        );
+        let page = page::asked(limit, offset)?;
+        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default());
+        let (data, pagination) =
+            page::convert(found.map(|found| page::cut(found, page)), convert::entry)?;
         Ok(Response::new(wire::ListCatalogEntriesResponse {
             data,
             pagination,
@@ -39,9 +37,8 @@ impl ConnectorService for Api {
         &self,
         request: Request<wire::GetCatalogEntryRequest>,
     ) -> Result<Response<wire::CatalogEntry>, Status> {
-        let entry =
-            connector::catalog_entry(&request.into_inner().catalog_id).map_err(status::of)?;
-        Ok(Response::new(convert::entry(entry)))
+        let entry = connector::catalog_entry(&request.into_inner().catalog_id);
+        respond(entry.map(convert::entry))
     }
 
     async fn list_catalog_actions(
@@ -53,11 +50,10 @@ impl ConnectorService for Api {
             limit,
             offset,
         } = request.into_inner();
-        let actions = &connector::catalog_entry(&catalog_id)
-            .map_err(status::of)?
-            .actions;
-        let found = page::cut(actions.iter().collect(), page::asked(limit, offset)?);
-        let (data, pagination) = page::convert(found, convert::action);
+        let page = page::asked(limit, offset)?;
+        let found = connector::catalog_entry(&catalog_id)
+            .map(|entry| page::cut(entry.actions.iter().collect(), page));
+        let (data, pagination) = page::convert(found, convert::action)?;
         Ok(Response::new(wire::ListCatalogActionsResponse {
             data,
             pagination,
@@ -69,8 +65,8 @@ impl ConnectorService for Api {
         request: Request<wire::GetCatalogActionRequest>,
     ) -> Result<Response<wire::CatalogAction>, Status> {
         let wire::GetCatalogActionRequest { catalog_id, slug } = request.into_inner();
-        let action = connector::catalog_action(&catalog_id, &slug).map_err(status::of)?;
-        Ok(Response::new(convert::action(action)))
+        let action = connector::catalog_action(&catalog_id, &slug);
+        respond(action.map(convert::action))
     }
 
     async fn create_connector_instance(
@@ -80,10 +76,8 @@ impl ConnectorService for Api {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner()).map_err(status::of)?;
         let named = new.config.clone();
-        let made = connector::create(&self.app, &caller, new)
-            .await
-            .map_err(status::of)?;
-        let mut response = convert::changed(&self.app, made)?;
+        let made = connector::create(&self.app, &caller, new).await;
+        let mut response = try_respond_changed(made, |made| convert::instance(&self.app, made))?;
         response.get_mut().warnings = convert::unsent(&named, response.get_ref());
         Ok(response)
     }
@@ -103,15 +97,9 @@ impl ConnectorService for Api {
             catalog_id: catalog_id.unwrap_or_default(),
             search: search.unwrap_or_default(),
         };
-        let found = connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?)
-            .await
-            .map_err(status::of)?;
+        let found = connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await;
         let (data, pagination) =
-            page::convert(found, |instance| convert::instance(&self.app, instance));
-        let data = data
-            .into_iter()
-            .collect::<Result<_, _>>()
-            .map_err(status::of)?;
+            page::try_convert(found, |instance| convert::instance(&self.app, instance))?;
         Ok(Response::new(wire::ListConnectorInstancesResponse {
             data,
             pagination,
@@ -124,12 +112,8 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = connector::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        convert::instance(&self.app, found)
-            .map(Response::new)
-            .map_err(status::of)
+        let found = connector::get(&self.app, &caller, &id).await;
+        respond(found.and_then(|found| convert::instance(&self.app, found)))
     }
 
     async fn update_connector_instance(
@@ -141,10 +125,9 @@ impl ConnectorService for Api {
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let given = update.config.clone();
         let is_named = update.name.is_some();
-        let updated = connector::update(&self.app, &caller, &id, update, &if_match)
-            .await
-            .map_err(status::of)?;
-        let mut response = convert::changed(&self.app, updated)?;
+        let updated = connector::update(&self.app, &caller, &id, update, &if_match).await;
+        let mut response =
+            try_respond_changed(updated, |updated| convert::instance(&self.app, updated))?;
         let mut warnings = std::mem::take(&mut response.get_mut().warnings);
         if let Some(given) = given {
             warnings.extend(convert::unsent(&given, response.get_ref()));
@@ -172,12 +155,8 @@ impl ConnectorService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = connector::delete(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(super::changed(deleted, |()| {
-            wire::DeleteConnectorInstanceResponse {}
-        }))
+        let deleted = connector::delete(&self.app, &caller, &id, &if_match).await;
+        respond_changed(deleted, |()| wire::DeleteConnectorInstanceResponse {})
     }
 
     async fn test_connector_instance(
@@ -186,10 +165,8 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::TestConnectorInstanceResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let tested = connector::test(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::tested(tested)))
+        let tested = connector::test(&self.app, &caller, &id).await;
+        respond(tested.map(convert::tested))
     }
 
     async fn get_connector_health(
@@ -202,7 +179,7 @@ impl ConnectorService for Api {
             connector::health::get(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
                 .await;
         let (health, changes) = found.map_err(status::of)?;
-        let changes = page::convert(changes, convert::health_change);
+        let changes = page::convert(Ok(changes), convert::health_change)?;
         Ok(Response::new(convert::health_and_changes(
             health.as_ref(),
             changes,
@@ -218,8 +195,7 @@ impl ConnectorService for Api {
         let found =
             connector::schemas::list(&self.app, &caller, &id.into(), page::asked(limit, offset)?)
                 .await;
-        let (data, pagination) =
-            page::convert(found.map_err(status::of)?, convert::endpoint_schema);
+        let (data, pagination) = page::convert(found, convert::endpoint_schema)?;
         Ok(Response::new(wire::ListEndpointSchemasResponse {
             data,
             pagination,
@@ -232,10 +208,8 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::CheckEndpointSchemasResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let (at, found) = connector::schemas::check(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::checked(at, found)))
+        let found = connector::schemas::check(&self.app, &caller, &id).await;
+        respond(found.map(|(at, found)| convert::checked(at, found)))
     }
 
     async fn start_o_auth(
@@ -256,9 +230,7 @@ impl ConnectorService for Api {
             redirect_uri,
         )
         .await;
-        Ok(Response::new(convert::started(
-            started.map_err(status::of)?,
-        )))
+        respond(started.map(convert::started))
     }
 
     async fn complete_o_auth(
@@ -267,10 +239,8 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
         let caller = caller(&request)?;
         let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, Some(&caller), callback)
-            .await
-            .map_err(status::of)?;
-        Ok(super::changed(completed, convert::completed))
+        let completed = oauth::complete(&self.app, Some(&caller), callback).await;
+        respond_changed(completed, convert::completed)
     }
 
     async fn receive_o_auth_callback(
@@ -278,9 +248,7 @@ impl ConnectorService for Api {
         request: Request<wire::CompleteOAuthRequest>,
     ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
         let callback = convert::callback(request.into_inner());
-        let completed = oauth::complete(&self.app, None, callback)
-            .await
-            .map_err(status::of)?;
-        Ok(super::changed(completed, convert::completed))
+        let completed = oauth::complete(&self.app, None, callback).await;
+        respond_changed(completed, convert::completed)
     }
 }

@@ -7,7 +7,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::consumer_key_service_server::ConsumerKeyService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, changed, page, status};
+use super::{Api, caller, page, respond_changed, status};
 use crate::app::consumer_key;
 
 #[tonic::async_trait]
@@ -18,10 +18,8 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
         let (id, consumer, limits) = convert::new(request.into_inner());
-        let made = consumer_key::create(&self.app, &caller, &id, &consumer, limits)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(made, convert::made))
+        let made = consumer_key::create(&self.app, &caller, &id, &consumer, limits).await;
+        respond_changed(made, convert::made)
     }
 
     async fn list_consumer_keys(
@@ -37,11 +35,9 @@ impl ConsumerKeyService for Api {
         } = request.into_inner();
         let consumer = consumer.unwrap_or_default();
         let page = page::asked(limit, offset)?;
-        let found = consumer_key::list(&self.app, &caller, &id.into(), &consumer, page)
-            .await
-            .map_err(status::of)?;
+        let found = consumer_key::list(&self.app, &caller, &id.into(), &consumer, page).await;
         let now = Timestamp::now();
-        let (data, pagination) = page::convert(found, |key| convert::seen(key, now));
+        let (data, pagination) = page::convert(found, |key| convert::seen(key, now))?;
         Ok(Response::new(wire::ListConsumerKeysResponse {
             data,
             pagination,
@@ -54,10 +50,8 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
         let (id, key_id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = consumer_key::update(&self.app, &caller, &id, &key_id, update)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(updated, |key| convert::seen(key, Timestamp::now())))
+        let updated = consumer_key::update(&self.app, &caller, &id, &key_id, update).await;
+        respond_changed(updated, |key| convert::seen(key, Timestamp::now()))
     }
 
     async fn rotate_consumer_key(
@@ -73,7 +67,7 @@ impl ConsumerKeyService for Api {
         let grace = grace_period.as_deref();
         let made =
             consumer_key::rotate(&self.app, &caller, &id.into(), &key_id.into(), grace).await;
-        Ok(changed(made.map_err(status::of)?, convert::made))
+        respond_changed(made, convert::made)
     }
 
     async fn revoke_consumer_key(
@@ -82,9 +76,7 @@ impl ConsumerKeyService for Api {
     ) -> Result<Response<wire::RevokeConsumerKeyResponse>, Status> {
         let caller = caller(&request)?;
         let wire::RevokeConsumerKeyRequest { id, key_id } = request.into_inner();
-        let done = consumer_key::revoke(&self.app, &caller, &id.into(), &key_id.into())
-            .await
-            .map_err(status::of)?;
-        Ok(changed(done, |()| wire::RevokeConsumerKeyResponse {}))
+        let done = consumer_key::revoke(&self.app, &caller, &id.into(), &key_id.into()).await;
+        respond_changed(done, |()| wire::RevokeConsumerKeyResponse {})
     }
 }

@@ -7,7 +7,10 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::flow_service_server::FlowService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, status, trace_context};
+use super::{
+    Api, caller, if_match, page, respond, respond_changed, status, trace_context,
+    try_respond_changed,
+};
 use crate::app::flow;
 
 #[tonic::async_trait]
@@ -18,8 +21,7 @@ impl FlowService for Api {
     ) -> Result<Response<wire::Flow>, Status> {
         let caller = caller(&request)?;
         let made = flow::create(&self.app, &caller, convert::new(request.into_inner())).await;
-        let made = convert::details(&self.app, &caller, made.map_err(status::of)?);
-        made.map(Response::new).map_err(status::of)
+        respond(made.and_then(|made| convert::details(&self.app, &caller, made)))
     }
 
     async fn list_flows(
@@ -34,13 +36,9 @@ impl FlowService for Api {
             .await
             .map_err(status::of)?;
         let polls = flow::polls(&self.app, &found.items.iter().collect::<Vec<_>>()).await;
-        let (data, pagination) = page::convert(found, |flow| {
+        let (data, pagination) = page::try_convert(Ok(found), |flow| {
             convert::listed(&self.app, &caller, flow, &polls)
-        });
-        let data = data
-            .into_iter()
-            .collect::<Result<_, _>>()
-            .map_err(status::of)?;
+        })?;
         Ok(Response::new(wire::ListFlowsResponse { data, pagination }))
     }
 
@@ -59,8 +57,8 @@ impl FlowService for Api {
         let last_error = standing.as_ref().and_then(convert::last_error);
         let paused = found.flow.status == kanat_model::flow::Status::Paused;
         let poll = standing.map(|standing| convert::poll(standing, paused));
-        let shown = convert::details(&self.app, &caller, found).map_err(status::of)?;
-        Ok(Response::new(wire::Flow {
+        let shown = convert::details(&self.app, &caller, found);
+        respond(shown.map(|shown| wire::Flow {
             poll,
             last_error,
             ..shown
@@ -74,10 +72,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = flow::update(&self.app, &caller, &id, update, &if_match)
-            .await
-            .map_err(status::of)?;
-        convert::changed_details(&self.app, &caller, updated)
+        let updated = flow::update(&self.app, &caller, &id, update, &if_match).await;
+        try_respond_changed(updated, |flow| convert::details(&self.app, &caller, flow))
     }
 
     async fn delete_flow(
@@ -87,10 +83,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = flow::delete(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(super::changed(deleted, |()| wire::DeleteFlowResponse {}))
+        let deleted = flow::delete(&self.app, &caller, &id, &if_match).await;
+        respond_changed(deleted, |()| wire::DeleteFlowResponse {})
     }
 
     async fn deploy_flow(
@@ -109,7 +103,9 @@ impl FlowService for Api {
             keep_paused,
         };
         let deployed = flow::deploy(&self.app, &caller, &id.into(), deploy, &if_match).await;
-        convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
+        try_respond_changed(deployed, |deployed| {
+            convert::deployed(&self.app, &caller, deployed)
+        })
     }
 
     async fn pause_flow(
@@ -119,10 +115,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let paused = flow::pause(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        convert::changed(&self.app, &caller, paused)
+        let paused = flow::pause(&self.app, &caller, &id, &if_match).await;
+        try_respond_changed(paused, |flow| convert::flow(&self.app, &caller, flow))
     }
 
     async fn resume_flow(
@@ -132,10 +126,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let resumed = flow::resume(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        convert::changed(&self.app, &caller, resumed)
+        let resumed = flow::resume(&self.app, &caller, &id, &if_match).await;
+        try_respond_changed(resumed, |flow| convert::flow(&self.app, &caller, flow))
     }
 
     async fn test_flow(
@@ -146,10 +138,8 @@ impl FlowService for Api {
         let mut request = request.into_inner();
         let id = FlowId::from(std::mem::take(&mut request.id));
         let sample = convert::sample(request).map_err(status::of)?;
-        let tested = flow::test(&self.app, &caller, &id, sample)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::tested(tested)))
+        let tested = flow::test(&self.app, &caller, &id, sample).await;
+        respond(tested.map(convert::tested))
     }
 
     async fn run_flow(
@@ -160,10 +150,8 @@ impl FlowService for Api {
         let traceparent = trace_context(&request);
         let wire::RunFlowRequest { id, payload } = request.into_inner();
         let payload = payload.map(|json| json.text);
-        let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::started(started)))
+        let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent).await;
+        respond(started.map(convert::started))
     }
 
     async fn validate_flow(
@@ -172,10 +160,8 @@ impl FlowService for Api {
     ) -> Result<Response<wire::ValidateFlowResponse>, Status> {
         let caller = caller(&request)?;
         let yaml_config = request.into_inner().yaml_config;
-        let found = flow::validate(&self.app, &caller, &yaml_config)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::validated(found)))
+        let found = flow::validate(&self.app, &caller, &yaml_config).await;
+        respond(found.map(convert::validated))
     }
 
     async fn list_flow_versions(
@@ -186,13 +172,8 @@ impl FlowService for Api {
         let wire::ListFlowVersionsRequest { id, limit, offset } = request.into_inner();
         let found =
             flow::list_versions(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
-        let found = found.map_err(status::of)?;
         let (data, pagination) =
-            page::convert(found, |version| convert::version(&self.app, version));
-        let data = data
-            .into_iter()
-            .collect::<Result<_, _>>()
-            .map_err(status::of)?;
+            page::try_convert(found, |version| convert::version(&self.app, version))?;
         Ok(Response::new(wire::ListFlowVersionsResponse {
             data,
             pagination,
@@ -205,12 +186,8 @@ impl FlowService for Api {
     ) -> Result<Response<wire::FlowVersion>, Status> {
         let caller = caller(&request)?;
         let wire::GetFlowVersionRequest { id, version } = request.into_inner();
-        let found = flow::get_version(&self.app, &caller, &id.into(), version)
-            .await
-            .map_err(status::of)?;
-        convert::version(&self.app, found)
-            .map(Response::new)
-            .map_err(status::of)
+        let found = flow::get_version(&self.app, &caller, &id.into(), version).await;
+        respond(found.and_then(|found| convert::version(&self.app, found)))
     }
 
     async fn diff_flow_versions(
@@ -220,10 +197,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let request = request.into_inner();
         let (from, to) = convert::editions(&request).map_err(status::of)?;
-        let changes = flow::diff(&self.app, &caller, &request.id.into(), from, to)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::diff(from, to, changes)))
+        let changes = flow::diff(&self.app, &caller, &request.id.into(), from, to).await;
+        respond(changes.map(|changes| convert::diff(from, to, changes)))
     }
 
     async fn rollback_flow(
@@ -242,7 +217,9 @@ impl FlowService for Api {
             discard_draft,
         };
         let deployed = flow::rollback(&self.app, &caller, &id.into(), rollback, &if_match).await;
-        convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
+        try_respond_changed(deployed, |deployed| {
+            convert::deployed(&self.app, &caller, deployed)
+        })
     }
 
     async fn get_flow_plan(
@@ -252,12 +229,8 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let wire::GetFlowPlanRequest { id, format, draft } = request.into_inner();
         let edition = draft.then_some(flow::Edition::Draft);
-        let graph = flow::plan_graph(&self.app, &caller, &id.into(), edition)
-            .await
-            .map_err(status::of)?;
-        convert::graph(graph, format.as_deref())
-            .map(Response::new)
-            .map_err(status::of)
+        let graph = flow::plan_graph(&self.app, &caller, &id.into(), edition).await;
+        respond(graph.and_then(|graph| convert::graph(graph, format.as_deref())))
     }
 
     async fn rotate_webhook_token(
@@ -271,6 +244,6 @@ impl FlowService for Api {
         let rotated =
             flow::rotate_webhook_token(&self.app, &caller, &id, grace_period.as_deref(), &if_match)
                 .await;
-        convert::changed(&self.app, &caller, rotated.map_err(status::of)?)
+        try_respond_changed(rotated, |flow| convert::flow(&self.app, &caller, flow))
     }
 }

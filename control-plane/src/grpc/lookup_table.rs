@@ -8,7 +8,7 @@ use kanat_proto::v1::lookup_table_service_server::LookupTableService;
 use kanat_store::lookup_table::entry::Entry;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, changed, if_match, page, status};
+use super::{Api, caller, if_match, page, respond, respond_changed, status};
 use crate::app::lookup_table;
 
 #[tonic::async_trait]
@@ -26,9 +26,7 @@ impl LookupTableService for Api {
             new.description.unwrap_or_default(),
         )
         .await;
-        Ok(changed(made.map_err(status::of)?, |table| {
-            convert::table(table, Vec::new())
-        }))
+        respond_changed(made, |table| convert::table(table, Vec::new()))
     }
 
     async fn list_lookup_tables(
@@ -48,9 +46,7 @@ impl LookupTableService for Api {
             page::asked(limit, offset)?,
         )
         .await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, |table| {
-            convert::table(table, Vec::new())
-        });
+        let (data, pagination) = page::convert(found, |table| convert::table(table, Vec::new()))?;
         Ok(Response::new(wire::ListLookupTablesResponse {
             data,
             pagination,
@@ -66,10 +62,8 @@ impl LookupTableService for Api {
         let limit = page::asked(limit, None)?.limit;
         let id = LookupTableId::from(id);
         let search = search.unwrap_or_default();
-        let (table, entries) = lookup_table::get(&self.app, &caller, &id, &search, limit)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::table(table, entries)))
+        let found = lookup_table::get(&self.app, &caller, &id, &search, limit).await;
+        respond(found.map(|(table, entries)| convert::table(table, entries)))
     }
 
     async fn delete_lookup_table(
@@ -79,10 +73,8 @@ impl LookupTableService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = LookupTableId::from(request.into_inner().id);
-        let deleted = lookup_table::delete(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(deleted, |()| wire::DeleteLookupTableResponse {}))
+        let deleted = lookup_table::delete(&self.app, &caller, &id, &if_match).await;
+        respond_changed(deleted, |()| wire::DeleteLookupTableResponse {})
     }
 
     async fn upsert_lookup_entries(
@@ -94,7 +86,7 @@ impl LookupTableService for Api {
         let wire::UpsertLookupEntriesRequest { id, entries } = request.into_inner();
         let entries = convert::entries_from(entries).map_err(status::of)?;
         let done = lookup_table::upsert(&self.app, &caller, &id.into(), entries, &if_match).await;
-        Ok(changed(done.map_err(status::of)?, convert::change))
+        respond_changed(done, convert::change)
     }
 
     async fn set_lookup_entry(
@@ -113,7 +105,7 @@ impl LookupTableService for Api {
             &if_match,
         )
         .await;
-        Ok(changed(done.map_err(status::of)?, convert::change))
+        respond_changed(done, convert::change)
     }
 
     async fn delete_lookup_entry(
@@ -125,9 +117,7 @@ impl LookupTableService for Api {
         let wire::DeleteLookupEntryRequest { id, key } = request.into_inner();
         let done =
             lookup_table::delete_entry(&self.app, &caller, &id.into(), &key, &if_match).await;
-        Ok(changed(done.map_err(status::of)?, |_| {
-            wire::DeleteLookupEntryResponse {}
-        }))
+        respond_changed(done, |_| wire::DeleteLookupEntryResponse {})
     }
 
     async fn import_lookup_table(
@@ -138,7 +128,7 @@ impl LookupTableService for Api {
         let if_match = if_match(&request);
         let wire::ImportLookupTableRequest { id, csv } = request.into_inner();
         let done = lookup_table::import(&self.app, &caller, &id.into(), &csv, &if_match).await;
-        Ok(changed(done.map_err(status::of)?, convert::change))
+        respond_changed(done, convert::change)
     }
 
     async fn export_lookup_table(
@@ -147,9 +137,7 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::ExportLookupTableResponse>, Status> {
         let caller = caller(&request)?;
         let id = LookupTableId::from(request.into_inner().id);
-        let csv = lookup_table::export(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(wire::ExportLookupTableResponse { csv }))
+        let csv = lookup_table::export(&self.app, &caller, &id).await;
+        respond(csv.map(|csv| wire::ExportLookupTableResponse { csv }))
     }
 }

@@ -11,7 +11,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::message_service_server::MessageService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, status, trace_context};
+use super::{Api, caller, respond, status, trace_context};
 use crate::app::message;
 
 #[tonic::async_trait]
@@ -24,10 +24,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::ListMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let (query, part) = convert::list(request.into_inner())?;
-        let found = message::list(&self.app, &caller, query, &part)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::page(found, part.page)))
+        let found = message::list(&self.app, &caller, query, &part).await;
+        respond(found.map(|found| convert::page(found, part.page)))
     }
 
     async fn get_message(
@@ -36,10 +34,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::Message>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        let (found, trace) = message::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::traced(found, trace)))
+        let found = message::get(&self.app, &caller, &id).await;
+        respond(found.map(|(found, trace)| convert::traced(found, trace)))
     }
 
     async fn retry_message(
@@ -48,10 +44,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::RetryMessageResponse>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        message::retry(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(wire::RetryMessageResponse {
+        let retried = message::retry(&self.app, &caller, &id).await;
+        respond(retried.map(|()| wire::RetryMessageResponse {
             message_id: id.into_string(),
         }))
     }
@@ -63,14 +57,10 @@ impl MessageService for Api {
         let caller = caller(&request)?;
         let traceparent = trace_context(&request);
         let id = MessageId::from(request.into_inner().id);
-        let new = message::replay(&self.app, &caller, &id, traceparent)
-            .await
-            .map_err(status::of)?;
-        let message_id = new.into_string();
-        let replay_of = id.into_string();
-        Ok(Response::new(wire::ReplayMessageResponse {
-            message_id,
-            replay_of,
+        let replay = message::replay(&self.app, &caller, &id, traceparent).await;
+        respond(replay.map(|replay| wire::ReplayMessageResponse {
+            message_id: replay.into_string(),
+            replay_of: id.into_string(),
         }))
     }
 
@@ -80,10 +70,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::Message>, Status> {
         let caller = caller(&request)?;
         let id = MessageId::from(request.into_inner().id);
-        let (found, trace) = message::discard(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::traced(found, trace)))
+        let found = message::discard(&self.app, &caller, &id).await;
+        respond(found.map(|(found, trace)| convert::traced(found, trace)))
     }
 
     async fn retry_messages(
@@ -92,10 +80,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::BulkMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let query = convert::bulk(request.into_inner());
-        let taken_up = message::retry_all(&self.app, &caller, query)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::taken_up(taken_up)))
+        let taken_up = message::retry_all(&self.app, &caller, query).await;
+        respond(taken_up.map(convert::taken_up))
     }
 
     async fn replay_messages(
@@ -104,10 +90,8 @@ impl MessageService for Api {
     ) -> Result<Response<wire::BulkMessagesResponse>, Status> {
         let caller = caller(&request)?;
         let query = convert::bulk(request.into_inner());
-        let taken_up = message::replay_all(&self.app, &caller, query)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::taken_up(taken_up)))
+        let taken_up = message::replay_all(&self.app, &caller, query).await;
+        respond(taken_up.map(convert::taken_up))
     }
 
     async fn stream_messages(

@@ -6,7 +6,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::node_service_server::NodeService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, page, status};
+use super::{Api, caller, page};
 use crate::app::node;
 
 #[tonic::async_trait]
@@ -17,10 +17,12 @@ impl NodeService for Api {
     ) -> Result<Response<wire::ListNodesResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListNodesRequest { limit, offset } = request.into_inner();
-        let nodes = node::list(&self.app, &caller).await.map_err(status::of)?;
-        let nodes = page::cut(nodes, page::asked(limit, offset)?);
+        let page = page::asked(limit, offset)?;
+        let nodes = node::list(&self.app, &caller).await;
         let (data, pagination) =
-            page::convert(nodes, |node| convert::node(node, &caller.environment_id));
+            page::convert(nodes.map(|nodes| page::cut(nodes, page)), |node| {
+                convert::node(node, &caller.environment_id)
+            })?;
         Ok(Response::new(wire::ListNodesResponse { data, pagination }))
     }
 }

@@ -1,7 +1,7 @@
 //! Pages of lists on the wire.
 
 use kanat_model::Error;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_proto::v1::Pagination;
 use tonic::Status;
 
@@ -24,13 +24,23 @@ pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Status> {
     Ok(Page::new(limit, offset))
 }
 
-/// Converts the items of a page, and says where it stands in the whole.
-pub fn convert<T, M>(paged: Paged<T>, item: impl FnMut(T) -> M) -> (Vec<M>, Option<Pagination>) {
+/// Converts the items of a page, and returns the place of the page in the whole list.
+pub fn convert<T, M>(
+    result: Result<ListPage<T>, Error>,
+    mut item: impl FnMut(T) -> M,
+) -> Result<(Vec<M>, Option<Pagination>), Status> {
+    try_convert(result, |value| Ok(item(value)))
+}
+
+/// Converts the items of a page, of which one may be unreadable.
+pub fn try_convert<T, M>(
+    result: Result<ListPage<T>, Error>,
+    item: impl FnMut(T) -> Result<M, Error>,
+) -> Result<(Vec<M>, Option<Pagination>), Status> {
+    let paged = result.map_err(status::of)?;
     let pagination = pagination(paged.page, paged.total);
-    (
-        paged.items.into_iter().map(item).collect(),
-        Some(pagination),
-    )
+    let items = paged.items.into_iter().map(item).collect::<Result<_, _>>();
+    Ok((items.map_err(status::of)?, Some(pagination)))
 }
 
 pub fn pagination(page: Page, total: u64) -> Pagination {
@@ -44,11 +54,11 @@ pub fn pagination(page: Page, total: u64) -> Pagination {
 }
 
 /// The part of a list in memory that `page` asks for.
-pub fn cut<T>(items: Vec<T>, page: Page) -> Paged<T> {
+pub fn cut<T>(items: Vec<T>, page: Page) -> ListPage<T> {
     let total = items.len() as u64;
     let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let take = usize::try_from(page.limit).unwrap_or(usize::MAX);
-    Paged {
+    ListPage {
         items: items.into_iter().skip(skip).take(take).collect(),
         total,
         page,

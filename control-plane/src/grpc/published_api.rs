@@ -6,7 +6,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::published_api_service_server::PublishedApiService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, changed, if_match, page, status};
+use super::{Api, caller, if_match, page, respond, respond_changed, status};
 use crate::app::published_api::{self, document, version};
 
 #[tonic::async_trait]
@@ -17,10 +17,8 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::PublishedApi>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
-        let made = published_api::create(&self.app, &caller, new)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(made, convert::api))
+        let made = published_api::create(&self.app, &caller, new).await;
+        respond_changed(made, convert::api)
     }
 
     async fn list_published_apis(
@@ -36,7 +34,7 @@ impl PublishedApiService for Api {
         let search = search.unwrap_or_default();
         let found =
             published_api::list(&self.app, &caller, &search, page::asked(limit, offset)?).await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::api);
+        let (data, pagination) = page::convert(found, convert::api)?;
         Ok(Response::new(wire::ListPublishedApisResponse {
             data,
             pagination,
@@ -49,10 +47,8 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::PublishedApi>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = published_api::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::api(found)))
+        let found = published_api::get(&self.app, &caller, &id).await;
+        respond(found.map(convert::api))
     }
 
     async fn update_published_api(
@@ -62,10 +58,8 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let updated = published_api::update(&self.app, &caller, &id, update, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(updated, convert::api))
+        let updated = published_api::update(&self.app, &caller, &id, update, &if_match).await;
+        respond_changed(updated, convert::api)
     }
 
     async fn delete_published_api(
@@ -75,10 +69,8 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let id = request.into_inner().id.into();
-        let deleted = published_api::delete(&self.app, &caller, &id, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(deleted, |()| wire::DeletePublishedApiResponse {}))
+        let deleted = published_api::delete(&self.app, &caller, &id, &if_match).await;
+        respond_changed(deleted, |()| wire::DeletePublishedApiResponse {})
     }
 
     async fn get_published_api_document(
@@ -87,14 +79,11 @@ impl PublishedApiService for Api {
     ) -> Result<Response<wire::GetPublishedApiDocumentResponse>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = published_api::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        let document = Some(wire::Json {
-            text: document::write(&found),
-        });
-        Ok(Response::new(wire::GetPublishedApiDocumentResponse {
-            document,
+        let found = published_api::get(&self.app, &caller, &id).await;
+        respond(found.map(|found| wire::GetPublishedApiDocumentResponse {
+            document: Some(wire::Json {
+                text: document::write(&found),
+            }),
         }))
     }
 
@@ -108,7 +97,8 @@ impl PublishedApiService for Api {
             .await
             .map_err(status::of)?;
         let found = page::cut(seen.versions.clone(), page::asked(limit, offset)?);
-        let (data, pagination) = page::convert(found, |version| convert::version(&seen, version));
+        let (data, pagination) =
+            page::convert(Ok(found), |version| convert::version(&seen, version))?;
         Ok(Response::new(wire::ListPublishedApiVersionsResponse {
             data,
             pagination,
@@ -122,10 +112,8 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, label, content) = convert::new_version(request.into_inner());
-        let made = version::create(&self.app, &caller, &id, &label, content, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(made, convert::seen_version))
+        let made = version::create(&self.app, &caller, &id, &label, content, &if_match).await;
+        respond_changed(made, convert::seen_version)
     }
 
     async fn deprecate_published_api_version(
@@ -148,7 +136,7 @@ impl PublishedApiService for Api {
             &if_match,
         )
         .await;
-        Ok(changed(done.map_err(status::of)?, convert::seen_version))
+        respond_changed(done, convert::seen_version)
     }
 
     async fn retire_published_api_version(
@@ -158,9 +146,7 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, label, when) = convert::retire(request.into_inner());
-        let done = version::retire(&self.app, &caller, &id, &label, when, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(changed(done, convert::seen_version))
+        let done = version::retire(&self.app, &caller, &id, &label, when, &if_match).await;
+        respond_changed(done, convert::seen_version)
     }
 }

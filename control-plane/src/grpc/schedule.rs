@@ -7,7 +7,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::schedule_service_server::ScheduleService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, status, trace_context};
+use super::{Api, caller, if_match, page, respond, trace_context};
 use crate::app::schedule;
 
 #[tonic::async_trait]
@@ -30,7 +30,7 @@ impl ScheduleService for Api {
             page::asked(limit, offset)?,
         )
         .await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::schedule);
+        let (data, pagination) = page::convert(found, convert::schedule)?;
         Ok(Response::new(wire::ListSchedulesResponse {
             data,
             pagination,
@@ -43,10 +43,8 @@ impl ScheduleService for Api {
     ) -> Result<Response<wire::Schedule>, Status> {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
-        let found = schedule::get(&self.app, &caller, &id)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::details(found)))
+        let found = schedule::get(&self.app, &caller, &id).await;
+        respond(found.map(convert::details))
     }
 
     async fn update_schedule(
@@ -56,10 +54,8 @@ impl ScheduleService for Api {
         let caller = caller(&request)?;
         let if_match = if_match(&request);
         let (id, update) = convert::update(request.into_inner());
-        let updated = schedule::update(&self.app, &caller, &id, update, &if_match)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(convert::details(updated)))
+        let updated = schedule::update(&self.app, &caller, &id, update, &if_match).await;
+        respond(updated.map(convert::details))
     }
 
     async fn trigger_schedule(
@@ -69,10 +65,8 @@ impl ScheduleService for Api {
         let caller = caller(&request)?;
         let traceparent = trace_context(&request);
         let id = request.into_inner().id.into();
-        let message = schedule::trigger(&self.app, &caller, &id, traceparent)
-            .await
-            .map_err(status::of)?;
-        Ok(Response::new(wire::TriggerScheduleResponse {
+        let message = schedule::trigger(&self.app, &caller, &id, traceparent).await;
+        respond(message.map(|message| wire::TriggerScheduleResponse {
             message_id: message.into_string(),
         }))
     }
@@ -82,8 +76,8 @@ impl ScheduleService for Api {
         request: Request<wire::PreviewScheduleRequest>,
     ) -> Result<Response<wire::PreviewScheduleResponse>, Status> {
         let preview = convert::preview(request.into_inner());
-        let times = schedule::preview(&preview).map_err(status::of)?;
-        Ok(Response::new(wire::PreviewScheduleResponse {
+        let times = schedule::preview(&preview);
+        respond(times.map(|times| wire::PreviewScheduleResponse {
             times: convert::texts(&times),
         }))
     }

@@ -4,8 +4,8 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::secret_service_server::SecretService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, status};
-use crate::app::secret::{self, Rotated};
+use super::{Api, caller, respond};
+use crate::app::secret;
 
 #[tonic::async_trait]
 impl SecretService for Api {
@@ -14,25 +14,14 @@ impl SecretService for Api {
         request: Request<wire::RotateSecretsRequest>,
     ) -> Result<Response<wire::RotatedSecrets>, Status> {
         let caller = caller(&request)?;
-        let rotated = secret::rotate(&self.app, &caller)
-            .await
-            .map_err(status::of)?;
-        let Rotated {
-            key_id,
-            new_key,
-            resealed,
-            unreadable,
-            former_keys,
-            former_keys_may_go_at,
-        } = rotated;
-        let former_keys_may_go_at = former_keys_may_go_at.map(|at| at.to_string());
-        Ok(Response::new(wire::RotatedSecrets {
-            key_id,
-            new_key,
-            resealed,
-            unreadable,
-            former_keys,
-            former_keys_may_go_at,
+        let rotated = secret::rotate(&self.app, &caller).await;
+        respond(rotated.map(|rotated| wire::RotatedSecrets {
+            key_id: rotated.key_id,
+            new_key: rotated.new_key,
+            resealed: rotated.resealed,
+            unreadable: rotated.unreadable,
+            former_keys: rotated.former_keys,
+            former_keys_may_go_at: rotated.former_keys_may_go_at.map(|at| at.to_string()),
         }))
     }
 }

@@ -9,7 +9,7 @@ use tonic::Status;
 use tonic::metadata::{Binary, MetadataMap, MetadataValue};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
-/// Who says it, in `ErrorInfo`.
+/// The domain of the reasons in `ErrorInfo`.
 const DOMAIN: &str = "kanat";
 
 /// How long a caller waits before it tries again what was unavailable.
@@ -21,7 +21,7 @@ const UNDECODABLE: &str = "failed to decode Protobuf message";
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
-/// Of the encoded details of an answer that leaves the process.
+/// Bytes of the encoded details of an answer that leaves the process.
 const MAX_DETAILS_BYTES: usize = 5 << 10;
 
 /// The status of an error, details included.
@@ -36,8 +36,9 @@ pub fn of(error: Error) -> Status {
             .map(|detail| FieldViolation::new(excerpt(&detail.field), excerpt(&detail.message)));
         details.set_bad_request(violations.collect::<Vec<_>>());
     }
-    if let Some((kind, name)) = resource(&error) {
-        details.set_resource_info(kind, excerpt(&name), "", message.as_ref());
+    if let Some(resource) = &error.resource {
+        let name = excerpt(&resource.name);
+        details.set_resource_info(resource.kind, name, "", message.as_ref());
     }
     let mut metadata = MetadataMap::new();
     if matches!(error.code, Code::Unavailable | Code::ResourceExhausted) {
@@ -129,30 +130,6 @@ fn code(code: Code) -> tonic::Code {
         Code::DeadlineExceeded => tonic::Code::DeadlineExceeded,
         Code::Internal => tonic::Code::Internal,
     }
-}
-
-/// Kind and name of what is missing or in the way: the sentence says both, the name in quotes.
-fn resource(error: &Error) -> Option<(String, String)> {
-    match error.code {
-        Code::NotFound | Code::AlreadyExists => {}
-        Code::InvalidArgument
-        | Code::Unauthenticated
-        | Code::PermissionDenied
-        | Code::Aborted
-        | Code::FailedPrecondition
-        | Code::ResourceExhausted
-        | Code::Unimplemented
-        | Code::Unavailable
-        | Code::DeadlineExceeded
-        | Code::Internal => return None,
-    }
-    let (kind, rest) = error.message.split_once('"')?;
-    let (name, _) = rest.split_once('"')?;
-    let kind = kind
-        .trim()
-        .trim_start_matches("a ")
-        .trim_end_matches(" named");
-    Some((kind.to_owned(), name.to_owned()))
 }
 
 #[cfg(test)]

@@ -8,13 +8,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::{App, batch_job};
 
-/// The longest wait between looks at jobs under way: what another process wrote wakes nobody here.
-const LOOK: Duration = Duration::from_millis(250);
-/// How often one that another process took is looked for, where there is none here: it is that
-/// one's to begin.
-const IDLE_LOOK: Duration = Duration::from_secs(1);
-/// And the shortest, however often messages end.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Poll interval while jobs are running: a write of another process wakes nobody here.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Poll interval while this process runs no job: the process that accepts a job begins it.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between two passes, however often messages end.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs for ever. A store that fails is asked again at the next look, and complained about once.
 pub async fn run(app: Arc<App>) {
@@ -27,9 +26,9 @@ pub async fn run(app: Arc<App>) {
         match batch_job::drive_all(&app).await {
             Ok(true) => {
                 failing = false;
-                sleep(PAUSE).await;
+                sleep(MIN_INTERVAL).await;
                 // A log that is closing wakes nobody any more, and then nothing is left to do.
-                if let Ok(Err(_)) = timeout(LOOK, ended.changed()).await {
+                if let Ok(Err(_)) = timeout(POLL_INTERVAL, ended.changed()).await {
                     return;
                 }
             }
@@ -37,7 +36,7 @@ pub async fn run(app: Arc<App>) {
                 failing = false;
                 tokio::select! {
                     () = app.batch_jobs.notified() => {}
-                    () = changes.next(IDLE_LOOK) => {}
+                    () = changes.next(IDLE_POLL_INTERVAL) => {}
                 }
             }
             Err(error) => {
@@ -45,7 +44,7 @@ pub async fn run(app: Arc<App>) {
                     tracing::warn!(%error, "batch jobs cannot go on");
                 }
                 failing = true;
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Work that is seen to when it comes due: every control plane looks when the next is due, and when
-//! what it saw may be true no more.
+//! Runs a job when it is due, and when the time at which it is due may have changed. Every control
+//! plane does.
 
 use std::time::Duration;
 
@@ -7,13 +7,12 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Store;
 use tokio::time::sleep;
 
-/// How often it is seen to whether something else is due by now, where another control plane may
-/// have changed it.
-const LOOK: Duration = Duration::from_secs(1);
+/// Poll interval where another control plane may have changed the time at which the job is due.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Calls `see_to`, which does what is due and says when the next is, for ever. A store that fails
-/// is asked again at the next look, and `complaint` is made once.
-pub async fn run<S, F>(store: &Store, complaint: &str, see_to: S)
+/// Calls `work` for ever; it does the work that is due and returns the next due time. After a
+/// failure it is called again at the next poll, and `complaint` is logged once.
+pub async fn run<S, F>(store: &Store, complaint: &str, work: S)
 where
     S: Fn(Timestamp) -> F,
     F: Future<Output = Result<Option<Timestamp>, Error>>,
@@ -21,12 +20,12 @@ where
     let mut changes = store.changes();
     let mut failing = false;
     loop {
-        match see_to(Timestamp::now()).await {
+        match work(Timestamp::now()).await {
             Ok(next) => {
                 failing = false;
                 tokio::select! {
                     () = due(next) => {}
-                    () = changes.next(LOOK) => {}
+                    () = changes.next(POLL_INTERVAL) => {}
                 }
             }
             Err(error) => {
@@ -34,7 +33,7 @@ where
                     tracing::warn!(%error, "{complaint}");
                 }
                 failing = true;
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
     }
@@ -58,7 +57,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test]
-    async fn it_looks_when_something_is_due_and_again_after_a_failure() {
+    async fn it_runs_when_something_is_due_and_again_after_a_failure() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open_file(&folder.path().join("kanat.db"))
             .await
@@ -66,7 +65,7 @@ mod tests {
         pause();
         let begun = Instant::now();
         let looks = Mutex::new(Vec::new());
-        let see_to = |now: Timestamp| {
+        let work = |now: Timestamp| {
             let mut looks = looks.lock().unwrap();
             looks.push(begun.elapsed().as_secs_f64().round());
             let next = match looks.len() {
@@ -77,7 +76,7 @@ mod tests {
             };
             std::future::ready(next)
         };
-        let all = run(&store, "it fails", see_to);
+        let all = run(&store, "it fails", work);
         assert!(timeout(10 * SECOND, all).await.is_err());
         // Nothing is written, and what is due in an hour may be so sooner by a clock that is set.
         assert_eq!(*looks.lock().unwrap(), [0.0, 3.0, 4.0, 9.0]);

@@ -1,5 +1,4 @@
-//! What is due at every full hour, and done by one control plane of several: the first to take up
-//! an hour.
+//! Hourly work, done by one control plane of several: the first to claim the hour.
 
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// How often it is seen to whether it is due.
-const LOOK: Duration = Duration::from_secs(60);
+/// Interval at which the store is asked whether the work is due.
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Does the work of that name for ever, first at once. A failure of the work waits for the next
 /// hour.
@@ -19,7 +18,7 @@ where
     W: Fn() -> F,
     F: Future<Output = ()>,
 {
-    let mut looks = interval(LOOK);
+    let mut looks = interval(POLL_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = None;
     loop {

@@ -19,26 +19,26 @@ pub async fn run(app: Arc<App>, keep: Option<Duration>) {
 async fn drop_all(app: &App, keep: Option<Duration>) {
     let now = Timestamp::now();
     if let Some(keep) = keep {
-        tell(
+        log(
             "finished batch jobs",
             batch_job::drop_finished(&app.store, now.before(keep)).await,
         );
     }
-    tell(
+    log(
         "uploads of batch jobs",
         batch_job::drop_silent(&app.store, now).await,
     );
-    tell(
+    log(
         "polls of deleted flows",
         flow::forget_deleted_polls(app).await,
     );
-    tell(
+    log(
         "keys whose grace is over",
         consumer_key::drop_expired(app).await,
     );
 }
 
-fn tell(what: &str, dropped: Result<usize, impl Display>) {
+fn log(what: &str, dropped: Result<usize, impl Display>) {
     match dropped {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "{what} are dropped"),

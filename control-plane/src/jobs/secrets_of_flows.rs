@@ -1,6 +1,5 @@
-//! What earlier builds left of secrets in flows: definitions with secrets that are written out are
-//! sealed, once for a store, and versions that run although they show secrets of connectors are
-//! told of at each start.
+//! Secrets that earlier builds left in flows. Definitions with literal secrets are sealed, once for
+//! a store; deployed versions that expose secrets of connectors are logged at each start.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ pub async fn look(app: Arc<App>) {
             "definitions of earlier builds cannot be sealed: the next start tries again",
         );
     }
-    if let Err(error) = flow::tell_of_exposed_secrets(&app).await {
+    if let Err(error) = flow::log_exposed_secrets(&app).await {
         tracing::warn!(%error, "what runs was not looked through for secrets that it shows");
     }
 }

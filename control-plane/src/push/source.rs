@@ -7,7 +7,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
 use kanat_plan_stream::Kind;
 use kanat_proto::node::v1;
-use kanat_store::published::{self, Published, Revision, revision};
+use kanat_store::published::{self, PublishedResource, Revision, revision};
 use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
 use super::set::{Change, Entry, PlanSet};
@@ -226,7 +226,7 @@ impl Source {
     async fn open(
         &self,
         environment: &EnvironmentId,
-        rows: Vec<Published>,
+        rows: Vec<PublishedResource>,
     ) -> Result<Vec<(String, Change)>, Error> {
         let sealer = Arc::clone(&self.sealer);
         let environment = environment.clone();
@@ -244,7 +244,7 @@ impl Source {
 fn open(
     sealer: &Sealer,
     environment: &EnvironmentId,
-    row: Published,
+    row: PublishedResource,
 ) -> Result<(String, Change), Error> {
     if row.removed {
         return Ok((row.resource_id, Change::Removal));
@@ -263,12 +263,12 @@ fn open(
 }
 
 /// Returns whether the row has a resource other than a flow.
-fn is_other(row: &Published) -> bool {
+fn is_other(row: &PublishedResource) -> bool {
     !row.removed && !matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)))
 }
 
 /// Returns whether the row has a content that `current` has already.
-fn is_again(row: &Published, current: &PlanSet) -> bool {
+fn is_again(row: &PublishedResource, current: &PlanSet) -> bool {
     !row.removed
         && current
             .get(&row.resource_id)

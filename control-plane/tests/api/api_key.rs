@@ -8,7 +8,7 @@ use kanat_proto::v1::{
 };
 use tonic::Code;
 
-use crate::plane::{Called, TestPlane, faults};
+use crate::plane::{AuthorizedService, TestPlane, faults};
 
 fn new_key(name: &str) -> CreateApiKeyRequest {
     CreateApiKeyRequest {
@@ -26,14 +26,14 @@ async fn make(plane: &TestPlane, request: CreateApiKeyRequest) -> ApiKey {
         .into_inner()
 }
 
-async fn list_as(called: Called) -> Result<(), tonic::Status> {
+async fn list_as(called: AuthorizedService) -> Result<(), tonic::Status> {
     LookupTableServiceClient::new(called)
         .list_lookup_tables(ListLookupTablesRequest::default())
         .await
         .map(|_| ())
 }
 
-async fn create_as(called: Called, name: &str) -> Result<String, tonic::Status> {
+async fn create_as(called: AuthorizedService, name: &str) -> Result<String, tonic::Status> {
     let request = CreateLookupTableRequest {
         name: name.to_owned(),
         description: None,

@@ -1,4 +1,4 @@
-//! What one caller, and a caller whose request is not sound, may ask of the service.
+//! Bounds of one caller, and of a caller whose request is malformed.
 
 use bytes::Bytes;
 use http::{Request, Version};
@@ -177,7 +177,7 @@ async fn an_error_of_a_stream_ends_with_its_headers() {
 }
 
 #[tokio::test]
-async fn services_are_told_of_to_those_who_have_a_key() {
+async fn reflection_needs_a_key() {
     let plane = TestPlane::start().await;
     let key = format!("Bearer {OWNER}");
     for version in ["v1", "v1alpha"] {

@@ -42,7 +42,7 @@ async fn create(plane: &TestPlane, yaml: &str) -> Flow {
         .into_inner()
 }
 
-/// What `ORDERS` names; gives the ids of the instance and of the table.
+/// Makes the resources that `ORDERS` names; returns the ids of the instance and of the table.
 async fn surroundings(plane: &TestPlane) -> (String, String) {
     let instance = plane.http_instance("erp").await;
     let table = CreateLookupTableRequest {

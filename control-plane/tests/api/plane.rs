@@ -37,7 +37,7 @@ pub struct Credential {
     environment: Option<String>,
 }
 
-pub type Called = InterceptedService<PublicService, Credential>;
+pub type AuthorizedService = InterceptedService<PublicService, Credential>;
 
 impl TestPlane {
     pub async fn start() -> Self {
@@ -73,48 +73,48 @@ impl TestPlane {
         }
     }
 
-    fn called(&self, credential: Credential) -> Called {
+    fn called(&self, credential: Credential) -> AuthorizedService {
         InterceptedService::new(self.plane.service(), credential)
     }
 
-    pub fn as_owner(&self) -> Called {
+    pub fn as_owner(&self) -> AuthorizedService {
         self.with_key(OWNER)
     }
 
-    pub fn with_key(&self, key: &str) -> Called {
+    pub fn with_key(&self, key: &str) -> AuthorizedService {
         self.called(Credential {
             key: Some(key.to_owned()),
             environment: None,
         })
     }
 
-    pub fn in_environment(&self, key: &str, environment: &str) -> Called {
+    pub fn in_environment(&self, key: &str, environment: &str) -> AuthorizedService {
         self.called(Credential {
             key: Some(key.to_owned()),
             environment: Some(environment.to_owned()),
         })
     }
 
-    pub fn without_key(&self) -> Called {
+    pub fn without_key(&self) -> AuthorizedService {
         self.called(Credential {
             key: None,
             environment: None,
         })
     }
 
-    pub fn flows(&self) -> FlowServiceClient<Called> {
+    pub fn flows(&self) -> FlowServiceClient<AuthorizedService> {
         FlowServiceClient::new(self.as_owner())
     }
 
-    pub fn tables(&self) -> LookupTableServiceClient<Called> {
+    pub fn tables(&self) -> LookupTableServiceClient<AuthorizedService> {
         LookupTableServiceClient::new(self.as_owner())
     }
 
-    pub fn connectors(&self) -> ConnectorServiceClient<Called> {
+    pub fn connectors(&self) -> ConnectorServiceClient<AuthorizedService> {
         ConnectorServiceClient::new(self.as_owner())
     }
 
-    pub fn keys(&self) -> ApiKeyServiceClient<Called> {
+    pub fn keys(&self) -> ApiKeyServiceClient<AuthorizedService> {
         ApiKeyServiceClient::new(self.as_owner())
     }
 

@@ -6,7 +6,7 @@ use kanat_model::Secret;
 use crate::key::{NewKey, sha256};
 use crate::random_token;
 
-/// What every consumer key begins with.
+/// Prefix of every consumer key.
 pub const PREFIX: &str = "kanat_ck_";
 
 /// A new key of 256 random bits for the consumer of this label; all before those bits is its
@@ -21,8 +21,8 @@ pub fn generate(consumer: &str) -> NewKey {
     }
 }
 
-/// What the keys of that consumer begin with. What cannot stand in a header as it is, and what ends
-/// a word, shows as `-`.
+/// Returns the prefix of that consumer's keys. Characters that cannot stand in a header, and those
+/// that end a word, become `-`.
 pub fn prefix(consumer: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {

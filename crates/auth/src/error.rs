@@ -1,4 +1,4 @@
-//! What can go wrong with keys and seals.
+//! Errors of keys and seals.
 
 use std::path::PathBuf;
 

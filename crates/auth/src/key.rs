@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use crate::token::is_token_byte;
 use crate::{Error, random_token};
 
-/// What every API key begins with.
+/// Prefix of every API key.
 pub const PREFIX: &str = "kanat_ak_";
 
 /// Least number of characters after the prefix of a key that an operator chose.
@@ -48,7 +48,7 @@ pub fn adopt(text: &str) -> Result<NewKey, Error> {
     Ok(describe(text.to_owned()))
 }
 
-/// What a presented key is looked up by.
+/// Returns the hash that a presented key is looked up by.
 pub fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }

@@ -1,5 +1,5 @@
-//! Who may do what: API keys, consumer keys, random tokens, roles, and the sealing of secrets at
-//! rest. No network, no database.
+//! Credentials and permissions: API keys, consumer keys, random tokens, roles, and the sealing of
+//! secrets at rest. No network, no database.
 
 pub mod consumer_key;
 pub mod error;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a credential may do, from all to reading.
+/// Role of a credential, from all permissions to reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     Owner,
@@ -11,7 +11,7 @@ pub enum Role {
     Viewer,
 }
 
-/// What a call needs.
+/// Permission that a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
     /// See.
@@ -64,7 +64,7 @@ impl Role {
         }
     }
 
-    /// Whether one of this role may hand out `other`: nobody raises anyone above himself.
+    /// Returns whether this role may grant `other`: nobody grants more than they have.
     pub fn may_grant(self, other: Self) -> bool {
         self.rank() >= other.rank()
     }

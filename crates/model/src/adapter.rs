@@ -1,6 +1,6 @@
-//! What an adapter is for.
+//! Kinds of adapters.
 
-/// Where in a flow an adapter's code stands.
+/// Position of an adapter's code in a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Makes another payload of a payload.

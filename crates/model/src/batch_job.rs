@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Where a batch job stands.
+/// State of a batch job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// None of its records has begun.

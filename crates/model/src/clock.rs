@@ -17,7 +17,7 @@ const MAX_STEP_US: i64 = 5_000_000;
 /// A clock that goes on with the monotonic one.
 struct Clock {
     origin: Instant,
-    /// What it showed at `origin`, in microseconds since 1970.
+    /// Wall clock at `origin`, in microseconds since 1970.
     base_us: AtomicI64,
     /// How far the wall clock is ahead of it by its jumps, in microseconds.
     ahead_us: AtomicI64,
@@ -36,7 +36,7 @@ fn micros(timestamp: Timestamp) -> i64 {
 /// A jump of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
-    /// Whether the clock was set forward.
+    /// True when the clock was set forward.
     pub is_forward: bool,
     /// How far, to the second.
     pub by: Duration,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_behind_the_wall_clock_and_converts_back_and_forth() {
+    fn it_does_not_lag_the_wall_clock_and_converts_back_and_forth() {
         let wall = Timestamp::now();
         assert!(Timestamp::steady() >= wall);
         assert_eq!(wall.to_steady().to_wall(), wall);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Error, Timestamp};
 
-/// Whether a key opens its API.
+/// State of a key, which decides whether it opens its API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     Active,
@@ -26,7 +26,7 @@ impl Status {
     }
 }
 
-/// What decides over the status of a key.
+/// Facts that the status of a key follows from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Refused until it is let in again.
@@ -46,7 +46,7 @@ impl Standing {
         }
     }
 
-    /// Whether it is refused for good.
+    /// Returns whether the key is refused for good.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= now)
     }

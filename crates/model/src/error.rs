@@ -16,9 +16,20 @@ pub struct Error {
     /// Lower case, no full stop, names the thing.
     pub message: String,
     pub details: Vec<FieldError>,
+    /// The resource that is missing, or that has the name already.
+    pub resource: Option<ResourceRef>,
 }
 
-/// What is wrong with one field of a request; `field` is a path such as `entries[2].key`.
+/// A resource that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceRef {
+    /// The noun, as in `lookup table`.
+    pub kind: &'static str,
+    /// Its id or name.
+    pub name: String,
+}
+
+/// The fault of one field of a request; `field` is a path such as `entries[2].key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     pub field: String,
@@ -49,6 +60,7 @@ impl Error {
             code,
             message: message.into(),
             details: Vec::new(),
+            resource: None,
         }
     }
 
@@ -56,37 +68,39 @@ impl Error {
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
         let detail = FieldError::new(field, message);
         let message = format!("{}: {}", detail.field, detail.message);
-        Self {
-            code: Code::InvalidArgument,
-            message,
-            details: vec![detail],
-        }
+        Self::invalid(message, vec![detail])
     }
 
     /// The request is wrong as `message` says, in the fields of `details`.
     pub fn invalid(message: impl Into<String>, details: Vec<FieldError>) -> Self {
         Self {
-            code: Code::InvalidArgument,
-            message: message.into(),
             details,
+            ..Self::new(Code::InvalidArgument, message)
         }
     }
 
     /// `kind` is the noun, as in `flow`; the message reads `flow "flw_1" does not exist`.
-    pub fn not_found(kind: &str, key: impl AsRef<str>) -> Self {
-        Self::new(
-            Code::NotFound,
-            format!("{kind} {:?} does not exist", key.as_ref()),
-        )
+    pub fn not_found(kind: &'static str, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let message = format!("{kind} {name:?} does not exist");
+        Self::new(Code::NotFound, message).with_resource(kind, name)
     }
 
     /// `kind` is the noun, as in `lookup table`; the message reads
     /// `lookup table "eu" already exists`.
-    pub fn already_exists(kind: &str, name: impl AsRef<str>) -> Self {
-        Self::new(
-            Code::AlreadyExists,
-            format!("{kind} {:?} already exists", name.as_ref()),
-        )
+    pub fn already_exists(kind: &'static str, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let message = format!("{kind} {name:?} already exists");
+        Self::new(Code::AlreadyExists, message).with_resource(kind, name)
+    }
+
+    /// Names the resource that the error is about.
+    pub fn with_resource(self, kind: &'static str, name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            resource: Some(ResourceRef { kind, name }),
+            ..self
+        }
     }
 
     /// The resource is not in a state that allows the call.
@@ -99,7 +113,7 @@ impl Error {
         Self::new(Code::Internal, "internal error")
     }
 
-    /// What is needed is away for now; the caller may try again.
+    /// A part of the service is away for now; the caller may try again.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Code::Unavailable, message)
     }

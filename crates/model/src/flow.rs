@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// Where a flow stands.
+/// State of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Never deployed.

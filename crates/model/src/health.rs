@@ -31,19 +31,19 @@ pub enum Observation {
     Traffic { calls: u64, failures: u64 },
 }
 
-/// As many calls tell something.
-const FEWEST_CALLS: u64 = 5;
+/// Calls that are enough for a judgement.
+const MIN_CALLS: u64 = 5;
 
 impl Observation {
-    /// Returns whether calls went well, however few: it tells that what calls told before is over.
+    /// Returns whether all calls went well, however few: a former verdict of calls is over then.
     pub fn heals(self) -> bool {
         matches!(self, Self::Traffic { calls, failures: 0 } if calls > 0)
     }
 
-    /// Whether it tells anything: a few calls do not.
-    pub fn is_telling(self) -> bool {
+    /// Returns whether the calls are enough for a judgement.
+    pub fn is_conclusive(self) -> bool {
         match self {
-            Self::Traffic { calls, .. } => calls >= FEWEST_CALLS,
+            Self::Traffic { calls, .. } => calls >= MIN_CALLS,
             Self::Passed
             | Self::Failed
             | Self::TokensGranted
@@ -63,7 +63,7 @@ impl Health {
                 Self::Unknown | Self::Healthy | Self::Degraded => Self::Degraded,
                 Self::Failing => Self::Failing,
             },
-            Observation::Traffic { .. } if !observation.is_telling() => self,
+            Observation::Traffic { .. } if !observation.is_conclusive() => self,
             Observation::Traffic { calls, failures } if failures.saturating_mul(2) >= calls => {
                 Self::Failing
             }

@@ -11,7 +11,7 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
-            /// What every id of this kind begins with, without the `_`.
+            /// Prefix of every id of this kind, without the `_`.
             pub const PREFIX: &'static str = $prefix;
 
             /// A new id, later in order than every earlier one of this process.

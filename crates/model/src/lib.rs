@@ -23,7 +23,7 @@ pub mod flow;
 pub mod schedule;
 
 pub use code::Code;
-pub use error::{Error, FieldError};
+pub use error::{Error, FieldError, ResourceRef};
 pub use health::Health;
 pub use mask::Mask;
 pub use secret::Secret;

@@ -10,15 +10,15 @@ use memchr::memmem;
 
 use spelling::Spelling;
 
-/// What stands in the place of a secret.
+/// Text that replaces a secret.
 pub const MASK: &str = "********";
 
 /// Texts shorter than this are everywhere: a trace without them could not be read, and would tell
 /// them all the same.
 pub const SHORTEST_MASKED: usize = 4;
 
-/// The most bytes in which a byte of a secret is spelled: `\u0041`.
-const LONGEST_SPELLING: usize = 6;
+/// Bytes of the longest spelling of a byte of a secret: `\u0041`.
+const MAX_SPELLING_BYTES: usize = 6;
 
 /// The texts that may not show, however a request or an answer spells them.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl Mask {
     /// Returns how far behind the end of what is shown of a text secrets may stand that begin
     /// before it.
     pub fn reach(&self) -> usize {
-        self.longest() * LONGEST_SPELLING
+        self.longest() * MAX_SPELLING_BYTES
     }
 
     fn longest(&self) -> usize {

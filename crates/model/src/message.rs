@@ -18,7 +18,7 @@ macro_rules! texts {
     };
 }
 
-/// Where a message stands.
+/// State of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Durable, not yet begun.
@@ -106,7 +106,7 @@ impl Status {
     }
 }
 
-/// What started a message.
+/// Origin of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trigger {
     Webhook,
@@ -128,7 +128,7 @@ texts!(Trigger {
     Replay = "replay",
 });
 
-/// What kind of thing went wrong with a message.
+/// Kind of failure of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// A field of the mapping, a condition or a template; final.

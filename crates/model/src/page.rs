@@ -12,7 +12,8 @@ impl Page {
     pub const DEFAULT_LIMIT: u32 = 50;
     pub const MAX_LIMIT: u32 = 500;
 
-    /// What is missing gets the default, what is too much is taken as the most.
+    /// Makes a page: a missing value gets the default, and a limit above the maximum is taken as
+    /// the maximum.
     pub fn new(limit: Option<u32>, offset: Option<u32>) -> Self {
         let limit = limit
             .unwrap_or(Self::DEFAULT_LIMIT)
@@ -26,7 +27,7 @@ impl Page {
 
 /// One page of a list, and the length of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paged<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     pub total: u64,
     pub page: Page,

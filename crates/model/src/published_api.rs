@@ -1,4 +1,4 @@
-//! What a published API may be, and the states of its versions (spec, "States and transitions").
+//! Published APIs: their words, and the states of their versions (spec, "States and transitions").
 
 pub mod path;
 
@@ -35,7 +35,7 @@ impl Method {
             .find(|method| method.as_str() == text)
     }
 
-    /// Whether the input of a call is its body; of the others it is query and path.
+    /// Returns whether the input of a call is its body; otherwise it is query and path.
     pub fn has_body(self) -> bool {
         match self {
             Self::Post | Self::Put | Self::Patch => true,
@@ -44,7 +44,7 @@ impl Method {
     }
 }
 
-/// How consumers say who they are.
+/// Authentication of consumers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Auth {
     ApiKey,
@@ -68,12 +68,12 @@ impl Auth {
     }
 }
 
-/// What becomes of a request that does not fit its schema.
+/// Treatment of a request that does not fit its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Validation {
     /// It is refused, and leaves nothing behind.
     Strict,
-    /// What is wrong is noted on the message, which goes on.
+    /// The faults are noted on the message, which goes on.
     Lenient,
 }
 
@@ -92,7 +92,7 @@ impl Validation {
     }
 }
 
-/// What becomes of the message of a call that ran out of time.
+/// Fate of the message of a call that ran out of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OnTimeout {
     Continue,
@@ -114,7 +114,7 @@ impl OnTimeout {
     }
 }
 
-/// Whose tokens an API takes.
+/// Issuer and audience of the tokens that an API takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct OAuth2 {
     pub issuer: String,
@@ -136,7 +136,7 @@ pub struct Cors {
     pub max_age_seconds: u32,
 }
 
-/// Where a version stands.
+/// State of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VersionStatus {
     Active,

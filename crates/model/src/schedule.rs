@@ -2,7 +2,7 @@
 
 use crate::message;
 
-/// Where the last run of a schedule stands (spec, "Schedule").
+/// State of a schedule's last run (spec, "Schedule").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunStatus {
     Running,
@@ -25,8 +25,8 @@ impl RunStatus {
             .find(|status| status.as_str() == text)
     }
 
-    /// What the message of a run says of the run. A flow whose condition was false did what it was
-    /// asked to.
+    /// Returns the status of a run by that of its message. A flow whose condition was false did
+    /// what it was asked to.
     pub fn of(message: message::Status) -> Self {
         match message {
             message::Status::Received

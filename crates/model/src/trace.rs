@@ -1,8 +1,8 @@
-//! What happened to a message, step by step, for a person to read.
+//! Trace of a message, step by step, for a person to read.
 
 use crate::Timestamp;
 
-/// One thing that happened. Secrets are masked and bodies cut by who writes it.
+/// One event. The writer masks its secrets and cuts its bodies.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TraceRecord {
     pub at: Timestamp,

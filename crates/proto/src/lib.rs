@@ -19,7 +19,7 @@ pub mod node {
     }
 }
 
-/// What nodes run.
+/// Plans that nodes run.
 pub mod plan {
     pub mod v1 {
         include!(concat!(env!("OUT_DIR"), "/kanat.plan.v1.rs"));

@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::AccountId;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use kanat_model::Timestamp;
 use kanat_model::adapter::Kind;
 use kanat_model::id::{AccountId, AdapterId, EnvironmentId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub struct Filter {
     pub kind: String,
 }
 
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, environment_id, name, description, kind, code, version, \
+                       created_at, updated_at";
+
 fn read(row: &AnyRow) -> Result<Adapter, Error> {
     let kind = row.text("kind")?;
     Ok(Adapter {
@@ -51,9 +56,8 @@ fn read(row: &AnyRow) -> Result<Adapter, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO adapter (id, account_id, environment_id, name, description, \
-                      kind, code, version, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, \
-                      $6, $7, $8, $9, $10)";
+const INSERT: &str =
+    sql!("INSERT INTO adapter ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 
 /// Errors when the environment has an adapter of that name.
 pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
@@ -74,9 +78,9 @@ pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, kind, code, version, \
-                   created_at, updated_at FROM adapter WHERE environment_id = $1 AND id = $2 AND \
-                   deleted_at IS NULL";
+const GET: &str = sql!(
+    "SELECT {COLUMNS} FROM adapter WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL"
+);
 
 pub async fn get(
     db: &mut Db,
@@ -94,10 +98,11 @@ pub async fn get(
 const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND \
                      deleted_at IS NULL AND ($2 = '' OR kind = $2) AND ($3 = '' OR name GLOB $3 \
                      OR description GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, kind, code, \
-                    version, created_at, updated_at FROM adapter WHERE environment_id = $1 AND \
-                    deleted_at IS NULL AND ($2 = '' OR kind = $2) AND ($3 = '' OR name GLOB $3 OR \
-                    description GLOB $3) ORDER BY id DESC LIMIT $4 OFFSET $5";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = \
+     '' OR kind = $2) AND ($3 = '' OR name GLOB $3 OR description GLOB $3) ORDER BY id DESC \
+     LIMIT $4 OFFSET $5"
+);
 
 /// The environment's adapters, newest first.
 pub async fn list(
@@ -105,7 +110,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<Adapter>, Error> {
+) -> Result<ListPage<Adapter>, Error> {
     let pattern = search::pattern(db, &filter.search)?;
     let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
@@ -122,7 +127,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
@@ -154,7 +159,7 @@ pub async fn update(db: &mut Db, adapter: &mut Adapter) -> Result<(), Error> {
 const DELETE: &str = "UPDATE adapter SET deleted_at = $3 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such an adapter.
+/// Deletes an adapter; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     environment: &EnvironmentId,

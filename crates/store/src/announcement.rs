@@ -1,6 +1,6 @@
-//! What one process tells the others, so that they need not wait for their next look at what has
-//! changed: over PostgreSQL's notifications. SQLite has one process, and nobody to tell. They may
-//! get lost; who listens looks from time to time as well.
+//! Announcements between processes over PostgreSQL's notifications, so that the others learn of a
+//! change before their next poll. Announcements may get lost, so listeners poll as well. SQLite has
+//! one process and no announcements.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{Db, Error};
 
 const CHANNEL: &str = "kanat_announcements";
 
-/// What is told.
+/// A change that other processes hear of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// An environment reached a generation; what is urgent must not wait for other changes.

@@ -4,7 +4,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{ApiKeyId, BootId};
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// A request that was begun under a key.
@@ -22,7 +22,7 @@ pub struct AnsweredRequest {
 const GET: &str =
     "SELECT request, answer, begun_by, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
 
-/// What is known of the idempotency key `name` of a credential.
+/// Returns the request of a credential under the idempotency key `name`.
 pub async fn get(
     db: &mut Db,
     credential: &ApiKeyId,

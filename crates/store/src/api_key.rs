@@ -2,10 +2,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct ApiKey {
     pub last_used_at: Option<Timestamp>,
 }
 
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, name, role, environment_id, sha256, prefix, created_at, \
+                       expires_at, last_used_at";
+
 fn read(row: &AnyRow) -> Result<ApiKey, Error> {
     Ok(ApiKey {
         id: row.id("id")?,
@@ -42,9 +47,8 @@ fn read(row: &AnyRow) -> Result<ApiKey, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO api_key (id, account_id, name, role, environment_id, sha256, \
-                      prefix, created_at, expires_at, last_used_at) VALUES ($1, $2, $3, $4, $5, \
-                      $6, $7, $8, $9, $10)";
+const INSERT: &str =
+    sql!("INSERT INTO api_key ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 
 pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -63,9 +67,8 @@ pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
     Ok(())
 }
 
-const BY_HASH: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
-                       created_at, expires_at, last_used_at FROM api_key WHERE sha256 = $1 AND \
-                       deleted_at IS NULL";
+const BY_HASH: &str =
+    sql!("SELECT {COLUMNS} FROM api_key WHERE sha256 = $1 AND deleted_at IS NULL");
 
 /// The key of that hash, unless it was revoked; whether it has expired is the caller's to see.
 pub async fn by_hash(db: &mut Db, sha256: &[u8; 32]) -> Result<Option<ApiKey>, Error> {
@@ -86,12 +89,13 @@ pub async fn hashes(db: &mut Db) -> Result<Vec<[u8; 32]>, Error> {
 
 const COUNT: &str =
     "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND deleted_at IS NULL";
-const LIST: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
-                    created_at, expires_at, last_used_at FROM api_key WHERE account_id = $1 AND \
-                    deleted_at IS NULL ORDER BY id DESC LIMIT $2 OFFSET $3";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM api_key WHERE account_id = $1 AND deleted_at IS NULL ORDER BY id \
+     DESC LIMIT $2 OFFSET $3"
+);
 
 /// The account's keys, newest first.
-pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<ApiKey>, Error> {
+pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<ListPage<ApiKey>, Error> {
     let total = sqlx::query(COUNT)
         .bind(account.as_str())
         .fetch_one(&mut *db)
@@ -103,16 +107,15 @@ pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
     })
 }
 
-const GET: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, \
-                   expires_at, last_used_at FROM api_key WHERE account_id = $1 AND id = $2 AND \
-                   deleted_at IS NULL";
+const GET: &str =
+    sql!("SELECT {COLUMNS} FROM api_key WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL");
 
 pub async fn get(db: &mut Db, account: &AccountId, id: &ApiKeyId) -> Result<Option<ApiKey>, Error> {
     let row = sqlx::query(GET)
@@ -123,10 +126,10 @@ pub async fn get(db: &mut Db, account: &AccountId, id: &ApiKeyId) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
-const OLDEST_OWNER: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, \
-                            created_at, expires_at, last_used_at FROM api_key WHERE account_id = \
-                            $1 AND name = $2 AND role = 'owner' AND environment_id IS NULL AND \
-                            deleted_at IS NULL ORDER BY id LIMIT 1";
+const OLDEST_OWNER: &str = sql!(
+    "SELECT {COLUMNS} FROM api_key WHERE account_id = $1 AND name = $2 AND role = 'owner' AND \
+     environment_id IS NULL AND deleted_at IS NULL ORDER BY id LIMIT 1"
+);
 
 /// Returns the oldest key of this name that opens the whole account.
 pub async fn oldest_owner(
@@ -165,7 +168,7 @@ pub async fn other_owners(
 const DELETE: &str =
     "UPDATE api_key SET deleted_at = $3 WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such a key.
+/// Revokes a key; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     account: &AccountId,

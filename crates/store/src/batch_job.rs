@@ -7,10 +7,10 @@ pub mod upload;
 use kanat_model::Timestamp;
 use kanat_model::batch_job::Status;
 use kanat_model::id::{AccountId, BatchJobId, EnvironmentId, FlowId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub async fn list(
     environment: &EnvironmentId,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<Paged<BatchJob>, Error> {
+) -> Result<ListPage<BatchJob>, Error> {
     let flow = flow.map_or("", FlowId::as_str);
     let total = sqlx::query(COUNT)
         .bind(environment.as_str())
@@ -144,7 +144,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
@@ -166,7 +166,8 @@ pub async fn unfinished(db: &mut Db) -> Result<Vec<BatchJob>, Error> {
 const BEGIN: &str = "UPDATE batch_job SET status = 'running', started_at = COALESCE(started_at, \
                      $2) WHERE id = $1 AND status IN ('queued', 'running') AND finished_at IS NULL";
 
-/// Whether records of the job may begin. Nobody else begins one before the transaction ends.
+/// Takes the lock of a job; returns whether records of it may begin. No other process begins one
+/// before the transaction ends.
 pub async fn begin(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool, Error> {
     Ok(sqlx::query(BEGIN)
         .bind(id.as_str())
@@ -208,7 +209,7 @@ pub async fn finish(db: &mut Db, id: &BatchJobId, now: Timestamp) -> Result<bool
 const CANCEL: &str =
     "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AND status IN ('queued', 'running')";
 
-/// Whether it was cancelled by this.
+/// Cancels a job; returns whether this call did it.
 pub async fn cancel(db: &mut Db, id: &BatchJobId) -> Result<bool, Error> {
     Ok(sqlx::query(CANCEL)
         .bind(id.as_str())

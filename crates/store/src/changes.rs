@@ -1,33 +1,32 @@
-//! When to look at the database again. Other processes that share one change it without a word to
-//! those who look from time to time; where this process alone writes, nothing is to be seen before
-//! it has written.
+//! The time of the next poll of the database. Other processes that share one change it without
+//! notice; where this process alone writes, a poll finds nothing before it has written.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// The longest rest where only this process writes: somebody may have put another file in the place
-/// of the database, and a clock that is set forward makes due what was not.
-const LONGEST: Duration = Duration::from_secs(5);
+/// Longest time between two polls where only this process writes: the file of the database may have
+/// been replaced, and a clock that is set forward makes more rows due.
+const MAX_IDLE: Duration = Duration::from_secs(5);
 
-/// What wakes one who looks. Each has its own.
+/// Wakes a poller when the database may have changed. Each poller has its own.
 #[derive(Debug)]
 pub struct Changes(Option<watch::Receiver<()>>);
 
 impl Changes {
-    /// Told by `written` of what this process writes; nobody tells of what others do.
+    /// `written` changes with every write of this process; without it, other processes write too.
     pub(crate) fn new(written: Option<&watch::Sender<()>>) -> Self {
         Self(written.map(watch::Sender::subscribe))
     }
 
-    /// Rests until another look may find something: for `every`, and where only this process
-    /// writes, until it has written something since the last rest was over, 5 s at most.
+    /// Waits until another poll may find something: for `every`, and where only this process
+    /// writes, until it has written since the last wait was over, 5 s at most.
     pub async fn next(&mut self, every: Duration) {
         sleep(every).await;
         if let Some(written) = &mut self.0 {
-            // A store that is gone tells of nothing: it is time to look then, too.
-            let _ = timeout(LONGEST.saturating_sub(every), written.changed()).await;
+            // A store that is gone sends nothing; the wait ends then, too.
+            let _ = timeout(MAX_IDLE.saturating_sub(every), written.changed()).await;
         }
     }
 }
@@ -76,7 +75,7 @@ mod tests {
         let rested = tokio::select! { rested = rested => rested, () = written => Vec::new() };
         assert_eq!(
             rested,
-            [2 * SECOND, SECOND, LONGEST],
+            [2 * SECOND, SECOND, MAX_IDLE],
             "what is written meanwhile counts for the next"
         );
     }

@@ -2,10 +2,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{HealthChangeId, InstanceId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 /// How an instance does.
@@ -13,7 +14,7 @@ use crate::{Db, Error};
 pub struct ConnectorHealth {
     pub instance_id: InstanceId,
     pub status: String,
-    /// What told so.
+    /// Observation that the status follows from.
     pub reason: String,
     pub since: Timestamp,
     pub updated_at: Timestamp,
@@ -30,9 +31,14 @@ pub struct HealthChange {
     pub at: Timestamp,
 }
 
-const PUT: &str = "INSERT INTO connector_health (instance_id, status, reason, since, updated_at) \
-    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance_id) DO UPDATE SET status = excluded.status, \
-    reason = excluded.reason, since = excluded.since, updated_at = excluded.updated_at";
+/// Columns that make up a row.
+const COLUMNS: &str = "instance_id, status, reason, since, updated_at";
+
+const PUT: &str = sql!(
+    "INSERT INTO connector_health ({COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT \
+     (instance_id) DO UPDATE SET status = excluded.status, reason = excluded.reason, since = \
+     excluded.since, updated_at = excluded.updated_at"
+);
 
 /// Writes how an instance does.
 pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<(), Error> {
@@ -47,8 +53,7 @@ pub async fn put(db: &mut Db, health: &ConnectorHealth) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, status, reason, since, updated_at FROM connector_health \
-                   WHERE instance_id = $1";
+const GET: &str = sql!("SELECT {COLUMNS} FROM connector_health WHERE instance_id = $1");
 
 /// How an instance does; none while nothing is known.
 pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<ConnectorHealth>, Error> {
@@ -97,7 +102,7 @@ pub async fn list_changes(
     db: &mut Db,
     instance: &InstanceId,
     page: Page,
-) -> Result<Paged<HealthChange>, Error> {
+) -> Result<ListPage<HealthChange>, Error> {
     let total = sqlx::query(COUNT_CHANGES)
         .bind(instance.as_str())
         .fetch_one(&mut *db)
@@ -119,7 +124,7 @@ pub async fn list_changes(
             at: row.time("at")?,
         })
     });
-    Ok(Paged {
+    Ok(ListPage {
         items: items.collect::<Result<_, Error>>()?,
         total,
         page,

@@ -3,10 +3,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct ConnectorInstance {
     pub updated_at: Timestamp,
 }
 
-/// What a list shows; empty texts find everything.
+/// Filter of a list; empty texts find everything.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub catalog_id: String,
@@ -34,13 +35,17 @@ pub struct Filter {
     pub search: String,
 }
 
-/// What a definition refers to an instance by.
+/// Name that definitions refer to an instance by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     pub id: InstanceId,
     pub name: String,
     pub catalog_id: String,
 }
+
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, environment_id, catalog_id, name, display_name, config, \
+                       revision, created_at, updated_at";
 
 fn read(row: &AnyRow) -> Result<ConnectorInstance, Error> {
     Ok(ConnectorInstance {
@@ -57,9 +62,9 @@ fn read(row: &AnyRow) -> Result<ConnectorInstance, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO connector_instance (id, account_id, environment_id, catalog_id, \
-                      name, display_name, config, revision, created_at, updated_at) VALUES ($1, \
-                      $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const INSERT: &str = sql!(
+    "INSERT INTO connector_instance ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+);
 
 /// Errors when the environment has an instance of that name.
 pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
@@ -80,9 +85,10 @@ pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Err
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, config, \
-                   revision, created_at, updated_at FROM connector_instance WHERE environment_id \
-                   = $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = sql!(
+    "SELECT {COLUMNS} FROM connector_instance WHERE environment_id = $1 AND id = $2 AND \
+     deleted_at IS NULL"
+);
 
 pub async fn get(
     db: &mut Db,
@@ -101,11 +107,11 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM connector_instance \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
     AND ($3 = '' OR name GLOB $3 \
     OR display_name GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, \
-                    config, revision, created_at, updated_at FROM connector_instance WHERE \
-                    environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
-                    AND ($3 = '' OR name GLOB $3 OR display_name GLOB $3) ORDER BY id DESC LIMIT \
-                    $4 OFFSET $5";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM connector_instance WHERE environment_id = $1 AND deleted_at IS \
+     NULL AND ($2 = '' OR catalog_id = $2) AND ($3 = '' OR name GLOB $3 OR display_name GLOB \
+     $3) ORDER BY id DESC LIMIT $4 OFFSET $5"
+);
 
 /// The environment's instances, newest first.
 pub async fn list(
@@ -113,7 +119,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<ConnectorInstance>, Error> {
+) -> Result<ListPage<ConnectorInstance>, Error> {
     let pattern = search::pattern(db, &filter.search)?;
     let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
@@ -130,7 +136,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
@@ -187,7 +193,7 @@ pub async fn update(db: &mut Db, instance: &mut ConnectorInstance) -> Result<(),
 const DELETE: &str = "UPDATE connector_instance SET deleted_at = $3, revision = revision + 1 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such an instance.
+/// Deletes an instance; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     environment: &EnvironmentId,

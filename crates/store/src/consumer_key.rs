@@ -3,10 +3,11 @@
 use kanat_model::Timestamp;
 use kanat_model::consumer_key::Standing;
 use kanat_model::id::{ConsumerKeyId, EnvironmentId, PublishedApiId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct ConsumerKey {
     pub id: ConsumerKeyId,
     pub api_id: PublishedApiId,
     pub consumer: String,
-    /// What its text begins with.
+    /// First characters of the key's text.
     pub prefix: String,
     pub sha256: [u8; 32],
     /// None for no limit, here and below.
@@ -25,6 +26,11 @@ pub struct ConsumerKey {
     pub rotated_from: Option<ConsumerKeyId>,
     pub created_at: Timestamp,
 }
+
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
+                       daily_limit, suspended, rotated_from, created_at, expires_at, \
+                       revoked_at";
 
 fn read(row: &AnyRow) -> Result<ConsumerKey, Error> {
     let limit = |column| {
@@ -54,10 +60,10 @@ fn read(row: &AnyRow) -> Result<ConsumerKey, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO consumer_key (id, api_id, consumer, prefix, sha256, \
-                      rate_limit_per_second, daily_limit, suspended, rotated_from, created_at, \
-                      expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
-                      $11, $12)";
+const INSERT: &str = sql!(
+    "INSERT INTO consumer_key ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+     $11, $12)"
+);
 
 pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -78,9 +84,7 @@ pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
-                   daily_limit, suspended, rotated_from, created_at, expires_at, revoked_at FROM \
-                   consumer_key WHERE api_id = $1 AND id = $2";
+const GET: &str = sql!("SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2");
 
 pub async fn get(
     db: &mut Db,
@@ -97,10 +101,10 @@ pub async fn get(
 
 const COUNT: &str =
     "SELECT COUNT(*) AS total FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)";
-const LIST: &str = "SELECT id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
-                    daily_limit, suspended, rotated_from, created_at, expires_at, revoked_at FROM \
-                    consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) ORDER BY id \
-                    DESC LIMIT $3 OFFSET $4";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) \
+     ORDER BY id DESC LIMIT $3 OFFSET $4"
+);
 
 /// The API's keys, newest first; an empty `consumer` is any.
 pub async fn list(
@@ -108,7 +112,7 @@ pub async fn list(
     api: &PublishedApiId,
     consumer: &str,
     page: Page,
-) -> Result<Paged<ConsumerKey>, Error> {
+) -> Result<ListPage<ConsumerKey>, Error> {
     let total = sqlx::query(COUNT)
         .bind(api.as_str())
         .bind(consumer)
@@ -122,7 +126,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,

@@ -6,7 +6,7 @@ use kanat_model::id::BootId;
 use sqlx::AssertSqlSafe;
 
 use crate::dialect::Dialect;
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the

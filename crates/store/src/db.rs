@@ -1,4 +1,4 @@
-//! What every function of this crate runs its statements on.
+//! The transaction that every function of this crate runs its statements on.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl Db {
         Self { tx, patience }
     }
 
-    /// Whether the database is one that other processes may use at the same time.
+    /// Returns whether other processes may use the database at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         self.tx.backend_name() == "PostgreSQL"
     }

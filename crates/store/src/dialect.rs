@@ -1,4 +1,4 @@
-//! What differs between SQLite and PostgreSQL; everything else is one text.
+//! Differences between SQLite and PostgreSQL; everything else is one text.
 
 /// The database behind a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

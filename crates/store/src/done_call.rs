@@ -1,9 +1,10 @@
-//! What calls with an idempotency key have made. It is written in the transaction that makes it, so
-//! that a call that is repeated after a crash finds it, although the first one was never answered.
+//! Results of calls with an idempotency key. A result is written in the transaction that makes it,
+//! so that a call that is repeated after a crash finds it, although the first one was never
+//! answered.
 
 use kanat_model::Timestamp;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 const GET: &str = "SELECT made FROM done_call WHERE call = $1 AND created_at >= $2";

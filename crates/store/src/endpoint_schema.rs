@@ -1,11 +1,12 @@
-//! What the endpoints of connector instances answer: schemas told from what was received.
+//! Schemas of the answers of connector instances' endpoints, derived from the answers received.
 
 use kanat_model::Timestamp;
 use kanat_model::id::InstanceId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub struct EndpointSchema {
     pub checked_at: Option<Timestamp>,
 }
 
+/// Columns that make up a row.
+const COLUMNS: &str = "instance_id, endpoint, accepted, seen, samples, first_seen_at, \
+                       last_seen_at, checked_at";
+
 fn read(row: &AnyRow) -> Result<EndpointSchema, Error> {
     Ok(EndpointSchema {
         instance_id: row.id("instance_id")?,
@@ -37,11 +42,12 @@ fn read(row: &AnyRow) -> Result<EndpointSchema, Error> {
     })
 }
 
-const PUT: &str = "INSERT INTO endpoint_schema (instance_id, endpoint, accepted, seen, samples, \
-                   first_seen_at, last_seen_at, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, \
-                   $8) ON CONFLICT (instance_id, endpoint) DO UPDATE SET accepted = \
-                   excluded.accepted, seen = excluded.seen, samples = excluded.samples, \
-                   last_seen_at = excluded.last_seen_at, checked_at = excluded.checked_at";
+const PUT: &str = sql!(
+    "INSERT INTO endpoint_schema ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON \
+     CONFLICT (instance_id, endpoint) DO UPDATE SET accepted = excluded.accepted, seen = \
+     excluded.seen, samples = excluded.samples, last_seen_at = excluded.last_seen_at, \
+     checked_at = excluded.checked_at"
+);
 
 /// Writes what is known of an endpoint.
 pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
@@ -59,11 +65,10 @@ pub async fn put(db: &mut Db, schema: &EndpointSchema) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, \
-                   last_seen_at, checked_at FROM endpoint_schema WHERE instance_id = $1 AND \
-                   endpoint = $2";
+const GET: &str =
+    sql!("SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 AND endpoint = $2");
 
-/// What is known of one endpoint.
+/// Returns the schema of one endpoint.
 pub async fn get(
     db: &mut Db,
     instance: &InstanceId,
@@ -78,16 +83,17 @@ pub async fn get(
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM endpoint_schema WHERE instance_id = $1";
-const LIST: &str = "SELECT instance_id, endpoint, accepted, seen, samples, first_seen_at, \
-                    last_seen_at, checked_at FROM endpoint_schema WHERE instance_id = $1 ORDER BY \
-                    endpoint LIMIT $2 OFFSET $3";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM endpoint_schema WHERE instance_id = $1 ORDER BY endpoint LIMIT $2 \
+     OFFSET $3"
+);
 
 /// The endpoints of an instance by name.
 pub async fn list(
     db: &mut Db,
     instance: &InstanceId,
     page: Page,
-) -> Result<Paged<EndpointSchema>, Error> {
+) -> Result<ListPage<EndpointSchema>, Error> {
     let total = sqlx::query(COUNT)
         .bind(instance.as_str())
         .fetch_one(&mut *db)
@@ -99,7 +105,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,

@@ -2,10 +2,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct Environment {
     pub updated_at: Timestamp,
 }
 
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, name, is_default, generation, base_url, revision, \
+                       created_at, updated_at";
+
 fn read(row: &AnyRow) -> Result<Environment, Error> {
     Ok(Environment {
         id: row.id("id")?,
@@ -39,9 +44,8 @@ fn read(row: &AnyRow) -> Result<Environment, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO environment (id, account_id, name, is_default, generation, \
-                      base_url, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, \
-                      $7, $8, $9)";
+const INSERT: &str =
+    sql!("INSERT INTO environment ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
 
 /// Errors when the account has an environment of that name. Whether another one has its base URL is
 /// the caller's to see.
@@ -62,9 +66,8 @@ pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error>
     Ok(())
 }
 
-const FIND: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
-                    created_at, updated_at FROM environment WHERE account_id = $1 AND (id = $2 OR \
-                    name = $2)";
+const FIND: &str =
+    sql!("SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)");
 
 /// The account's environment of that id or name.
 pub async fn find(
@@ -80,9 +83,8 @@ pub async fn find(
     row.as_ref().map(read).transpose()
 }
 
-const DEFAULT: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
-                       created_at, updated_at FROM environment WHERE account_id = $1 AND \
-                       is_default = 1";
+const DEFAULT: &str =
+    sql!("SELECT {COLUMNS} FROM environment WHERE account_id = $1 AND is_default = 1");
 
 /// The environment of requests that name none.
 pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environment>, Error> {
@@ -93,8 +95,7 @@ pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environm
     row.as_ref().map(read).transpose()
 }
 
-const ALL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
-                   created_at, updated_at FROM environment ORDER BY id";
+const ALL: &str = sql!("SELECT {COLUMNS} FROM environment ORDER BY id");
 
 /// The environments of all accounts, oldest first: what the control plane serves to nodes.
 pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
@@ -103,16 +104,15 @@ pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM environment WHERE account_id = $1";
-const LIST: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, \
-                    created_at, updated_at FROM environment WHERE account_id = $1 ORDER BY id \
-                    LIMIT $2 OFFSET $3";
+const LIST: &str =
+    sql!("SELECT {COLUMNS} FROM environment WHERE account_id = $1 ORDER BY id LIMIT $2 OFFSET $3");
 
 /// The account's environments, oldest first.
 pub async fn list(
     db: &mut Db,
     account: &AccountId,
     page: Page,
-) -> Result<Paged<Environment>, Error> {
+) -> Result<ListPage<Environment>, Error> {
     let total = sqlx::query(COUNT)
         .bind(account.as_str())
         .fetch_one(&mut *db)
@@ -124,7 +124,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,

@@ -1,4 +1,4 @@
-//! What can go wrong with the configuration store, and what a caller is told of it.
+//! Errors of the configuration store, and the form in which callers see them.
 
 /// Why something could not be read from or written to the store.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// Whether trying again later may help.
+    /// Returns whether a later attempt may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Database(

@@ -4,10 +4,11 @@
 use kanat_model::Timestamp;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +27,10 @@ pub struct Flow {
     pub yaml_config: String,
     /// The draft as it was written, sealed; `None` when that is `yaml_config`.
     pub sealed_config: Option<Vec<u8>>,
-    /// Whether the definition differs from the deployed one; true before the first deploy. Found
-    /// with each read, and not written.
+    /// True while the definition differs from the deployed one, and before the first deploy.
+    /// Derived by each read, and not written.
     pub draft: bool,
-    /// What changed in the draft, for its next version.
+    /// Summary of the draft's changes, for its next version.
     pub change_summary: String,
     /// The sealed webhook token, from the first definition with a webhook on.
     pub webhook_token: Option<Vec<u8>>,
@@ -39,13 +40,21 @@ pub struct Flow {
     pub updated_at: Timestamp,
 }
 
-/// What a list shows.
+/// Filter of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub status: Option<Status>,
     /// Looked for in name and description; empty finds everything.
     pub search: String,
 }
+
+/// Columns that are read.
+const COLUMNS: &str = "id, account_id, environment_id, name, description, status, version, \
+    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, revision, \
+    created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = \
+    flow.id AND v.version = flow.version AND v.yaml_config = flow.yaml_config AND \
+    (v.sealed_config = flow.sealed_config OR v.sealed_config IS NULL AND flow.sealed_config IS \
+    NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft";
 
 fn read(row: &AnyRow) -> Result<Flow, Error> {
     let status = row.text("status")?;
@@ -101,14 +110,8 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
-                   trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
-                   revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM flow_version \
-                   v WHERE v.flow_id = flow.id AND v.version = flow.version AND v.yaml_config = \
-                   flow.yaml_config AND (v.sealed_config = flow.sealed_config OR v.sealed_config \
-                   IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS \
-                   BIGINT) END AS draft FROM flow WHERE environment_id = $1 AND id = $2 AND \
-                   deleted_at IS NULL";
+const GET: &str =
+    sql!("SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL");
 
 pub async fn get(
     db: &mut Db,
@@ -123,14 +126,10 @@ pub async fn get(
     row.as_ref().map(read).transpose()
 }
 
-const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
-                    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
-                    revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM \
-                    flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version AND \
-                    v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config OR \
-                    v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS \
-                    BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow WHERE environment_id = \
-                    $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
+const FIND: &str = sql!(
+    "SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND \
+     deleted_at IS NULL ORDER BY id LIMIT 1"
+);
 
 /// The environment's flow of that id or name.
 pub async fn find(
@@ -160,7 +159,7 @@ pub async fn paused(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<Flow
 
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
 
-/// Whether there is such a flow, in whatever environment.
+/// Returns whether the flow exists, in whatever environment.
 pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
     Ok(sqlx::query(EXISTS)
         .bind(id.as_str())
@@ -173,15 +172,11 @@ pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at \
                      IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR \
                      description GLOB $3)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, \
-                    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, \
-                    revision, created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM \
-                    flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version AND \
-                    v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config OR \
-                    v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS \
-                    BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow WHERE environment_id = \
-                    $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name \
-                    GLOB $3 OR description GLOB $3) ORDER BY id DESC LIMIT $4 OFFSET $5";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR \
+     status = $2) AND ($3 = '' OR name GLOB $3 OR description GLOB $3) ORDER BY id DESC LIMIT $4 \
+     OFFSET $5"
+);
 
 /// The environment's flows, newest first.
 pub async fn list(
@@ -189,7 +184,7 @@ pub async fn list(
     environment: &EnvironmentId,
     filter: &Filter,
     page: Page,
-) -> Result<Paged<Flow>, Error> {
+) -> Result<ListPage<Flow>, Error> {
     let status = filter.status.map_or("", Status::as_str);
     let pattern = search::pattern(db, &filter.search)?;
     let total = sqlx::query(search::statement(db, COUNT))
@@ -207,7 +202,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
@@ -250,7 +245,7 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
 
 /// A definition that is not sealed: a draft, or a version where there is a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsealed {
+pub struct UnsealedDefinition {
     pub flow_id: FlowId,
     /// 0 for the draft.
     pub version: u32,
@@ -269,7 +264,7 @@ pub async fn unsealed(
     db: &mut Db,
     after: (&FlowId, i64),
     limit: u32,
-) -> Result<Vec<Unsealed>, Error> {
+) -> Result<Vec<UnsealedDefinition>, Error> {
     let (flow, version) = after;
     let rows = sqlx::query(UNSEALED)
         .bind(flow.as_str())
@@ -278,7 +273,7 @@ pub async fn unsealed(
         .fetch_all(db)
         .await?;
     let unsealed = |row: &AnyRow| {
-        Ok(Unsealed {
+        Ok(UnsealedDefinition {
             flow_id: row.id("flow_id")?,
             version: row.whole("version")?,
             yaml_config: row.text("yaml_config")?,
@@ -294,7 +289,12 @@ const SEAL_VERSION: &str = "UPDATE flow_version SET yaml_config = $4, sealed_con
 
 /// Seals a definition, unless it was changed meanwhile. The flow's revision stays: nothing changes
 /// for those who read it.
-pub async fn seal(db: &mut Db, plain: &Unsealed, masked: &str, sealed: &[u8]) -> Result<(), Error> {
+pub async fn seal(
+    db: &mut Db,
+    plain: &UnsealedDefinition,
+    masked: &str,
+    sealed: &[u8],
+) -> Result<(), Error> {
     let statement = if plain.version == 0 {
         SEAL_DRAFT
     } else {
@@ -314,7 +314,7 @@ pub async fn seal(db: &mut Db, plain: &Unsealed, masked: &str, sealed: &[u8]) ->
 const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such a flow.
+/// Deletes a flow; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     environment: &EnvironmentId,

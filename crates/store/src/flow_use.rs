@@ -3,7 +3,7 @@
 use kanat_model::id::FlowId;
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM flow_use WHERE flow_id = $1";

@@ -2,10 +2,11 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, FlowId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +20,13 @@ pub struct FlowVersion {
     pub sealed_config: Option<Vec<u8>>,
     pub change_summary: String,
     pub created_at: Timestamp,
-    /// Name of who deployed it.
+    /// Name of the key that deployed it.
     pub created_by: String,
 }
+
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "flow_id, version, yaml_config, sealed_config, change_summary, \
+                       created_at, created_by";
 
 fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
     Ok(FlowVersion {
@@ -35,9 +40,8 @@ fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO flow_version \
-    (flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+const INSERT: &str =
+    sql!("INSERT INTO flow_version ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)");
 
 pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -53,8 +57,7 @@ pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, \
-                   created_at, created_by FROM flow_version WHERE flow_id = $1 AND version = $2";
+const GET: &str = sql!("SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2");
 
 pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
     let row = sqlx::query(GET)
@@ -104,12 +107,12 @@ pub async fn running(
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
-const LIST: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, \
-                    created_at, created_by FROM flow_version WHERE flow_id = $1 ORDER BY version \
-                    DESC LIMIT $2 OFFSET $3";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET $3"
+);
 
 /// The flow's versions, newest first.
-pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<Paged<FlowVersion>, Error> {
+pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<ListPage<FlowVersion>, Error> {
     let total = sqlx::query(COUNT)
         .bind(flow.as_str())
         .fetch_one(&mut *db)
@@ -121,7 +124,7 @@ pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<Paged<FlowVe
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,

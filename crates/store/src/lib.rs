@@ -35,6 +35,7 @@ mod row;
 pub mod schedule;
 pub mod sealed;
 mod search;
+mod sql;
 mod store;
 mod transaction;
 pub mod webhook_token;

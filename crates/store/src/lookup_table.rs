@@ -5,10 +5,11 @@ pub mod entry;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, LookupTableId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct LookupTable {
     pub updated_at: Timestamp,
 }
 
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, environment_id, name, description, version, \
+                       entries_count, created_at, updated_at";
+
 fn read(row: &AnyRow) -> Result<LookupTable, Error> {
     Ok(LookupTable {
         id: row.id("id")?,
@@ -39,9 +44,8 @@ fn read(row: &AnyRow) -> Result<LookupTable, Error> {
     })
 }
 
-const INSERT: &str = "INSERT INTO lookup_table (id, account_id, environment_id, name, \
-                      description, version, entries_count, created_at, updated_at) VALUES ($1, \
-                      $2, $3, $4, $5, $6, $7, $8, $9)";
+const INSERT: &str =
+    sql!("INSERT INTO lookup_table ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
 
 /// Errors when the environment has a table of that name.
 pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
@@ -61,9 +65,10 @@ pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, version, \
-                   entries_count, created_at, updated_at FROM lookup_table WHERE environment_id = \
-                   $1 AND id = $2 AND deleted_at IS NULL";
+const GET: &str = sql!(
+    "SELECT {COLUMNS} FROM lookup_table WHERE environment_id = $1 AND id = $2 AND deleted_at \
+     IS NULL"
+);
 
 pub async fn get(
     db: &mut Db,
@@ -80,10 +85,10 @@ pub async fn get(
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND \
                      deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, version, \
-                    entries_count, created_at, updated_at FROM lookup_table WHERE environment_id \
-                    = $1 AND deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB \
-                    $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL AND \
+     ($2 = '' OR name GLOB $2 OR description GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
+);
 
 /// The environment's tables, newest first; `search` is looked for in name and description.
 pub async fn list(
@@ -91,7 +96,7 @@ pub async fn list(
     environment: &EnvironmentId,
     search: &str,
     page: Page,
-) -> Result<Paged<LookupTable>, Error> {
+) -> Result<ListPage<LookupTable>, Error> {
     let pattern = search::pattern(db, search)?;
     let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
@@ -106,17 +111,17 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
     })
 }
 
-const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, \
-                        entries_count = $3 WHERE id = $1 AND deleted_at IS NULL RETURNING id, \
-                        account_id, environment_id, name, description, version, entries_count, \
-                        created_at, updated_at";
+const MODIFIED: &str = sql!(
+    "UPDATE lookup_table SET version = version + 1, updated_at = $2, entries_count = $3 WHERE \
+     id = $1 AND deleted_at IS NULL RETURNING {COLUMNS}"
+);
 
 /// Counts a modification after which it has so many entries, and gives the table as it now is.
 pub async fn modified(
@@ -137,7 +142,7 @@ pub async fn modified(
 const DELETE: &str = "UPDATE lookup_table SET deleted_at = $3 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such a table.
+/// Deletes a table; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     environment: &EnvironmentId,

@@ -2,7 +2,7 @@
 
 use kanat_model::id::EpochId;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 const EPOCH: &str = "epoch";

@@ -3,12 +3,12 @@
 
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// Something that has a name, which is unique among its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedResource {
     Instance { id: InstanceId, catalog_id: String },
     Table(LookupTableId),
     Adapter(AdapterId),
@@ -22,19 +22,22 @@ const OF: &str = "SELECT 'instance' AS kind, id, name, catalog_id FROM connector
     WHERE environment_id = $1 AND deleted_at IS NULL";
 
 /// All of the environment, with their names, in no order.
-pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<(String, Named)>, Error> {
+pub async fn of(
+    db: &mut Db,
+    environment: &EnvironmentId,
+) -> Result<Vec<(String, NamedResource)>, Error> {
     let rows = sqlx::query(OF)
         .bind(environment.as_str())
         .fetch_all(db)
         .await?;
     let named = rows.iter().map(|row| {
         let named = match row.text("kind")?.as_str() {
-            "instance" => Named::Instance {
+            "instance" => NamedResource::Instance {
                 id: row.id("id")?,
                 catalog_id: row.text("catalog_id")?,
             },
-            "table" => Named::Table(row.id("id")?),
-            "adapter" => Named::Adapter(row.id("id")?),
+            "table" => NamedResource::Table(row.id("id")?),
+            "adapter" => NamedResource::Adapter(row.id("id")?),
             other => {
                 return Err(Error::Corrupt {
                     column: "kind",

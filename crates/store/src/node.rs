@@ -9,7 +9,8 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 pub use environment::Running;
 
@@ -27,12 +28,16 @@ pub struct Node {
     pub status: String,
     /// Messages that it works on.
     pub in_flight: u32,
-    /// What it runs of the environments that it serves, in order of their ids.
+    /// State of each environment that the node serves, in order of their ids.
     pub environments: Vec<Running>,
     /// It serves all environments, those too that it does not run yet.
     pub serves_all: bool,
     pub last_seen_at: Timestamp,
 }
+
+/// Columns that make up a row.
+const COLUMNS: &str = "id, boot_id, address, build, control_plane, status, in_flight, \
+                       environments, last_seen_at";
 
 fn read(row: &AnyRow) -> Result<Node, Error> {
     Ok(Node {
@@ -49,9 +54,10 @@ fn read(row: &AnyRow) -> Result<Node, Error> {
     })
 }
 
-/// What the column `environments` holds of a node that serves all of them.
+/// Value of the column `environments` for a node that serves all of them.
 const ALL_ENVIRONMENTS: &str = "all";
-/// What it holds of a node that named those that it serves, which have rows of their own.
+/// Value of the column `environments` for a node that named those that it serves, which have rows
+/// of their own.
 const NAMED_ENVIRONMENTS: &str = "[]";
 
 // The columns `epoch`, `generation` and `set_hash` are those of builds that wrote no
@@ -87,8 +93,7 @@ pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool, Error> {
     Ok(written.rows_affected() > 0)
 }
 
-const ALL: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, \
-                   environments, last_seen_at FROM node ORDER BY last_seen_at DESC, id";
+const ALL: &str = sql!("SELECT {COLUMNS} FROM node ORDER BY last_seen_at DESC, id");
 
 /// All nodes, those seen last first.
 pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
@@ -96,9 +101,10 @@ pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
     with_environments(rows, environment::all(db).await?)
 }
 
-const ELSEWHERE: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, \
-                         environments, last_seen_at FROM node WHERE control_plane <> '' AND \
-                         control_plane <> $1 AND last_seen_at > $2 ORDER BY id";
+const ELSEWHERE: &str = sql!(
+    "SELECT {COLUMNS} FROM node WHERE control_plane <> '' AND control_plane <> $1 AND \
+     last_seen_at > $2 ORDER BY id"
+);
 
 /// Nodes connected to other control planes than `own`, seen after `since`.
 pub async fn elsewhere(db: &mut Db, own: &BootId, since: Timestamp) -> Result<Vec<Node>, Error> {

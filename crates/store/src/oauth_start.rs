@@ -1,10 +1,11 @@
-//! People who were sent to a provider for their consent and are not back yet; verifiers are sealed.
+//! Authorizations that were sent to a provider and have not come back; verifiers are sealed.
 //! A row is found by the hash of its state and taken once.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +20,12 @@ pub struct OauthStart {
     pub expires_at: Timestamp,
 }
 
-const INSERT: &str = "INSERT INTO oauth_start (state_sha256, account_id, environment_id, \
-                      instance_id, redirect_uri, verifier, expires_at) VALUES ($1, $2, $3, $4, \
-                      $5, $6, $7)";
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "state_sha256, account_id, environment_id, instance_id, redirect_uri, \
+                       verifier, expires_at";
+
+const INSERT: &str =
+    sql!("INSERT INTO oauth_start ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)");
 
 pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -37,9 +41,8 @@ pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
     Ok(())
 }
 
-const TAKE: &str = "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING \
-                    state_sha256, account_id, environment_id, instance_id, redirect_uri, \
-                    verifier, expires_at";
+const TAKE: &str =
+    sql!("DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}");
 
 /// Takes the row out: nobody else gets it. None when there is none that has not expired.
 pub async fn take(

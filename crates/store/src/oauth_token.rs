@@ -1,11 +1,12 @@
-//! What the OAuth2 clients of connector instances hold; tokens are sealed. Who asks a provider for
-//! new ones holds a lease meanwhile, and what is written of the outcome is fenced by it.
+//! Tokens of the OAuth2 clients of connector instances, sealed. A control plane that asks a
+//! provider for new tokens holds a lease meanwhile, which fences the write of the outcome.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, InstanceId};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct OauthToken {
     pub refused: String,
 }
 
-/// Who asks a provider for tokens, and until when nobody else does.
+/// Lease of a token request: its holder, and its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease<'a> {
     pub holder: &'a str,
@@ -33,9 +34,9 @@ pub struct Lease<'a> {
 /// Environments whose tokens are left alone for now, because enough of theirs are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftAlone {
-    /// All of theirs.
+    /// Environments of which no tokens are refreshed.
     pub all: Vec<EnvironmentId>,
-    /// Those of theirs for which the last attempt failed.
+    /// Environments of which tokens are left alone only where the last attempt failed.
     pub failing: Vec<EnvironmentId>,
 }
 
@@ -54,6 +55,10 @@ fn listed(ids: &[EnvironmentId]) -> String {
     }
     list
 }
+
+/// Columns that make up a row.
+const COLUMNS: &str = "instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
+                       refused";
 
 fn read(row: &AnyRow) -> Result<OauthToken, Error> {
     Ok(OauthToken {
@@ -90,10 +95,9 @@ pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-const GET: &str = "SELECT instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
-                   refused FROM oauth_token WHERE instance_id = $1";
+const GET: &str = sql!("SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1");
 
-/// What an instance holds.
+/// Returns the tokens of an instance.
 pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken>, Error> {
     let row = sqlx::query(GET)
         .bind(instance.as_str())
@@ -102,7 +106,7 @@ pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken
     row.as_ref().map(read).transpose()
 }
 
-/// Of those that somebody asks for the end of the first lease counts.
+/// First time at which a refresh is due. A row under a lease counts from the end of the lease.
 const FIRST: &str = "SELECT min(due) AS due FROM (SELECT refresh_at AS due FROM (SELECT \
                      refresh_at FROM oauth_token WHERE refresh_at IS NOT NULL AND lease_until <= \
                      $1 AND $2 NOT LIKE '% ' || environment_id || ' %' AND (failures = 0 OR $3 \
@@ -127,13 +131,13 @@ pub async fn first(
 }
 
 // The outer conditions are looked at again where another transaction was first.
-const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id \
-                     = (SELECT instance_id FROM oauth_token WHERE refresh_at <= $3 AND \
-                     lease_until <= $3 AND $4 NOT LIKE '% ' || environment_id || ' %' AND \
-                     (failures = 0 OR $5 NOT LIKE '% ' || environment_id || ' %') ORDER BY \
-                     refresh_at, instance_id LIMIT 1) AND refresh_at <= $3 AND lease_until <= $3 \
-                     RETURNING instance_id, environment_id, tokens, expires_at, refresh_at, \
-                     failures, refused";
+const CLAIM: &str = sql!(
+    "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id = (SELECT \
+     instance_id FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 AND $4 NOT \
+     LIKE '% ' || environment_id || ' %' AND (failures = 0 OR $5 NOT LIKE '% ' || \
+     environment_id || ' %') ORDER BY refresh_at, instance_id LIMIT 1) AND refresh_at <= $3 \
+     AND lease_until <= $3 RETURNING {COLUMNS}"
+);
 
 /// Takes the lease of one whose new tokens are due, that nobody has and that is not left alone;
 /// none when there is none, or when somebody was faster.

@@ -1,19 +1,20 @@
-//! What the nodes of an environment run: one row a resource, its body sealed, under the generation
-//! that changed it. A removed resource leaves its row behind, so that a node which was away learns
-//! of it.
+//! Resources that the nodes of an environment run: one row a resource, its body sealed, under the
+//! generation that changed it. A removed resource keeps its row, so that a node that was away
+//! learns of the removal.
 
 pub mod revision;
 
 use kanat_model::id::{EnvironmentId, EpochId};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, meta};
 pub use revision::Revision;
 
 /// A resource as nodes know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedResource {
     /// `flow/<id>`, `lookup_table/<id>` or `connector_instance/<id>`.
     pub resource_id: String,
     /// SHA-256 of the body; of nothing, when removed.
@@ -31,11 +32,14 @@ pub struct Snapshot {
     pub epoch: EpochId,
     pub revision: Revision,
     /// In order of their ids, without the removed ones.
-    pub resources: Vec<Published>,
+    pub resources: Vec<PublishedResource>,
 }
 
-fn read(row: &AnyRow) -> Result<Published, Error> {
-    Ok(Published {
+/// Columns that make up a row.
+const COLUMNS: &str = "resource_id, hash, sealed, generation, removed";
+
+fn read(row: &AnyRow) -> Result<PublishedResource, Error> {
+    Ok(PublishedResource {
         resource_id: row.text("resource_id")?,
         hash: row.hash("hash")?,
         sealed: row.bytes("sealed")?,
@@ -49,7 +53,11 @@ const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sea
                    resource_id) DO UPDATE SET hash = excluded.hash, sealed = excluded.sealed, \
                    generation = excluded.generation, removed = excluded.removed";
 
-async fn write(db: &mut Db, environment: &EnvironmentId, row: &Published) -> Result<(), Error> {
+async fn write(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    row: &PublishedResource,
+) -> Result<(), Error> {
     sqlx::query(PUT)
         .bind(environment.as_str())
         .bind(row.resource_id.as_str())
@@ -109,7 +117,7 @@ pub async fn remove(
     together(db, environment, Step::Remove(resource_id), &[]).await
 }
 
-/// What becomes of one resource.
+/// Change of one resource.
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     Put(&'a Resource),
@@ -141,13 +149,13 @@ impl Step<'_> {
         }
     }
 
-    fn row(&self, generation: u64) -> Published {
+    fn row(&self, generation: u64) -> PublishedResource {
         match self {
             Self::Put(Resource { id, hash, sealed }) => {
                 let resource_id = id.clone();
                 let hash = *hash;
                 let sealed = sealed.clone();
-                Published {
+                PublishedResource {
                     resource_id,
                     hash,
                     sealed,
@@ -157,7 +165,7 @@ impl Step<'_> {
             }
             Self::Remove(id) => {
                 let resource_id = (*id).to_owned();
-                Published {
+                PublishedResource {
                     resource_id,
                     hash: [0; 32],
                     sealed: Vec::new(),
@@ -169,15 +177,16 @@ impl Step<'_> {
     }
 }
 
-const GET: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
-    WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
+const GET: &str = sql!(
+    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0"
+);
 
 /// One resource, unless it was removed.
 pub async fn get(
     db: &mut Db,
     environment: &EnvironmentId,
     resource_id: &str,
-) -> Result<Option<Published>, Error> {
+) -> Result<Option<PublishedResource>, Error> {
     let row = sqlx::query(GET)
         .bind(environment.as_str())
         .bind(resource_id)
@@ -186,8 +195,9 @@ pub async fn get(
     row.as_ref().map(read).transpose()
 }
 
-const ALL: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
-    WHERE environment_id = $1 AND removed = 0 ORDER BY resource_id";
+const ALL: &str = sql!(
+    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND removed = 0 ORDER BY resource_id"
+);
 
 /// Everything that the environment runs; `None` when there is no such environment. Read it in a
 /// transaction.
@@ -208,15 +218,18 @@ pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option
     }))
 }
 
-const SINCE: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
-    WHERE environment_id = $1 AND generation > $2 ORDER BY generation";
+const SINCE: &str = sql!(
+    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND generation > $2 ORDER BY \
+     generation"
+);
 
-/// What changed after `generation`, removed resources included, in the order of the changes.
+/// Returns the resources that changed after `generation`, removed ones included, in the order of
+/// the changes.
 pub async fn since(
     db: &mut Db,
     environment: &EnvironmentId,
     generation: u64,
-) -> Result<Vec<Published>, Error> {
+) -> Result<Vec<PublishedResource>, Error> {
     let generation = i64::try_from(generation).unwrap_or(i64::MAX);
     let rows = sqlx::query(SINCE)
         .bind(environment.as_str())

@@ -6,13 +6,14 @@ pub mod version;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, PublishedApiId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validation};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,11 @@ pub struct PublishedApi {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+/// Columns of a row, in the order of [`INSERT`].
+const COLUMNS: &str = "id, account_id, environment_id, name, description, method, path, shape, \
+                       auth, oauth2, validation, deadline_ms, on_timeout, strict_response, \
+                       cors, revision, created_at, updated_at";
 
 fn read(row: &AnyRow) -> Result<PublishedApi, Error> {
     fn known<T>(
@@ -94,11 +100,10 @@ fn json<T: Serialize>(settings: &Option<T>) -> Result<Option<String>, Error> {
     settings.as_ref().map(write).transpose()
 }
 
-const INSERT: &str = "INSERT INTO published_api (id, account_id, environment_id, name, \
-                      description, method, path, shape, auth, oauth2, validation, deadline_ms, \
-                      on_timeout, strict_response, cors, revision, created_at, updated_at) VALUES \
-                      ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
-                      $17, $18)";
+const INSERT: &str = sql!(
+    "INSERT INTO published_api ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+     $11, $12, $13, $14, $15, $16, $17, $18)"
+);
 
 /// Errors when the environment has an API of that name. Whether another one takes the same requests
 /// is the caller's to see.
@@ -128,10 +133,10 @@ pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, \
-                   auth, oauth2, validation, deadline_ms, on_timeout, strict_response, cors, \
-                   revision, created_at, updated_at FROM published_api WHERE environment_id = $1 \
-                   AND id = $2 AND deleted_at IS NULL";
+const GET: &str = sql!(
+    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND id = $2 AND deleted_at \
+     IS NULL"
+);
 
 pub async fn get(
     db: &mut Db,
@@ -146,11 +151,10 @@ pub async fn get(
     row.as_ref().map(read).transpose()
 }
 
-const BY_ROUTE: &str = "SELECT id, account_id, environment_id, name, description, method, path, \
-                        shape, auth, oauth2, validation, deadline_ms, on_timeout, \
-                        strict_response, cors, revision, created_at, updated_at FROM \
-                        published_api WHERE environment_id = $1 AND method = $2 AND shape = $3 \
-                        AND deleted_at IS NULL";
+const BY_ROUTE: &str = sql!(
+    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND method = $2 AND shape \
+     = $3 AND deleted_at IS NULL"
+);
 
 /// The API that takes the requests of this method on paths of this shape.
 pub async fn by_route(
@@ -174,11 +178,11 @@ pub async fn by_route(
 const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND \
                      deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR description GLOB $2 OR \
                      path GLOB $2)";
-const LIST: &str = "SELECT id, account_id, environment_id, name, description, method, path, \
-                    shape, auth, oauth2, validation, deadline_ms, on_timeout, strict_response, \
-                    cors, revision, created_at, updated_at FROM published_api WHERE \
-                    environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR name GLOB $2 OR \
-                    description GLOB $2 OR path GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
+const LIST: &str = sql!(
+    "SELECT {COLUMNS} FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL AND \
+     ($2 = '' OR name GLOB $2 OR description GLOB $2 OR path GLOB $2) ORDER BY id DESC LIMIT \
+     $3 OFFSET $4"
+);
 
 /// The environment's APIs, newest first; `search` is looked for in name, description and path.
 pub async fn list(
@@ -186,7 +190,7 @@ pub async fn list(
     environment: &EnvironmentId,
     search: &str,
     page: Page,
-) -> Result<Paged<PublishedApi>, Error> {
+) -> Result<ListPage<PublishedApi>, Error> {
     let pattern = search::pattern(db, search)?;
     let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
@@ -201,7 +205,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,
@@ -243,7 +247,7 @@ pub async fn update(db: &mut Db, api: &mut PublishedApi) -> Result<(), Error> {
 const DELETE: &str = "UPDATE published_api SET deleted_at = $3 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
-/// Whether there was such an API.
+/// Deletes an API; returns whether it existed.
 pub async fn delete(
     db: &mut Db,
     environment: &EnvironmentId,

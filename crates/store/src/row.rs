@@ -6,7 +6,7 @@ use sqlx::any::AnyRow;
 
 use crate::Error;
 
-pub(crate) trait Read {
+pub(crate) trait RowExt {
     fn text(&self, column: &'static str) -> Result<String, Error>;
     fn bytes(&self, column: &'static str) -> Result<Vec<u8>, Error>;
     fn optional_bytes(&self, column: &'static str) -> Result<Option<Vec<u8>>, Error>;
@@ -50,7 +50,7 @@ pub(crate) trait Read {
     }
 }
 
-impl Read for AnyRow {
+impl RowExt for AnyRow {
     fn text(&self, column: &'static str) -> Result<String, Error> {
         Ok(self.try_get(column)?)
     }

@@ -5,11 +5,11 @@ pub mod due;
 pub mod run;
 
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, ScheduleId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Timestamp, flow};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 pub use run::Run;
 
@@ -25,8 +25,8 @@ pub struct Schedule {
     pub flow_status: flow::Status,
     pub cron_expression: String,
     pub timezone: String,
-    /// What the deployed definition says.
-    pub defined: Defined,
+    /// Timing of the deployed definition.
+    pub defined: Timing,
     pub enabled: bool,
     /// None while it is not enabled.
     pub next_run_at: Option<Timestamp>,
@@ -38,7 +38,7 @@ pub struct Schedule {
 
 /// When a definition says that its flow is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defined {
+pub struct Timing {
     pub cron: String,
     pub timezone: String,
 }
@@ -57,7 +57,7 @@ fn read(row: &AnyRow) -> Result<Schedule, Error> {
         })?,
         cron_expression: row.text("cron_expression")?,
         timezone: row.text("timezone")?,
-        defined: Defined {
+        defined: Timing {
             cron: row.text("defined_cron")?,
             timezone: row.text("defined_timezone")?,
         },
@@ -152,7 +152,7 @@ pub async fn list(
     environment: &EnvironmentId,
     flow: Option<&FlowId>,
     page: Page,
-) -> Result<Paged<Schedule>, Error> {
+) -> Result<ListPage<Schedule>, Error> {
     let flow = flow.map_or("", FlowId::as_str);
     let total = sqlx::query(COUNT)
         .bind(environment.as_str())
@@ -167,7 +167,7 @@ pub async fn list(
         .bind(i64::from(page.offset))
         .fetch_all(db)
         .await?;
-    Ok(Paged {
+    Ok(ListPage {
         items: rows.iter().map(read).collect::<Result<_, _>>()?,
         total,
         page,

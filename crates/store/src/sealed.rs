@@ -3,29 +3,29 @@
 
 use kanat_model::Timestamp;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// Column of sealed values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// Of flows; the row is the flow's id.
+    /// Webhook tokens of flows; the row is the flow's id.
     WebhookToken,
-    /// Of the drafts of flows; the row is the flow's id. A version that has the value of the draft
-    /// is replaced with it: by that it is known that they are the same.
+    /// Drafts of flows; the row is the flow's id. A version that has the value of the draft is
+    /// replaced with it, so that the two stay recognisably equal.
     Draft,
-    /// Of the versions of flows; the row is the flow's id and the version. All versions and the
-    /// draft of the flow that have the value are replaced together.
+    /// Versions of flows; the row is the flow's id and the version. All versions and the draft of
+    /// the flow that have the value are replaced together.
     Version,
-    /// Of connector instances; the row is the instance's id.
+    /// Configs of connector instances; the row is the instance's id.
     ConnectorConfig,
-    /// Of OAuth2 starts; the row is the SHA-256 of the state in hexadecimal digits.
+    /// Verifiers of OAuth2 starts; the row is the SHA-256 of the state in hexadecimal digits.
     OauthVerifier,
-    /// Of OAuth2 clients; the row is the instance's id.
+    /// Tokens of OAuth2 clients; the row is the instance's id.
     OauthTokens,
-    /// Of what nodes run; the row is the environment's id and the resource's id.
+    /// Resources that nodes run; the row is the environment's id and the resource's id.
     Published,
-    /// Of answers to calls with an idempotency key; the row is the id of the API key and the
+    /// Answers to calls with an idempotency key; the row is the id of the API key and the
     /// idempotency key.
     KeptAnswer,
 }

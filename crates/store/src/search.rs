@@ -6,8 +6,8 @@ use sqlx::AssertSqlSafe;
 use crate::dialect::Dialect;
 use crate::{Db, Error};
 
-/// What a search is bound as in a statement of [`statement`]: finds `text` anywhere, in any case of
-/// its letters. Empty for an empty text, which is meant to find everything.
+/// Returns the pattern that a search binds in a statement of [`statement`]: it finds `text`
+/// anywhere, in any case of its letters. It is empty for an empty text, which finds everything.
 ///
 /// # Errors
 ///

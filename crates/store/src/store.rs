@@ -22,14 +22,14 @@ const ACQUIRE_WITHIN: Duration = Duration::from_secs(10);
 pub struct Store {
     pool: Pool<Any>,
     dialect: Dialect,
-    /// Those of PostgreSQL.
+    /// Servers of a PostgreSQL database.
     servers: Option<Servers>,
     patience: Duration,
     /// SQLite has one writer; queueing here is fair, its own lock is not.
     writers: Option<Writers>,
 }
 
-/// Those of this process, where there are no others.
+/// Writers of this process, where the database has no others.
 #[derive(Clone)]
 struct Writers {
     turns: Arc<Semaphore>,
@@ -162,7 +162,7 @@ impl Store {
         Tx::begin(connection, statement, turn, patience).await
     }
 
-    /// Whether other processes may work on the same database.
+    /// Returns whether other processes may work on the same database.
     pub fn is_shared(&self) -> bool {
         self.dialect == Dialect::Postgres
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_looks_is_told_of_what_is_written_and_of_no_reading() {
+    async fn writes_wake_pollers_and_reads_do_not() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open_file(&folder.path().join("kanat.db"))
             .await
@@ -346,7 +346,7 @@ mod tests {
 
     /// One connection, so that all places are lost.
     #[tokio::test]
-    async fn connections_that_fell_silent_on_their_way_back_are_left_for_new_ones() {
+    async fn connections_that_fell_silent_on_return_are_replaced() {
         let database = Database::fresh();
         let line = Line::to(database.url());
         let options = Options {

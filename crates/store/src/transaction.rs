@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether another connection waits for the lock below.
+    /// Finds whether another connection waits for the lock below.
     const WAITS: &str =
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
 

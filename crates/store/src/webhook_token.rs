@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// A token by its hash, and the instant from which it is refused.
@@ -29,7 +29,7 @@ pub async fn insert(db: &mut Db, flow: &FlowId, token: &Former) -> Result<(), Er
 const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND \
                     expires_at > $2 ORDER BY expires_at, sha256";
 
-/// Those that are still accepted at `now`.
+/// Returns the former tokens that are still accepted at `now`.
 pub async fn list(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<Vec<Former>, Error> {
     let rows = sqlx::query(LIST)
         .bind(flow.as_str())

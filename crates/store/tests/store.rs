@@ -22,7 +22,7 @@ struct TestStore {
     _place: Place,
 }
 
-/// Where it is; gone with it.
+/// Location of the database, which goes with it.
 enum Place {
     Folder(#[expect(dead_code, reason = "kept for its end")] tempfile::TempDir),
     Database(#[expect(dead_code, reason = "kept for its end")] Database),

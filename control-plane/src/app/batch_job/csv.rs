@@ -2,7 +2,7 @@
 
 use kanat_model::Error;
 use kanat_model::id::MessageId;
-use kanat_store::batch_job::record::Failed;
+use kanat_store::batch_job::record::FailedRecord;
 
 use crate::app::formula::mark;
 
@@ -19,7 +19,7 @@ impl Rows {
         Ok(Self(writer))
     }
 
-    pub fn write(&mut self, failed: &Failed) -> Result<(), Error> {
+    pub fn write(&mut self, failed: &FailedRecord) -> Result<(), Error> {
         let index = failed.position.to_string();
         let message_id = failed.message_id.as_ref().map_or("", MessageId::as_str);
         let field = failed.field.as_deref().unwrap_or_default();
@@ -56,7 +56,7 @@ mod tests {
             field in any::<Option<String>>(),
             payload in any::<String>(),
         ) {
-            let failed = Failed {
+            let failed = FailedRecord {
                 position: 7,
                 message_id: None,
                 kind: "status".to_owned(),

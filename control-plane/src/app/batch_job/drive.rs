@@ -17,7 +17,7 @@ use kanat_model::message::{self, ErrorKind, Trigger};
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_proto::plan::v1::FlowPlan;
-use kanat_store::batch_job::record::{self, End, Started};
+use kanat_store::batch_job::record::{self, End, StartedRecord};
 use kanat_store::batch_job::{self, BatchJob};
 
 use crate::app::App;
@@ -80,7 +80,7 @@ async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
 
 /// Returns whether there is anything to do for a job none of whose records has ended: most looks
 /// find nothing, and write nothing.
-fn moves(job: &BatchJob, started: &[Started]) -> bool {
+fn moves(job: &BatchJob, started: &[StartedRecord]) -> bool {
     let under_way = u32::try_from(started.len()).unwrap_or(u32::MAX);
     let pending = job
         .total
@@ -92,7 +92,11 @@ fn moves(job: &BatchJob, started: &[Started]) -> bool {
 }
 
 /// How the records ended whose messages have.
-async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64, End)>, Error> {
+async fn ends(
+    app: &App,
+    job: &BatchJob,
+    started: &[StartedRecord],
+) -> Result<Vec<(i64, End)>, Error> {
     let ids: Vec<MessageId> = started
         .iter()
         .filter_map(|record| record.message_id.clone())
@@ -120,7 +124,7 @@ async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64
         .into_iter()
         .map(|m| (m.id.clone(), m))
         .collect();
-    let ended = |record: &Started| {
+    let ended = |record: &StartedRecord| {
         let end = end(messages.get(record.message_id.as_ref()?))?;
         Some((record.position, end))
     };
@@ -208,7 +212,7 @@ async fn append_all(
     app: &App,
     job: &BatchJob,
     plan: Option<&FlowPlan>,
-    records: Vec<Started>,
+    records: Vec<StartedRecord>,
 ) -> Vec<(i64, Result<MessageId, Error>)> {
     let mut appended = Vec::new();
     let mut lines: Vec<Vec<(i64, NewMessage)>> = Vec::new();
@@ -280,7 +284,7 @@ async fn message_of(
     app: &App,
     job: &BatchJob,
     plan: Option<&FlowPlan>,
-    record: Started,
+    record: StartedRecord,
 ) -> Result<NewMessage, Error> {
     let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
     let own = key::batch_record(&job.id, record.position, KNOWN_FOR);

@@ -146,7 +146,8 @@ impl Upload<'_> {
         Ok(())
     }
 
-    /// What is left when this fails too is dropped as a silent upload.
+    /// Drops the upload. Records that stay when this fails are dropped later, as those of an idle
+    /// upload.
     async fn discard(&self) {
         let dropped = async {
             let mut tx = self.app.store.begin().await?;
@@ -163,7 +164,7 @@ impl Upload<'_> {
     }
 }
 
-/// Of records behind `before` others.
+/// Checks records that follow `before` others.
 fn check(before: usize, records: &[String]) -> Result<(), Error> {
     for (index, record) in (before..).zip(records) {
         if index >= MAX_RECORDS {

@@ -3,7 +3,7 @@
 
 use kanat_model::health::Observation;
 use kanat_model::id::{HealthChangeId, InstanceId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Health, Timestamp};
 use kanat_store::Db;
 use kanat_store::connector_health::{self, ConnectorHealth, HealthChange};
@@ -32,7 +32,7 @@ pub async fn observe(
     } else {
         observation
     };
-    if !observation.is_telling() {
+    if !observation.is_conclusive() {
         return Ok(());
     }
     let before = known
@@ -152,7 +152,7 @@ pub async fn get(
     caller: &Caller,
     id: &InstanceId,
     page: Page,
-) -> Result<(Option<ConnectorHealth>, Paged<HealthChange>), Error> {
+) -> Result<(Option<ConnectorHealth>, ListPage<HealthChange>), Error> {
     let mut tx = app.store.read().await?;
     super::existing(&mut tx, caller, id).await?;
     let health = connector_health::get(&mut tx, id).await?;

@@ -16,9 +16,10 @@ use url::Url;
 
 use crate::app::App;
 
-/// Endpoints that are asked in one check, and at one time.
-const MOST: usize = 50;
-const AT_ONCE: usize = 4;
+/// Endpoints that one check asks.
+const MAX_ENDPOINTS: usize = 50;
+/// Endpoints that are asked at one time.
+const MAX_CONCURRENT: usize = 4;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,7 +34,7 @@ pub async fn ask(
     let asked = endpoints
         .iter()
         .filter_map(|endpoint| Some((endpoint.clone(), address(instance, endpoint)?)));
-    let asked: Vec<_> = asked.take(MOST).collect();
+    let asked: Vec<_> = asked.take(MAX_ENDPOINTS).collect();
     let asked = futures::stream::iter(asked).map(|(endpoint, address)| async move {
         let answer = match address {
             Ok((url, headers)) => get(app, instance, url, headers).await,
@@ -41,7 +42,7 @@ pub async fn ask(
         };
         (endpoint, answer)
     });
-    asked.buffer_unordered(AT_ONCE).collect().await
+    asked.buffer_unordered(MAX_CONCURRENT).collect().await
 }
 
 /// Returns where to ask for an endpoint, and with which headers of its own; `None` when it is not

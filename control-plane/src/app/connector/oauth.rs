@@ -25,9 +25,9 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::Config;
-use crate::app::{App, Caller, Change, Changed};
+use crate::app::{App, Caller, Change, ChangeResult};
 pub use refresh::{Renewals, refresh_due};
-pub use tokens::{Held, held, refused, seal_context as tokens_context};
+pub use tokens::{TokenStatus, held, refused, seal_context as tokens_context};
 
 /// How long a person may take at the provider.
 const START_LIFE: Duration = Duration::from_secs(600);
@@ -35,9 +35,9 @@ const START_LIFE: Duration = Duration::from_secs(600);
 /// The longest parameter of a callback that is looked at.
 const MAX_PARAMETER: usize = 8 * 1024;
 
-/// Where a person is to be sent.
+/// An authorization that has begun: the address that the user is sent to, and its parameters.
 #[derive(Debug)]
-pub struct Started {
+pub struct AuthorizationStart {
     pub authorization_url: Url,
     pub state: String,
     pub instance: ConnectorInstance,
@@ -45,7 +45,7 @@ pub struct Started {
     pub expires_at: Timestamp,
 }
 
-/// What the provider sent back with the person.
+/// Parameters of the provider's redirect.
 #[derive(Debug, Default)]
 pub struct Callback {
     pub state: String,
@@ -62,7 +62,7 @@ pub async fn start(
     catalog_id: &str,
     instance_name: &str,
     redirect_uri: Option<String>,
-) -> Result<Started, Error> {
+) -> Result<AuthorizationStart, Error> {
     for (field, value) in [("catalogId", catalog_id), ("instanceName", instance_name)] {
         if value.is_empty() {
             return Err(Error::field(field, "is required"));
@@ -115,7 +115,7 @@ pub async fn start(
     };
     oauth_start::insert(&mut tx, &start).await?;
     tx.commit().await?;
-    Ok(Started {
+    Ok(AuthorizationStart {
         authorization_url,
         state,
         instance,
@@ -130,7 +130,7 @@ pub async fn complete(
     app: &App,
     caller: Option<&Caller>,
     callback: Callback,
-) -> Result<Changed<(ConnectorInstance, Held)>, Error> {
+) -> Result<ChangeResult<(ConnectorInstance, TokenStatus)>, Error> {
     let start = take(app, caller, &callback.state).await?;
     let mut tx = app.store.read().await?;
     let instance =
@@ -202,7 +202,7 @@ pub async fn complete(
     change.commit((instance, held)).await
 }
 
-/// Whether the instance's client asks for tokens itself.
+/// Returns whether the instance's client gets tokens without a user's consent.
 pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool, Error> {
     let entry =
         kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
@@ -223,7 +223,8 @@ pub async fn access_token(
     tokens::access_token(app, db, &instance.id, alone).await
 }
 
-/// Whether the first request of such a client has been answered, one way or the other.
+/// Returns whether the first token request of such a client has been answered, with tokens or with
+/// an error.
 pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool, Error> {
     let row = oauth_token::get(db, id).await?;
     Ok(row.is_none_or(|row| row.tokens.is_some() || row.failures > 0 || !row.refused.is_empty()))
@@ -246,7 +247,7 @@ pub fn untried(
     instance: &ConnectorInstance,
     former: &Config,
     config: &Config,
-    held: &Held,
+    held: &TokenStatus,
 ) -> Option<String> {
     let by_consent = kanat_catalog::entry(&instance.catalog_id)
         .is_some_and(|entry| entry.authentication == "oauth2")

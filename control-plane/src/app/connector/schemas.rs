@@ -1,11 +1,11 @@
-//! What the endpoints of an instance answer: taken up as nodes tell it, listed, and compared from
-//! check to check. Shapes hold no values.
+//! Schemas of the answers of an instance's endpoints: taken up as nodes report them, listed, and
+//! compared from check to check. Shapes hold no values.
 
 use std::collections::HashMap;
 
 use kanat_catalog::shape::{Change, Shape, compare};
 use kanat_model::id::InstanceId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::endpoint_schema::{self, EndpointSchema};
@@ -16,9 +16,9 @@ use crate::app::{App, Caller};
 /// No more endpoints of one instance are kept apart.
 const MAX_ENDPOINTS: u64 = 500;
 
-/// What a check found of one endpoint.
+/// Result of a check of one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct EndpointCheck {
     pub endpoint: String,
     /// It has answered now, or since the last check.
     pub seen: bool,
@@ -86,15 +86,15 @@ pub async fn list(
     caller: &Caller,
     id: &InstanceId,
     page: Page,
-) -> Result<Paged<(EndpointSchema, Shape)>, Error> {
+) -> Result<ListPage<(EndpointSchema, Shape)>, Error> {
     let mut tx = app.store.read().await?;
     super::existing(&mut tx, caller, id).await?;
-    let Paged { items, total, page } = endpoint_schema::list(&mut tx, id, page).await?;
+    let ListPage { items, total, page } = endpoint_schema::list(&mut tx, id, page).await?;
     let whole = |row: EndpointSchema| {
         let shape = whole(&row)?;
         Ok((row, shape))
     };
-    Ok(Paged {
+    Ok(ListPage {
         items: items.into_iter().map(whole).collect::<Result<_, Error>>()?,
         total,
         page,
@@ -108,7 +108,7 @@ pub async fn check(
     app: &App,
     caller: &Caller,
     id: &InstanceId,
-) -> Result<(Timestamp, Vec<Checked>), Error> {
+) -> Result<(Timestamp, Vec<EndpointCheck>), Error> {
     existing_now(app, caller, id).await?;
     app.hub.observed_until_now(&caller.environment_id).await;
     let now = Timestamp::now();
@@ -148,7 +148,7 @@ pub async fn check(
             };
             // Before the first check it is known because it has answered.
             let answered = !seen.is_empty() || row.checked_at.is_none();
-            checked.push(Checked {
+            checked.push(EndpointCheck {
                 endpoint: row.endpoint.clone(),
                 seen: answered,
                 changes,
@@ -175,7 +175,7 @@ async fn existing_now(app: &App, caller: &Caller, id: &InstanceId) -> Result<(),
     Ok(())
 }
 
-/// What the endpoints of an instance answer right now.
+/// Asks the endpoints of an instance for their present answers.
 async fn ask(
     app: &App,
     caller: &Caller,

@@ -17,26 +17,26 @@ use crate::app::{App, Caller};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a connection test found.
+/// Result of a connection test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tested {
+pub struct TestResult {
     pub ok: bool,
     /// HTTP status, when there was an answer.
     pub status: Option<u16>,
     pub message: String,
     pub latency: Duration,
-    pub request: Shown,
+    pub request: MaskedRequest,
 }
 
 /// The request of a test, with the mask in place of every secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct MaskedRequest {
     pub method: String,
     pub url: String,
     pub headers: BTreeMap<String, String>,
 }
 
-impl Shown {
+impl MaskedRequest {
     fn of(mask: &Mask, request: &outbound::Request) -> Self {
         let headers = request.headers.iter().map(|(name, value)| {
             let text = String::from_utf8_lossy(value.as_bytes());
@@ -63,7 +63,7 @@ impl Shown {
 }
 
 /// Calls the instance with its credentials; its health follows from what was found.
-pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested, Error> {
+pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<TestResult, Error> {
     let mut tx = app.store.read().await?;
     let row = super::existing(&mut tx, caller, id).await?;
     let entry = super::catalog_entry(&row.catalog_id)?;
@@ -85,13 +85,13 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
         timeout: TIMEOUT,
     };
     let mask = Mask::new(instance.secrets());
-    let shown = Shown::of(&mask, &request);
+    let shown = MaskedRequest::of(&mask, &request);
     let begun = Instant::now();
     let outcome = app.outbound.send(request).await;
     let latency = begun.elapsed();
     let (ok, message) = judge(entry, &shown, outcome.as_ref(), &mask);
     let status = outcome.ok().map(|answer| answer.status);
-    let tested = Tested {
+    let tested = TestResult {
         ok,
         status,
         message,
@@ -102,7 +102,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     Ok(tested)
 }
 
-async fn note(app: &App, id: &InstanceId, tested: &Tested) -> Result<(), Error> {
+async fn note(app: &App, id: &InstanceId, tested: &TestResult) -> Result<(), Error> {
     let observation = if tested.ok {
         Observation::Passed
     } else {
@@ -119,7 +119,7 @@ async fn note(app: &App, id: &InstanceId, tested: &Tested) -> Result<(), Error> 
 /// but success will do.
 fn judge(
     entry: &Entry,
-    call: &Shown,
+    call: &MaskedRequest,
     outcome: Result<&outbound::Response, &outbound::Error>,
     mask: &Mask,
 ) -> (bool, String) {
@@ -169,15 +169,15 @@ mod tests {
 
     use super::*;
 
-    fn call() -> Shown {
-        Shown {
+    fn call() -> MaskedRequest {
+        MaskedRequest {
             method: "GET".to_owned(),
             url: "https://erp.example/".to_owned(),
             headers: BTreeMap::new(),
         }
     }
 
-    fn told(entry: &str, status: u16, body: &'static str) -> (bool, String) {
+    fn judgement(entry: &str, status: u16, body: &'static str) -> (bool, String) {
         let entry = kanat_catalog::entry(entry).unwrap();
         let body = Bytes::from_static(body.as_bytes());
         let answer = outbound::Response {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn judged(entry: &str, status: u16, body: &'static str) -> bool {
-        told(entry, status, body).0
+        judgement(entry, status, body).0
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn the_reason_of_a_provider_is_shown_without_secrets() {
         let body = r#"{"ok": false, "error": "no such token: Bearer xoxb-s3cret"}"#;
-        let (ok, why) = told("slack", 200, body);
+        let (ok, why) = judgement("slack", 200, body);
         assert!(
             !ok && why.ends_with("no such token: Bearer ********"),
             "{why}"
@@ -260,7 +260,7 @@ mod tests {
                 "GET https://erp.example/ answered 501: the API is not at this address",
             ),
         ] {
-            let (found, message) = told(entry, status, "");
+            let (found, message) = judgement(entry, status, "");
             assert_eq!(found, ok, "{message}");
             assert!(message.starts_with(means), "{message}");
         }
@@ -280,7 +280,8 @@ mod tests {
                 body: Bytes::new(),
                 timeout: TIMEOUT,
             };
-            let Shown { url, headers, .. } = Shown::of(&Mask::new(instance.secrets()), &request);
+            let MaskedRequest { url, headers, .. } =
+                MaskedRequest::of(&Mask::new(instance.secrets()), &request);
             (url, headers)
         };
         let bearer = concat!(

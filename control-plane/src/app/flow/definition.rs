@@ -21,13 +21,13 @@ const LARGE: usize = 64 * 1024;
 
 /// A definition as the store has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Stored<'r> {
+pub struct StoredDefinition<'r> {
     flow_id: &'r FlowId,
     masked: &'r str,
     sealed: Option<&'r [u8]>,
 }
 
-impl<'r> From<&'r Flow> for Stored<'r> {
+impl<'r> From<&'r Flow> for StoredDefinition<'r> {
     fn from(flow: &'r Flow) -> Self {
         Self {
             flow_id: &flow.id,
@@ -37,7 +37,7 @@ impl<'r> From<&'r Flow> for Stored<'r> {
     }
 }
 
-impl<'r> From<&'r FlowVersion> for Stored<'r> {
+impl<'r> From<&'r FlowVersion> for StoredDefinition<'r> {
     fn from(version: &'r FlowVersion) -> Self {
         Self {
             flow_id: &version.flow_id,
@@ -47,7 +47,7 @@ impl<'r> From<&'r FlowVersion> for Stored<'r> {
     }
 }
 
-impl<'r> From<&'r User> for Stored<'r> {
+impl<'r> From<&'r User> for StoredDefinition<'r> {
     fn from(user: &'r User) -> Self {
         Self {
             flow_id: &user.flow_id,
@@ -58,8 +58,11 @@ impl<'r> From<&'r User> for Stored<'r> {
 }
 
 /// Returns the text of a definition as it was written.
-pub fn text<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Cow<'r, str>, Error> {
-    let Stored {
+pub fn text<'r>(
+    sealer: &Sealer,
+    stored: impl Into<StoredDefinition<'r>>,
+) -> Result<Cow<'r, str>, Error> {
+    let StoredDefinition {
         flow_id,
         masked,
         sealed,
@@ -84,13 +87,19 @@ pub fn text<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Cow<'r
 }
 
 /// Returns a definition that the store has, which was checked when it was stored.
-pub fn stored<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
+pub fn stored<'r>(
+    sealer: &Sealer,
+    stored: impl Into<StoredDefinition<'r>>,
+) -> Result<Definition, Error> {
     kanat_flow::parse_stored(&text(sealer, stored)?).map_err(|faults| wrong(&faults))
 }
 
 /// Returns a definition that the store has, checked anew: builds before may have known fewer
 /// faults.
-pub fn checked<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
+pub fn checked<'r>(
+    sealer: &Sealer,
+    stored: impl Into<StoredDefinition<'r>>,
+) -> Result<Definition, Error> {
     parse(&text(sealer, stored)?)
 }
 
@@ -125,7 +134,7 @@ pub async fn seal_all(app: &App) -> Result<(), Error> {
     {
         return Ok(());
     }
-    let _under_way = app.master_keys.under_way.begin();
+    let _active = app.master_keys.calls.begin();
     let mut after = (FlowId::from(""), 0);
     // The same text has the same seal: what is deployed is no draft.
     let mut seals: HashMap<String, Vec<u8>> = HashMap::new();
@@ -177,7 +186,7 @@ pub async fn parse_sent(yaml: &str) -> Result<Definition, Error> {
     check_sent(yaml).await.map_err(|faults| wrong(&faults))
 }
 
-/// What a definition that a caller sends comes to, or what is wrong with it.
+/// Parses and checks a definition that a caller sends.
 pub async fn check_sent(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
     if yaml.len() < LARGE {
         return kanat_flow::parse(yaml);

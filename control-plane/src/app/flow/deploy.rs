@@ -1,5 +1,5 @@
-//! What puts a flow into service and changes how it serves: deploy, rollback, pause, resume. Each
-//! answers once it is live.
+//! Use-cases that put a flow into service and change how it serves: deploy, rollback, pause,
+//! resume. Each answers once the change is live.
 
 mod together;
 
@@ -20,10 +20,10 @@ use prost::Message;
 
 use super::names::EnvironmentNames;
 use super::{definition, existing, fields, identity, refuse_callers, uses, webhook};
-use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, change, name};
 use crate::push::Rollout;
 pub use together::Deploys;
-use together::{Ended, Ready};
+use together::{DeployOutcome, PreparedDeploy};
 
 /// How often a deploy is made anew because somebody has changed what it is made from. Of many that
 /// deploy one flow at the same time, one gets on each time.
@@ -48,14 +48,14 @@ pub struct Rollback {
 
 /// A flow that was put into service.
 #[derive(Debug)]
-pub struct Deployed {
+pub struct Deployment {
     pub flow: Flow,
     /// Number of messages that the flow held; `None` for a flow that was not paused.
     pub held_messages: Option<u64>,
 }
 
-/// What is put into service.
-enum Asked {
+/// Source of a deploy.
+enum DeployRequest {
     Draft(Deploy),
     Version(Rollback),
 }
@@ -67,16 +67,16 @@ pub async fn deploy(
     id: &FlowId,
     deploy: Deploy,
     if_match: &IfMatch,
-) -> Result<Changed<Deployed>, Error> {
+) -> Result<ChangeResult<Deployment>, Error> {
     let summary = deploy
         .summary
-        .map(|summary| name::check_description("changeSummary", summary))
+        .map(|summary| name::check_text("changeSummary", summary))
         .transpose()?;
     put_into_service(
         app,
         caller,
         id,
-        &Asked::Draft(Deploy { summary, ..deploy }),
+        &DeployRequest::Draft(Deploy { summary, ..deploy }),
         if_match,
     )
     .await
@@ -90,14 +90,14 @@ pub async fn rollback(
     id: &FlowId,
     rollback: Rollback,
     if_match: &IfMatch,
-) -> Result<Changed<Deployed>, Error> {
+) -> Result<ChangeResult<Deployment>, Error> {
     if rollback.version == 0 {
         return Err(Error::field(
             "versionNumber",
             "is required, and begins at 1",
         ));
     }
-    put_into_service(app, caller, id, &Asked::Version(rollback), if_match).await
+    put_into_service(app, caller, id, &DeployRequest::Version(rollback), if_match).await
 }
 
 /// Holds the flow's messages from now on.
@@ -106,7 +106,7 @@ pub async fn pause(
     caller: &Caller,
     id: &FlowId,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
+) -> Result<ChangeResult<Flow>, Error> {
     set_status(app, caller, id, if_match, Status::pause).await
 }
 
@@ -116,7 +116,7 @@ pub async fn resume(
     caller: &Caller,
     id: &FlowId,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
+) -> Result<ChangeResult<Flow>, Error> {
     set_status(app, caller, id, if_match, Status::resume).await
 }
 
@@ -144,7 +144,7 @@ async fn set_status(
     id: &FlowId,
     if_match: &IfMatch,
     next: fn(Status) -> Result<Status, Error>,
-) -> Result<Changed<Flow>, Error> {
+) -> Result<ChangeResult<Flow>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -165,15 +165,15 @@ async fn put_into_service(
     app: &App,
     caller: &Caller,
     id: &FlowId,
-    asked: &Asked,
+    asked: &DeployRequest,
     if_match: &IfMatch,
-) -> Result<Changed<Deployed>, Error> {
+) -> Result<ChangeResult<Deployment>, Error> {
     for _ in 0..TRIES {
         let mut tx = app.store.read().await?;
         let flow = existing(&mut tx, caller, id).await?;
         if caller.made_before(&mut tx).await?.is_some() {
-            return Ok(Changed {
-                value: Deployed {
+            return Ok(ChangeResult {
+                value: Deployment {
                     flow,
                     held_messages: None,
                 },
@@ -194,17 +194,17 @@ async fn put_into_service(
         } else {
             None
         };
-        if let Ended::Done(flow, version) = app
+        if let DeployOutcome::Committed(flow, version) = app
             .deploys
-            .take_turn(app, &caller.environment_id, ready)
+            .submit(app, &caller.environment_id, ready)
             .await?
         {
             let applied = match version {
                 Some(version) => app.hub.applied(&caller.environment_id, &version).await,
                 None => Rollout::Everywhere,
             };
-            return Ok(Changed {
-                value: Deployed {
+            return Ok(ChangeResult {
+                value: Deployment {
                     flow: *flow,
                     held_messages,
                 },
@@ -218,7 +218,7 @@ async fn put_into_service(
     ))
 }
 
-impl Asked {
+impl DeployRequest {
     /// The flow with the draft that is to be its next version.
     async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow, Error> {
         match self {
@@ -237,6 +237,7 @@ impl Asked {
                         Code::NotFound,
                         format!("flow {:?} has no version {version}", flow.name),
                     )
+                    .with_resource("flow", &flow.name)
                 };
                 let former = former.ok_or_else(missing)?;
                 if flow.draft && !discard_draft {
@@ -288,7 +289,7 @@ async fn ready(
     definition: Definition,
     status: fn(Status) -> Status,
     mut tx: Tx,
-) -> Result<Ready, Error> {
+) -> Result<PreparedDeploy, Error> {
     let made_from = set_version(&mut tx, caller).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
@@ -316,7 +317,7 @@ async fn ready(
         ..compile(&definition, &names, identity)?
     };
     let resource_id = Kind::Flow.resource_id(flow.id.as_str());
-    Ok(Ready {
+    Ok(PreparedDeploy {
         uses: uses::resource_ids(&plan, &names),
         resource: change::sealed(
             &app.sealer,
@@ -395,7 +396,7 @@ async fn unchanged(
     id: &FlowId,
     next: fn(Status) -> Status,
     if_match: &IfMatch,
-) -> Result<Changed<Deployed>, Error> {
+) -> Result<ChangeResult<Deployment>, Error> {
     let waiting = held(app, caller, id).await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
@@ -411,7 +412,7 @@ async fn unchanged(
     }
     publish_again(&mut change, app, &flow).await?;
     change
-        .commit(Deployed {
+        .commit(Deployment {
             flow,
             held_messages,
         })
@@ -456,7 +457,7 @@ fn compile(
     }
 }
 
-/// What nodes run of the flow; none when it is not deployed.
+/// Returns the plan that nodes run of the flow; none when it is not deployed.
 pub async fn deployed_plan(
     app: &App,
     db: &mut Db,

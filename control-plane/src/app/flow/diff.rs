@@ -1,4 +1,4 @@
-//! What differs between two versions of a flow, or between a version and the draft.
+//! Differences between two versions of a flow, or between a version and the draft.
 
 use kanat_flow::Definition;
 use kanat_flow::diff::{self, Change};
@@ -48,6 +48,7 @@ impl Edition {
                         Code::NotFound,
                         format!("flow {:?} has no version {number}", flow.name),
                     )
+                    .with_resource("flow", &flow.name)
                 };
                 definition::stored(&app.sealer, &found.ok_or_else(missing)?)
             }

@@ -16,10 +16,10 @@ use crate::push::Version;
 
 /// Longest wait for nodes that hold messages of the flow. They break their attempts off when they
 /// hear of the deletion.
-const WAIT: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest time between looks at the log: what another process writes may wake nobody here.
-const LOOK: Duration = Duration::from_millis(50);
+/// Poll interval of the log: a write of another process may wake nobody here.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Marks the flow in the log as deleted by the change `version`, so that no node that has this
 /// change runs the flow's messages from former plans. Where the change is not committed, the mark
@@ -34,10 +34,10 @@ pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(),
 }
 
 /// Ends the messages of the flow, which is marked and out of service. Messages that a node holds
-/// for longer than [`WAIT`] are ended by whoever claims them next.
+/// for longer than [`DRAIN_TIMEOUT`] are ended by the next node that claims them.
 pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
     let failure = Failure::flow_deleted();
-    let deadline = Instant::now() + WAIT;
+    let deadline = Instant::now() + DRAIN_TIMEOUT;
     let mut changed = app.log.changed();
     loop {
         // Before the look, so that no change after it goes unseen.
@@ -51,7 +51,7 @@ pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
             }
             FlowEnd::Held => {
                 // A log that is closing wakes nobody any more, and the next look says so.
-                let _ = timeout(LOOK, changed.changed()).await;
+                let _ = timeout(POLL_INTERVAL, changed.changed()).await;
             }
         }
     }

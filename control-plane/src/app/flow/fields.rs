@@ -1,5 +1,5 @@
-//! What a definition has of warnings: names that the environment lacks, fields of connector
-//! instances without a value, and secrets that it would show.
+//! Warnings about a definition: names that the environment lacks, fields of connector instances
+//! without a value, and secrets that it would expose.
 
 use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};

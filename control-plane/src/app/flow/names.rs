@@ -1,4 +1,4 @@
-//! What an environment has for definitions to name.
+//! Names of an environment that definitions may refer to.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use kanat_flow::{InstanceRef, Names};
 use kanat_model::Error;
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
 use kanat_store::Db;
-use kanat_store::names::{self, Named};
+use kanat_store::names::{self, NamedResource};
 
 /// The names of one environment, as they stood when they were loaded.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl EnvironmentNames {
         let mut names = Self::default();
         for (name, named) in names::of(db, environment).await? {
             match named {
-                Named::Instance { id, catalog_id } => {
+                NamedResource::Instance { id, catalog_id } => {
                     names.instances.insert(
                         name,
                         InstanceRef {
@@ -30,8 +30,8 @@ impl EnvironmentNames {
                         },
                     );
                 }
-                Named::Table(id) => drop(names.tables.insert(name, id)),
-                Named::Adapter(id) => drop(names.adapters.insert(name, id)),
+                NamedResource::Table(id) => drop(names.tables.insert(name, id)),
+                NamedResource::Adapter(id) => drop(names.adapters.insert(name, id)),
             }
         }
         Ok(names)

@@ -7,7 +7,7 @@ use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
 
-use super::start::{Start, Started, start};
+use super::start::{Start, StartedMessage, start};
 use super::{deploy, existing};
 use crate::app::{App, Caller, json};
 
@@ -21,7 +21,7 @@ pub async fn run(
     id: &FlowId,
     payload: Option<String>,
     traceparent: Option<String>,
-) -> Result<Started, Error> {
+) -> Result<StartedMessage, Error> {
     json::check("payload", payload.as_deref().unwrap_or(NULL))?;
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;

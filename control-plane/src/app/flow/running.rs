@@ -15,7 +15,7 @@ use crate::app::App;
 const PAGE: u32 = 100;
 
 /// Logs a warning for each version that runs and shows a secret of a connector.
-pub async fn tell_of_exposed_secrets(app: &App) -> Result<(), Error> {
+pub async fn log_exposed_secrets(app: &App) -> Result<(), Error> {
     let mut names: HashMap<EnvironmentId, EnvironmentNames> = HashMap::new();
     let mut after = FlowId::from("");
     loop {

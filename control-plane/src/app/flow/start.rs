@@ -33,13 +33,13 @@ pub struct Start {
 
 /// A message that was taken up, or was there already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedMessage {
     pub message_id: MessageId,
     pub duplicate: bool,
 }
 
 /// Takes the payload as a message of the plan's version.
-pub async fn start(app: &App, start: Start) -> Result<Started, Error> {
+pub async fn start(app: &App, start: Start) -> Result<StartedMessage, Error> {
     append(app, prepare(app, start).await?).await
 }
 
@@ -91,15 +91,15 @@ pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
 }
 
 /// Puts a message into the log.
-pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
+pub async fn append(app: &App, message: NewMessage) -> Result<StartedMessage, Error> {
     let message_id = message.id.clone();
     match app.log.append(message).await? {
-        AppendOutcome::Duplicate(first) => Ok(Started {
+        AppendOutcome::Duplicate(first) => Ok(StartedMessage {
             message_id: first,
             duplicate: true,
         }),
         AppendOutcome::Leased(_) | AppendOutcome::Waiting | AppendOutcome::Awaited(_) => {
-            Ok(Started {
+            Ok(StartedMessage {
                 message_id,
                 duplicate: false,
             })
@@ -107,7 +107,7 @@ pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
     }
 }
 
-/// What came with a payload that came by the API.
+/// Returns the `trigger` document of a payload that came by the API.
 pub fn request_json(received_at: Timestamp) -> String {
     format!(
         concat!(

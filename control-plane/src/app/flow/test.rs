@@ -16,10 +16,10 @@ use super::{definition, existing, fields, identity};
 use crate::app::{App, Caller};
 pub use sample::Sample;
 
-/// What a test came to.
+/// Result of a test.
 #[derive(Debug)]
-pub struct Tested {
-    /// Whether the condition held.
+pub struct TestResult {
+    /// True when the condition held.
     pub matched: bool,
     /// JSON; absent when the condition was false or the mapping failed.
     pub output: Option<String>,
@@ -35,7 +35,7 @@ pub async fn test(
     caller: &Caller,
     id: &FlowId,
     sample: Sample,
-) -> Result<Tested, Error> {
+) -> Result<TestResult, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let definition = definition::checked(&app.sealer, &flow)?;

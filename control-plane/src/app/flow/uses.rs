@@ -1,5 +1,5 @@
-//! What a plan uses of its environment: the lookup tables and adapters that its texts name, the
-//! instances that it calls.
+//! Resources of its environment that a plan uses: the lookup tables and adapters that its texts
+//! name, and the instances that it calls.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Names {
     pub adapters: BTreeSet<String>,
 }
 
-/// What the plan's texts name.
+/// Returns the lookup tables and adapters that the plan's texts name.
 pub fn names(plan: &FlowPlan) -> Names {
     let mut found = Names::default();
     expression(&plan.when, &mut found);

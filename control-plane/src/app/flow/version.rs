@@ -2,7 +2,7 @@
 
 use kanat_auth::Role;
 use kanat_model::id::FlowId;
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use kanat_model::{Code, Error};
 use kanat_store::flow_version::{self, FlowVersion};
 
@@ -15,7 +15,7 @@ pub async fn list(
     caller: &Caller,
     id: &FlowId,
     page: Page,
-) -> Result<Paged<FlowVersion>, Error> {
+) -> Result<ListPage<FlowVersion>, Error> {
     let mut tx = app.store.read().await?;
     existing(&mut tx, caller, id).await?;
     let mut found = flow_version::list(&mut tx, id, page).await?;
@@ -44,6 +44,7 @@ pub async fn get(
             Code::NotFound,
             format!("flow {:?} has no version {version}", flow.name),
         )
+        .with_resource("flow", &flow.name)
     })
 }
 

@@ -11,13 +11,13 @@ use kanat_store::flow::{self, Flow};
 use kanat_store::webhook_token::{self, Former};
 
 use super::{deploy, existing};
-use crate::app::{App, Caller, Change, Changed, IfMatch, grace};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch, grace};
 
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
 
-/// Where the flow is called, when a webhook starts it; a draft is answered there once it is
-/// deployed. Who knows the address can send messages, so none is told to those who may only read.
+/// Returns the address of the flow's webhook, when a webhook starts it; a draft is answered there
+/// once it is deployed. Whoever has the address can send messages, so viewers do not get it.
 pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Error> {
     let may_send = caller.role.allows(Permission::Write);
     match &flow.webhook_token {
@@ -36,7 +36,7 @@ pub async fn rotate(
     id: &FlowId,
     grace: Option<&str>,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
+) -> Result<ChangeResult<Flow>, Error> {
     let grace = grace::parse(grace)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
@@ -133,7 +133,7 @@ fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String, Error> {
     String::from_utf8(plain).map_err(|_| failed(&"it is no text"))
 }
 
-/// What a webhook token at rest is sealed for.
+/// Returns the context that a webhook token is sealed under.
 pub fn seal_context(flow: &FlowId) -> String {
     format!("webhook_token/{flow}")
 }

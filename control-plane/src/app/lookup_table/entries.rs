@@ -1,4 +1,4 @@
-//! What entries may be.
+//! Bounds of lookup-table entries.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What nodes get of a table: its head, and a resource for each part of its entries, so that a
+//! Resources that nodes get of a table: its head, and one for each part of its entries, so that a
 //! change of one entry reads and writes one part. The number of parts follows from the table's
 //! size.
 

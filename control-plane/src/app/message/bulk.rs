@@ -13,7 +13,7 @@ use super::{Query, append, deployed, replayed, tenant};
 use crate::app::{App, Caller};
 
 /// Messages that one call may take up.
-const AT_MOST: u64 = 10_000;
+const MAX_MESSAGES: u64 = 10_000;
 
 /// Calls to the log that wait for its group commit at one time.
 const AT_ONCE: usize = 64;
@@ -113,9 +113,9 @@ async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>, Error> {
     let mut position = Position::Page(Page::new(Some(Page::MAX_LIMIT), None));
     loop {
         let page = app.log.list(filter, position).await?;
-        if page.total > AT_MOST {
+        if page.total > MAX_MESSAGES {
             let message = format!(
-                "{} messages fit, and one call takes up {AT_MOST}: narrow it down",
+                "{} messages fit, and one call takes up {MAX_MESSAGES}: narrow it down",
                 page.total
             );
             return Err(Error::precondition(message));
@@ -123,7 +123,7 @@ async fn find(app: &App, filter: &Filter) -> Result<Vec<Message>, Error> {
         found.extend(page.messages.into_iter().map(without_payload));
         match page.next {
             // Messages that arrive meanwhile do not make it endless.
-            Some(cursor) if (found.len() as u64) < AT_MOST => {
+            Some(cursor) if (found.len() as u64) < MAX_MESSAGES => {
                 position = Position::After {
                     cursor,
                     limit: Page::MAX_LIMIT,

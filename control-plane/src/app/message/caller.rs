@@ -1,4 +1,4 @@
-//! Who called: the consumer of a published API, for the record of a message's arrival.
+//! The consumer of a published API that called, for the record of a message's arrival.
 
 use std::collections::HashMap;
 

@@ -1,19 +1,19 @@
-//! What a caller looks for among messages, checked.
+//! Filters of message lists, checked.
 
 use kanat_message_log::{Cursor, EnvironmentFilter, Filter, Tenant};
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use kanat_model::{Error, Timestamp};
 
-/// What stands for all flows in the place of a flow's id.
+/// Text that stands for all flows in the place of a flow's id.
 pub const ALL_FLOWS: &str = "-";
 
 /// Which messages a list is of, checked.
 #[derive(Debug, Clone)]
-pub enum Listed {
+pub enum ListScope {
     /// One flow's, of one status at most.
     Flow(Filter),
-    /// Those of all flows, or of several statuses.
+    /// Messages of all flows, or of several statuses.
     Environment(EnvironmentFilter),
 }
 
@@ -32,7 +32,7 @@ impl ListQuery {
     /// # Errors
     ///
     /// Name the field at fault.
-    pub fn check(self, tenant: Tenant) -> Result<Listed, Error> {
+    pub fn check(self, tenant: Tenant) -> Result<ListScope, Error> {
         let Self {
             flow_id,
             mut statuses,
@@ -49,10 +49,10 @@ impl ListQuery {
                 search,
                 ids: Vec::new(),
             };
-            return query.check(tenant).map(Listed::Flow);
+            return query.check(tenant).map(ListScope::Flow);
         }
         let statuses = statuses.iter().map(|text| status(Some(text)));
-        Ok(Listed::Environment(EnvironmentFilter {
+        Ok(ListScope::Environment(EnvironmentFilter {
             tenant,
             flow_id: (flow_id != ALL_FLOWS).then(|| FlowId::new(flow_id)),
             statuses: statuses
@@ -186,10 +186,10 @@ mod tests {
         };
         assert!(matches!(
             listed("flw_1", &["held"]),
-            Ok(Listed::Flow(filter)) if filter.statuses == [Status::Held]
+            Ok(ListScope::Flow(filter)) if filter.statuses == [Status::Held]
         ));
         let failing = |flow_id| match listed(flow_id, &["dead_letter", "retrying"]) {
-            Ok(Listed::Environment(filter)) => (filter.flow_id, filter.statuses),
+            Ok(ListScope::Environment(filter)) => (filter.flow_id, filter.statuses),
             other => panic!("{other:?}"),
         };
         let both = vec![Status::DeadLetter, Status::Retrying];

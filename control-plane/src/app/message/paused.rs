@@ -13,9 +13,9 @@ use crate::app::{App, Caller};
 
 /// Paused flows among those whose messages are shown.
 #[derive(Debug, Default)]
-pub struct Paused(Vec<FlowId>);
+pub struct PausedFlows(Vec<FlowId>);
 
-impl Paused {
+impl PausedFlows {
     /// Returns the flow if it is paused.
     pub fn flow(flow: &Flow) -> Self {
         Self(if flow.status == FlowStatus::Paused {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn held_finds_all_that_waits_in_a_paused_flow_and_nothing_else_does() {
-        let paused = Paused(vec![FlowId::from("flw_1")]);
+        let paused = PausedFlows(vec![FlowId::from("flw_1")]);
         let applied =
             |statuses: &[Status]| paused.apply(filter(statuses)).map(|filter| filter.statuses);
         assert_eq!(applied(&[]), Some(Vec::new()));
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_runs_is_filtered_as_the_log_has_it() {
-        let applied = Paused::default()
+        let applied = PausedFlows::default()
             .apply(filter(&[Status::Held]))
             .map(|filter| filter.statuses);
         assert_eq!(applied, Some(vec![Status::Held]));

@@ -15,7 +15,7 @@ use crate::app::{App, Caller};
 /// Bytes of payloads and outputs that a reader may be behind.
 const MAX_LAG: u64 = 16 << 20;
 
-/// What a caller wants to follow.
+/// Filter and position of a stream that a caller follows.
 #[derive(Debug, Clone, Default)]
 pub struct Follow {
     /// All flows of the environment when left out.
@@ -25,9 +25,9 @@ pub struct Follow {
     pub last_event_id: Option<String>,
 }
 
-/// What a stream brings.
+/// Item of a stream.
 #[derive(Debug)]
-pub enum Followed {
+pub enum StreamItem {
     Event(Box<Event>),
     /// The reader lags: the stream ends, and another one goes on after this event.
     Lagged {
@@ -40,7 +40,7 @@ pub async fn follow(
     app: &App,
     caller: &Caller,
     follow: Follow,
-) -> Result<impl Stream<Item = Result<Followed, Error>> + Send + use<>, Error> {
+) -> Result<impl Stream<Item = Result<StreamItem, Error>> + Send + use<>, Error> {
     // Before the first read, so that nothing falls in between.
     let changed = app.log.changed();
     let last = app.log.last_event().await?;
@@ -70,7 +70,7 @@ pub async fn follow(
         changed,
         read: VecDeque::new(),
         more: true,
-        // Who begins at the end has everything.
+        // A reader that begins at the end has everything.
         lag: Lag {
             behind: (after == last).then_some(0),
             last_sent: after,
@@ -101,18 +101,18 @@ struct Following {
 }
 
 impl Following {
-    async fn next(&mut self) -> Result<Option<Followed>, Error> {
+    async fn next(&mut self) -> Result<Option<StreamItem>, Error> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.lag.sent(&event);
-                return Ok(Some(Followed::Event(Box::new(event))));
+                return Ok(Some(StreamItem::Event(Box::new(event))));
             }
             if self.ended {
                 return Ok(None);
             }
             if self.more && self.lag.is_too_far() {
                 self.ended = true;
-                return Ok(Some(Followed::Lagged {
+                return Ok(Some(StreamItem::Lagged {
                     resume_from: self.lag.last_sent,
                 }));
             }

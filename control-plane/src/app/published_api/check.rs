@@ -1,5 +1,5 @@
-//! What callers say of a published API: words, durations, addresses. Errors name the field of the
-//! request.
+//! Checks of the fields of a published API: words, durations, addresses. Errors name the field of
+//! the request.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use kanat_model::Error;
 use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Path, Validation};
 use url::Url;
 
-const LEAST_DEADLINE: Duration = Duration::from_millis(100);
-const MOST_DEADLINE: Duration = Duration::from_secs(5 * 60);
+const MIN_DEADLINE: Duration = Duration::from_millis(100);
+const MAX_DEADLINE: Duration = Duration::from_secs(5 * 60);
 
 /// Most entries of a list of scopes, origins or headers.
 const MAX_ENTRIES: usize = 100;
@@ -62,7 +62,7 @@ pub fn on_timeout(text: &str) -> Result<OnTimeout, Error> {
 /// Milliseconds.
 pub fn deadline(text: &str) -> Result<u64, Error> {
     let deadline = duration::parse(text).map_err(|why| Error::field("deadline", why))?;
-    if !(LEAST_DEADLINE..=MOST_DEADLINE).contains(&deadline) {
+    if !(MIN_DEADLINE..=MAX_DEADLINE).contains(&deadline) {
         return Err(Error::field(
             "deadline",
             format!("{text:?} is not from 100ms to 5m"),
@@ -78,7 +78,7 @@ pub fn takes_tokens(auth: Auth) -> bool {
     }
 }
 
-/// Whose tokens an API takes; given where tokens open it, and nowhere else.
+/// Checks the issuer of the tokens that an API takes; given where tokens open it, and nowhere else.
 pub fn oauth2(auth: Auth, given: Option<OAuth2>) -> Result<Option<OAuth2>, Error> {
     let given = match (takes_tokens(auth), given) {
         (true, Some(given)) => given,

@@ -1,36 +1,37 @@
-//! What a version is asked to have. Its texts are checked before a change begins: a schema may take
-//! a tenth of a second to compile, and whoever changes something else would wait for that.
+//! The content that a call gives to a version. Its texts are checked before a change begins: a
+//! schema may take a tenth of a second to compile, and other changes would wait for it.
 
 use kanat_model::Error;
 use kanat_schema::Schema;
 
+use crate::app::FieldUpdate;
 use crate::app::json::check as check_json;
 
 /// Bytes of a schema, a mapping, a list of headers.
 const MAX_TEXT_BYTES: usize = 512 << 10;
 
-/// JSON texts; what is left out stays, `Some(None)` takes away what is there.
+/// JSON texts that a call gives to a version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
     /// Name or id.
     pub flow: Option<String>,
-    pub request_schema: Option<Option<String>>,
-    pub response_schema: Option<Option<String>>,
-    pub response_mapping: Option<Option<String>>,
-    pub response_status: Option<Option<String>>,
-    pub response_headers: Option<Option<String>>,
+    pub request_schema: FieldUpdate<String>,
+    pub response_schema: FieldUpdate<String>,
+    pub response_mapping: FieldUpdate<String>,
+    pub response_status: FieldUpdate<String>,
+    pub response_headers: FieldUpdate<String>,
 }
 
 /// Texts that are JSON, and schemas that nodes can compile.
 #[derive(Debug)]
-pub struct Checked(Content);
+pub struct CheckedContent(Content);
 
 impl Content {
     /// `request_schema` is what the caller calls the schema of requests.
-    pub async fn check(self, request_schema: &'static str) -> Result<Checked, Error> {
+    pub async fn check(self, request_schema: &'static str) -> Result<CheckedContent, Error> {
         let checked = tokio::task::spawn_blocking(move || {
             self.check_texts(request_schema)?;
-            Ok(Checked(self))
+            Ok(CheckedContent(self))
         });
         checked.await.map_err(|_| Error::internal())?
     }
@@ -43,7 +44,7 @@ impl Content {
             ("responseStatus", &self.response_status),
             ("responseHeaders", &self.response_headers),
         ] {
-            if let Some(Some(json)) = text {
+            if let Some(json) = text.value() {
                 check_text(field, json)?;
             }
         }
@@ -51,7 +52,7 @@ impl Content {
             (request_schema, &self.request_schema),
             ("responseSchema", &self.response_schema),
         ] {
-            if let Some(Some(json)) = schema {
+            if let Some(json) = schema.value() {
                 check_schema(field, json)?;
             }
         }
@@ -59,7 +60,7 @@ impl Content {
     }
 }
 
-impl Checked {
+impl CheckedContent {
     pub fn is_empty(&self) -> bool {
         self.0 == Content::default()
     }

@@ -11,10 +11,10 @@ use kanat_store::published_api::PublishedApi;
 use kanat_store::published_api::version::Version;
 use serde_json::{Map, Value, json};
 
-use super::Seen;
+use super::ApiView;
 
 /// JSON text.
-pub fn write(seen: &Seen) -> String {
+pub fn write(seen: &ApiView) -> String {
     let mut paths = Map::new();
     let mut schemas: BTreeMap<String, String> = BTreeMap::new();
     let serving = || seen.versions.iter().filter(|version| serves(version));
@@ -108,7 +108,7 @@ fn operation(api: &PublishedApi, version: &Version, name: &str) -> Value {
     operation
 }
 
-/// Of path and query; calls without a body have their input there.
+/// Returns the parameters of path and query; calls without a body have their input there.
 fn parameters(api: &PublishedApi, version: &Version, label: &str) -> Vec<Value> {
     let schema: Value = version
         .content
@@ -205,7 +205,7 @@ fn responses(api: &PublishedApi, version: &Version, label: &str) -> Value {
     Value::Object(responses)
 }
 
-/// What a call can be refused with.
+/// Returns the statuses that a call can be refused with.
 fn errors(api: &PublishedApi, version: &Version) -> Vec<(&'static str, &'static str)> {
     let mut errors = vec![("400", "The request cannot be read.")];
     match api.auth {
@@ -300,7 +300,7 @@ fn error_schema() -> Value {
     })
 }
 
-/// Where the schema of a version stands in the document.
+/// Returns the position of a version's schema in the document.
 fn place(label: &str, suffix: &str) -> String {
     format!("#/components/schemas/{label}.{suffix}")
 }

@@ -1,4 +1,4 @@
-//! What nodes get of a published API: one plan with all of its versions.
+//! Plan that nodes get of a published API, with all of its versions.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use kanat_store::published_api::version::Version;
 use kanat_store::published_api::{PublishedApi, uses};
 
 use super::version::response_texts;
-use super::{Seen, seen};
+use super::{ApiView, seen};
 use crate::app::flow::EnvironmentNames;
 use crate::app::{App, Change};
 
 /// Publishes an API as its rows now are, and gives it as callers see it.
-pub async fn api(change: &mut Change<'_>, app: &App, api: PublishedApi) -> Result<Seen, Error> {
+pub async fn api(change: &mut Change<'_>, app: &App, api: PublishedApi) -> Result<ApiView, Error> {
     let seen = seen(app, change.db(), api).await?;
     let names = EnvironmentNames::load(change.db(), &seen.api.environment_id).await?;
     let mut used = BTreeSet::new();

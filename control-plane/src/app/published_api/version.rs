@@ -11,20 +11,20 @@ use kanat_store::flow::{self, Flow};
 use kanat_store::published_api::version::{self, Content as Texts, Version};
 use kanat_store::published_api::{self, PublishedApi};
 
-use super::content::{Checked, Content};
-use super::{Seen, current, existing, publish, seen};
+use super::content::{CheckedContent, Content};
+use super::{ApiView, current, existing, publish, seen};
 use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
-use crate::app::{App, Caller, Change, Changed, IfMatch};
+use crate::app::{App, Caller, Change, ChangeResult, IfMatch};
 
 /// A version that was asked for, and all that goes with it.
 #[derive(Debug, Clone)]
 pub struct SeenVersion {
-    pub seen: Seen,
+    pub seen: ApiView,
     pub version: Version,
 }
 
 /// All versions, highest number first.
-pub async fn list(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<Seen, Error> {
+pub async fn list(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<ApiView, Error> {
     super::get(app, caller, id).await
 }
 
@@ -36,7 +36,7 @@ pub async fn create(
     label: &str,
     content: Content,
     if_match: &IfMatch,
-) -> Result<Changed<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>, Error> {
     let content = content.check("schema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
@@ -73,7 +73,7 @@ pub async fn deprecate(
     label: &str,
     sunset_date: &str,
     if_match: &IfMatch,
-) -> Result<Changed<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return made_before(change, app, caller, id, label).await;
@@ -107,7 +107,7 @@ pub async fn retire(
     label: &str,
     when: Retire,
     if_match: &IfMatch,
-) -> Result<Changed<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     if caller.repeats(change.db(), id.as_str()).await? {
         return made_before(change, app, caller, id, label).await;
@@ -128,7 +128,7 @@ pub async fn first(
     app: &App,
     db: &mut Db,
     api: &PublishedApi,
-    content: Checked,
+    content: CheckedContent,
 ) -> Result<Version, Error> {
     let mut made = Version {
         number: 1,
@@ -150,7 +150,7 @@ pub async fn change_current(
     app: &App,
     db: &mut Db,
     api: &PublishedApi,
-    content: Checked,
+    content: CheckedContent,
 ) -> Result<(), Error> {
     if content.is_empty() {
         return Ok(());
@@ -167,7 +167,7 @@ async fn write(
     db: &mut Db,
     api: &PublishedApi,
     version: &mut Version,
-    asked: Checked,
+    asked: CheckedContent,
 ) -> Result<(), Error> {
     let asked = asked.into_inner();
     let flow = match &asked.flow {
@@ -184,9 +184,7 @@ async fn write(
         (asked.response_status, &mut texts.response_status),
         (asked.response_headers, &mut texts.response_headers),
     ] {
-        if let Some(asked) = asked {
-            *text = asked;
-        }
+        asked.apply(text);
     }
     // An answer that is built is given: its call waits, whatever the answer looks like.
     if texts.response_mapping.is_some() && texts.response_schema.is_none() {
@@ -272,6 +270,7 @@ async fn labelled(
             Code::NotFound,
             format!("published API {:?} has no version {label:?}", api.name),
         )
+        .with_resource("published API", &api.name)
     };
     let found = found.ok_or_else(missing)?;
     Ok((api, found))
@@ -284,7 +283,7 @@ async fn made_before(
     caller: &Caller,
     id: &PublishedApiId,
     label: &str,
-) -> Result<Changed<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>, Error> {
     let (api, version) = labelled(change.db(), caller, id, label, &IfMatch::default()).await?;
     let seen = seen(app, change.db(), api).await?;
     change.commit(SeenVersion { seen, version }).await
@@ -295,7 +294,7 @@ async fn finish(
     app: &App,
     mut api: PublishedApi,
     number: u32,
-) -> Result<Changed<SeenVersion>, Error> {
+) -> Result<ChangeResult<SeenVersion>, Error> {
     api.updated_at = Timestamp::now();
     published_api::update(change.db(), &mut api).await?;
     let seen = publish::api(&mut change, app, api).await?;

@@ -10,11 +10,11 @@ use kanat_model::flow::Status;
 use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::FlowPlan;
-use kanat_store::schedule::due::{self, Due};
+use kanat_store::schedule::due::{self, DueSchedule};
 use kanat_store::schedule::{self, Schedule, run};
 
 use crate::app::App;
-use crate::app::flow::{Start, Started, deployed_plan, start};
+use crate::app::flow::{Start, StartedMessage, deployed_plan, start};
 use crate::app::timetable::parsed;
 
 /// How long the one that claimed a due time has for it before another takes over.
@@ -51,9 +51,9 @@ pub async fn fire_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Er
     }
 }
 
-/// What was missed while no control plane ran comes to the last time that was due, and is fired as
-/// that one.
-async fn fire(app: &App, due: &Due, now: Timestamp) -> Result<(), Error> {
+/// Starts a run. All runs that were missed while no control plane ran are one run, at the last time
+/// that was due.
+async fn fire(app: &App, due: &DueSchedule, now: Timestamp) -> Result<(), Error> {
     let mut tx = app.store.read().await?;
     let Some(schedule) = schedule::get(&mut tx, &due.environment_id, &due.id).await? else {
         return Ok(());
@@ -94,7 +94,7 @@ async fn fire(app: &App, due: &Due, now: Timestamp) -> Result<(), Error> {
 async fn begun_at(
     app: &App,
     schedule: &Schedule,
-    started: &Started,
+    started: &StartedMessage,
     now: Timestamp,
 ) -> Result<Timestamp, Error> {
     if !started.duplicate {

@@ -1,4 +1,4 @@
-//! What became of the last runs: their messages know, for as long as the log keeps them.
+//! Outcomes of the last runs, as their messages tell for as long as the log keeps them.
 
 use futures::{StreamExt, TryStreamExt};
 use kanat_message_log::Tenant;
@@ -62,7 +62,7 @@ pub async fn settle(app: &App) -> Result<(), Error> {
     }
 }
 
-/// Whose messages the schedule makes.
+/// Returns the tenant of the schedule's messages.
 pub fn tenant(schedule: &Schedule) -> Tenant {
     Tenant {
         account_id: schedule.account_id.clone(),

@@ -16,7 +16,7 @@ use crate::push::source;
 /// write.
 const TOGETHER: u32 = 20;
 
-/// What a pass did.
+/// Counts of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     pub resealed: u32,

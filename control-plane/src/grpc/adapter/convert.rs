@@ -7,7 +7,7 @@ use kanat_script::{Failure, Log};
 use kanat_store::adapter::Adapter;
 
 use crate::app::adapter::template::Template;
-use crate::app::adapter::{New, Tested, Update, adapter_etag};
+use crate::app::adapter::{NewAdapter, TestResult, Update, adapter_etag};
 use crate::grpc::clear;
 
 pub fn adapter(adapter: Adapter) -> wire::Adapter {
@@ -40,14 +40,14 @@ pub fn template(template: Template) -> wire::AdapterTemplate {
     }
 }
 
-pub fn new(request: wire::CreateAdapterRequest) -> New {
+pub fn new(request: wire::CreateAdapterRequest) -> NewAdapter {
     let wire::CreateAdapterRequest {
         name,
         description,
         r#type,
         code,
     } = request;
-    New {
+    NewAdapter {
         name,
         description: description.unwrap_or_default(),
         kind: r#type,
@@ -85,7 +85,7 @@ pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String), Er
     Ok((request.id.into(), input.text))
 }
 
-pub fn tested(tested: Tested) -> wire::TestAdapterResponse {
+pub fn tested(tested: TestResult) -> wire::TestAdapterResponse {
     let (output, error) = match tested.called.output {
         Ok(Some(output)) => (Some(output), None),
         Ok(None) => (None, Some(undefined())),
@@ -99,8 +99,8 @@ pub fn tested(tested: Tested) -> wire::TestAdapterResponse {
     }
 }
 
-/// What a run says where the adapter's output is the payload. A pipe of a mapping leaves its field
-/// out.
+/// Returns the error of a run whose adapter gives undefined where its output is the payload. A pipe
+/// of a mapping leaves its field out instead.
 fn undefined() -> wire::AdapterError {
     wire::AdapterError {
         message: kanat_engine::GAVE_UNDEFINED.to_owned(),

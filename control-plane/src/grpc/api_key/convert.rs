@@ -4,10 +4,10 @@ use kanat_model::id::EnvironmentId;
 use kanat_proto::v1 as wire;
 use kanat_store::api_key::ApiKey;
 
-use crate::app::api_key::New;
+use crate::app::api_key::NewApiKey;
 
-pub fn new(request: wire::CreateApiKeyRequest) -> New {
-    New {
+pub fn new(request: wire::CreateApiKeyRequest) -> NewApiKey {
+    NewApiKey {
         name: request.name,
         role: request.role,
         environment: request.environment_id,

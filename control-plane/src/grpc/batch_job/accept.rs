@@ -1,38 +1,41 @@
-//! What a caller would rather have, by the `Accept` header.
+//! Content negotiation by the `Accept` header (RFC 9110, section 12.5.1).
 
-/// How well a kind of content was named; more is better.
+/// Precision of a media range; the most specific range that matches counts.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-enum Named {
-    Anything,
+enum Specificity {
+    /// `*/*`.
+    Any,
+    /// `text/*`.
     Type,
-    Whole,
+    /// `text/csv`.
+    Subtype,
 }
 
-/// Whether the caller would rather have CSV than JSON, which it gets where it takes both as gladly.
+/// Returns whether the caller prefers CSV to JSON. JSON is the default at equal quality.
 pub(super) fn prefers_csv(accept: &str) -> bool {
     match (
-        gladness(accept, "text", "csv"),
-        gladness(accept, "application", "json"),
+        quality(accept, "text", "csv"),
+        quality(accept, "application", "json"),
     ) {
         (None, _) => false,
         (Some((_, csv)), None) => csv > 0.0,
-        // As glad of both, it may have named CSV, and JSON as one thing among all.
+        // At equal quality, CSV wins where its range is more specific.
         (Some((csv_named, csv)), Some((json_named, json))) => {
             csv > json || (csv == json && csv_named > json_named)
         }
     }
 }
 
-/// How glad the caller is of a kind of content, from 0 to 1, as the range says that names it best.
-fn gladness(accept: &str, kind: &str, subtype: &str) -> Option<(Named, f32)> {
+/// Returns the q-value of a media type, from 0 to 1, and the precision of the range that gives it.
+fn quality(accept: &str, kind: &str, subtype: &str) -> Option<(Specificity, f32)> {
     let ranges = accept.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let (its_kind, its_subtype) = parts.next()?.split_once('/')?;
         let is_kind = its_kind.eq_ignore_ascii_case(kind);
         let named = match its_subtype {
-            "*" if its_kind == "*" => Named::Anything,
-            "*" if is_kind => Named::Type,
-            _ if is_kind && its_subtype.eq_ignore_ascii_case(subtype) => Named::Whole,
+            "*" if its_kind == "*" => Specificity::Any,
+            "*" if is_kind => Specificity::Type,
+            _ if is_kind && its_subtype.eq_ignore_ascii_case(subtype) => Specificity::Subtype,
             _ => return None,
         };
         let weight =
@@ -50,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_is_for_who_would_rather_have_it() {
+    fn csv_is_given_to_callers_that_prefer_it() {
         for accept in [
             "text/csv",
             "Text/CSV; charset=utf-8",

@@ -4,7 +4,7 @@ use kanat_model::Error;
 use kanat_model::id::{BatchJobId, MessageId};
 use kanat_proto::v1 as wire;
 use kanat_store::batch_job::BatchJob;
-use kanat_store::batch_job::record::Failed;
+use kanat_store::batch_job::record::FailedRecord;
 use tonic::{Code, Status};
 
 use crate::app::batch_job::Piece;
@@ -48,7 +48,7 @@ pub fn job(job: BatchJob) -> wire::BatchJob {
     }
 }
 
-pub fn error(failed: Failed) -> wire::BatchJobError {
+pub fn error(failed: FailedRecord) -> wire::BatchJobError {
     wire::BatchJobError {
         index: u32::try_from(failed.position).unwrap_or(u32::MAX),
         message_id: failed.message_id.map(MessageId::into_string),

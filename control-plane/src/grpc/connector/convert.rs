@@ -9,13 +9,12 @@ use kanat_proto::v1 as wire;
 use kanat_store::connector_health::{ConnectorHealth, HealthChange};
 use kanat_store::connector_instance::ConnectorInstance;
 use kanat_store::endpoint_schema::EndpointSchema;
-use tonic::{Response, Status};
 
-use crate::app::connector::oauth::{Callback, Held, Started};
-use crate::app::connector::schemas::Checked;
-use crate::app::connector::{self, Config, New, Seen, Tested, Update};
-use crate::app::{App, Changed, etag};
-use crate::grpc::{clear, status};
+use crate::app::connector::oauth::{AuthorizationStart, Callback, TokenStatus};
+use crate::app::connector::schemas::EndpointCheck;
+use crate::app::connector::{self, Config, InstanceView, NewInstance, TestResult, Update};
+use crate::app::{App, etag};
+use crate::grpc::clear;
 
 pub fn entry(entry: &Entry) -> wire::CatalogEntry {
     wire::CatalogEntry {
@@ -65,8 +64,8 @@ pub fn action(action: &Action) -> wire::CatalogAction {
     }
 }
 
-pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<New, Error> {
-    Ok(New {
+pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<NewInstance, Error> {
+    Ok(NewInstance {
         catalog_id: request.catalog_id,
         name: request.name,
         display_name: request.display_name,
@@ -91,8 +90,8 @@ pub fn update(
 }
 
 /// An instance with its secrets masked, and how it does.
-pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error> {
-    let Seen {
+pub fn instance(app: &App, seen: InstanceView) -> Result<wire::ConnectorInstance, Error> {
+    let InstanceView {
         instance,
         health,
         authorization,
@@ -128,7 +127,7 @@ fn health(known: Option<&ConnectorHealth>) -> wire::ConnectorHealth {
     })
 }
 
-/// What told last that the instance does not do well, while it does not.
+/// Returns the reason for which the instance is not healthy; none while it is.
 fn last_error(known: &ConnectorHealth) -> Option<wire::LastError> {
     let ails = match Health::parse(&known.status).unwrap_or_default() {
         Health::Degraded | Health::Failing => true,
@@ -140,7 +139,7 @@ fn last_error(known: &ConnectorHealth) -> Option<wire::LastError> {
     })
 }
 
-fn authorization(held: Held) -> wire::Authorization {
+fn authorization(held: TokenStatus) -> wire::Authorization {
     wire::Authorization {
         status: held.status.to_owned(),
         expires_at: held.expires_at.map(|at| at.to_string()),
@@ -189,7 +188,7 @@ pub fn endpoint_schema((row, shape): (EndpointSchema, Shape)) -> wire::EndpointS
     }
 }
 
-pub fn checked(at: Timestamp, found: Vec<Checked>) -> wire::CheckEndpointSchemasResponse {
+pub fn checked(at: Timestamp, found: Vec<EndpointCheck>) -> wire::CheckEndpointSchemasResponse {
     wire::CheckEndpointSchemasResponse {
         checked_at: at.to_string(),
         changed: found.iter().any(|endpoint| !endpoint.changes.is_empty()),
@@ -197,7 +196,7 @@ pub fn checked(at: Timestamp, found: Vec<Checked>) -> wire::CheckEndpointSchemas
     }
 }
 
-fn schema_check(found: Checked) -> wire::SchemaCheck {
+fn schema_check(found: EndpointCheck) -> wire::SchemaCheck {
     let status = match (found.changes.is_empty(), found.seen) {
         (false, _) => "changed",
         (true, true) => "unchanged",
@@ -226,7 +225,7 @@ fn schema_change(change: Change) -> wire::SchemaChange {
     }
 }
 
-pub fn started(started: Started) -> wire::StartOAuthResponse {
+pub fn started(started: AuthorizationStart) -> wire::StartOAuthResponse {
     wire::StartOAuthResponse {
         authorization_url: started.authorization_url.into(),
         state: started.state,
@@ -251,27 +250,15 @@ pub fn callback(request: wire::CompleteOAuthRequest) -> Callback {
     }
 }
 
-pub fn completed((instance, held): (ConnectorInstance, Held)) -> wire::CompleteOAuthResponse {
+pub fn completed(
+    (instance, held): (ConnectorInstance, TokenStatus),
+) -> wire::CompleteOAuthResponse {
     wire::CompleteOAuthResponse {
         instance_id: instance.id.into_string(),
         name: instance.name,
         status: held.status.to_owned(),
         expires_at: held.expires_at.map(|at| at.to_string()),
     }
-}
-
-pub fn changed(
-    app: &App,
-    made: Changed<Seen>,
-) -> Result<Response<wire::ConnectorInstance>, Status> {
-    let shown = instance(app, made.value).map_err(status::of)?;
-    Ok(super::super::changed(
-        Changed {
-            value: shown,
-            applied: made.applied,
-        },
-        |shown| shown,
-    ))
 }
 
 /// Returns which of the credentials that a call gave to an instance are kept and never sent.
@@ -287,7 +274,7 @@ pub fn unsent(given: &Config, instance: &wire::ConnectorInstance) -> Vec<String>
         .unwrap_or_default()
 }
 
-pub fn tested(tested: Tested) -> wire::TestConnectorInstanceResponse {
+pub fn tested(tested: TestResult) -> wire::TestConnectorInstanceResponse {
     wire::TestConnectorInstanceResponse {
         ok: tested.ok,
         status: tested.status.map(u32::from),

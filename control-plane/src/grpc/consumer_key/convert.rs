@@ -5,7 +5,7 @@ use kanat_model::{Error, Timestamp};
 use kanat_proto::v1 as wire;
 use kanat_store::consumer_key::ConsumerKey;
 
-use crate::app::consumer_key::{Limits, Made, Seen, Update};
+use crate::app::consumer_key::{IssuedKey, KeyView, Limits, Update};
 use crate::grpc::clear;
 
 pub fn new(request: wire::CreateConsumerKeyRequest) -> (PublishedApiId, String, Limits) {
@@ -51,7 +51,7 @@ pub fn update(
 }
 
 /// A key with its text.
-pub fn made(made: Made) -> wire::ConsumerKey {
+pub fn made(made: IssuedKey) -> wire::ConsumerKey {
     let created_at = made.key.created_at;
     let key_shown = made.text.is_none().then_some(false);
     let text = made.text.map(|text| text.expose().clone());
@@ -63,7 +63,7 @@ pub fn made(made: Made) -> wire::ConsumerKey {
 }
 
 /// A key without its text, as it is at `now`, and how it was used.
-pub fn seen(seen: Seen, now: Timestamp) -> wire::ConsumerKey {
+pub fn seen(seen: KeyView, now: Timestamp) -> wire::ConsumerKey {
     let key = key(seen.key, now);
     match seen.usage {
         Some(usage) => wire::ConsumerKey {

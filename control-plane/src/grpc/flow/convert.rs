@@ -16,17 +16,17 @@ use kanat_store::flow::{Filter, Flow};
 use kanat_store::flow_version::FlowVersion;
 use prost::Message;
 use sha2::{Digest, Sha256};
-use tonic::{Response, Status};
 
 use crate::app::flow::{
-    self, Deployed, Details, Edition, New, Sample, Started, Tested, Update, Validated,
+    self, DefinitionReport, Deployment, Details, Edition, NewFlow, Sample, StartedMessage,
+    TestResult, Update,
 };
-use crate::app::{App, Caller, Changed, etag, etag_of_view};
+use crate::app::{App, Caller, etag, etag_of_view};
+use crate::grpc::clear;
 use crate::grpc::message::trace_entry;
-use crate::grpc::{clear, status};
 
-pub fn new(request: wire::CreateFlowRequest) -> New {
-    New {
+pub fn new(request: wire::CreateFlowRequest) -> NewFlow {
+    NewFlow {
         name: request.name,
         description: request.description,
         yaml_config: request.yaml_config,
@@ -148,43 +148,13 @@ pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flo
     })
 }
 
-pub fn changed(
-    app: &App,
-    caller: &Caller,
-    changed: Changed<Flow>,
-) -> Result<Response<wire::Flow>, Status> {
-    let value = flow(app, caller, changed.value).map_err(status::of)?;
-    Ok(super::super::changed(
-        Changed {
-            value,
-            applied: changed.applied,
-        },
-        |flow| flow,
-    ))
-}
-
 /// A flow that was put into service.
-pub fn deployed(
-    app: &App,
-    caller: &Caller,
-    changed: Changed<Deployed>,
-) -> Result<Response<wire::Flow>, Status> {
-    let Deployed {
-        flow: deployed,
-        held_messages,
-    } = changed.value;
-    let held_messages = held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX));
-    let value = wire::Flow {
-        held_messages,
-        ..flow(app, caller, deployed).map_err(status::of)?
-    };
-    Ok(super::super::changed(
-        Changed {
-            value,
-            applied: changed.applied,
-        },
-        |flow| flow,
-    ))
+pub fn deployed(app: &App, caller: &Caller, deployed: Deployment) -> Result<wire::Flow, Error> {
+    let held_messages = deployed.held_messages;
+    Ok(wire::Flow {
+        held_messages: held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX)),
+        ..flow(app, caller, deployed.flow)?
+    })
 }
 
 /// The two definitions that are compared.
@@ -210,22 +180,7 @@ pub fn diff(from: Edition, to: Edition, changes: Vec<Change>) -> wire::FlowDiff 
     }
 }
 
-pub fn changed_details(
-    app: &App,
-    caller: &Caller,
-    changed: Changed<Details>,
-) -> Result<Response<wire::Flow>, Status> {
-    let value = details(app, caller, changed.value).map_err(status::of)?;
-    Ok(super::super::changed(
-        Changed {
-            value,
-            applied: changed.applied,
-        },
-        |flow| flow,
-    ))
-}
-
-pub fn validated(found: Validated) -> wire::ValidateFlowResponse {
+pub fn validated(found: DefinitionReport) -> wire::ValidateFlowResponse {
     wire::ValidateFlowResponse {
         valid: found.errors.is_empty(),
         errors: found.errors.into_iter().map(diagnostic).collect(),
@@ -248,7 +203,7 @@ pub fn sample(request: wire::TestFlowRequest) -> Result<Sample, Error> {
     })
 }
 
-pub fn tested(tested: Tested) -> wire::TestFlowResponse {
+pub fn tested(tested: TestResult) -> wire::TestFlowResponse {
     wire::TestFlowResponse {
         output: tested.output.map(|text| wire::Json { text }),
         errors: tested.failure.into_iter().map(failure).collect(),
@@ -257,7 +212,7 @@ pub fn tested(tested: Tested) -> wire::TestFlowResponse {
     }
 }
 
-pub fn started(started: Started) -> wire::RunFlowResponse {
+pub fn started(started: StartedMessage) -> wire::RunFlowResponse {
     wire::RunFlowResponse {
         message_id: started.message_id.into_string(),
         status: if started.duplicate {

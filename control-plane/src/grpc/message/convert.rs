@@ -8,7 +8,7 @@ use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use tonic::Status;
 
-use crate::app::message::{Follow, Followed, ListQuery, Part, Query};
+use crate::app::message::{Follow, ListQuery, Part, Query, StreamItem};
 use crate::grpc::page::{asked, pagination};
 
 pub fn list(request: wire::ListMessagesRequest) -> Result<(ListQuery, Part), Status> {
@@ -57,8 +57,8 @@ pub fn bulk(request: wire::BulkMessagesRequest) -> Query {
     }
 }
 
-/// What the header says is newer than what the request says: it comes from the browser that
-/// connects again.
+/// Reads a request to follow messages. The header wins over the request: a browser that reconnects
+/// sends it.
 pub fn follow(request: wire::StreamMessagesRequest, header: Option<String>) -> Follow {
     let wire::StreamMessagesRequest {
         flow_id,
@@ -97,15 +97,15 @@ pub fn taken_up(ids: Vec<MessageId>) -> wire::BulkMessagesResponse {
     }
 }
 
-pub fn event(followed: Followed) -> wire::StreamMessagesResponse {
+pub fn event(followed: StreamItem) -> wire::StreamMessagesResponse {
     match followed {
-        Followed::Event(event) => wire::StreamMessagesResponse {
+        StreamItem::Event(event) => wire::StreamMessagesResponse {
             id: event.seq.to_string(),
             event: "message".to_owned(),
             message: Some(message(event.message)),
             lagged: None,
         },
-        Followed::Lagged { resume_from } => wire::StreamMessagesResponse {
+        StreamItem::Lagged { resume_from } => wire::StreamMessagesResponse {
             id: resume_from.to_string(),
             event: "lagged".to_owned(),
             message: None,

@@ -24,7 +24,7 @@ fn ids(messages: &[wire::Message]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_list_needs_a_flow_and_tells_its_messages_newest_first() {
+async fn a_list_needs_a_flow_and_gives_its_messages_newest_first() {
     let fixture = Fixture::new().await;
     let first = fixture.ended(r#"{"order":1}"#, Outcome::Delivered).await;
     let second = fixture.ended(r#"{"order":2}"#, Outcome::DeadLetter).await;
@@ -448,7 +448,7 @@ async fn an_event_id_of_a_log_that_is_no_more_hides_nothing() {
 }
 
 #[tokio::test]
-async fn a_reader_that_lags_is_told_where_to_go_on() {
+async fn a_lagging_reader_learns_where_to_resume() {
     let fixture = Fixture::deployed().await;
     let follow = |last| wire::StreamMessagesRequest {
         last_event_id: last,

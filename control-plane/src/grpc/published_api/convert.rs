@@ -9,15 +9,16 @@ use kanat_model::published_api::{Cors, OAuth2, version_label};
 use kanat_proto::v1 as wire;
 use kanat_store::published_api::version::Version;
 
+use crate::app::FieldUpdate;
 use crate::app::published_api::version::{Retire, SeenVersion};
-use crate::app::published_api::{Content, New, Seen, Update, api_etag};
+use crate::app::published_api::{ApiView, Content, NewPublishedApi, Update, api_etag};
 use crate::grpc::clear;
 
 /// How long browsers may remember a preflight when nothing is said of it.
 const CORS_AGE_SECONDS: u32 = 600;
 
-pub fn new(request: wire::CreatePublishedApiRequest) -> New {
-    New {
+pub fn new(request: wire::CreatePublishedApiRequest) -> NewPublishedApi {
+    NewPublishedApi {
         name: request.name,
         description: request.description.unwrap_or_default(),
         path: request.path,
@@ -31,11 +32,11 @@ pub fn new(request: wire::CreatePublishedApiRequest) -> New {
         cors: request.cors.map(cors),
         content: Content {
             flow: Some(request.flow_name),
-            request_schema: asked(request.request_schema),
-            response_schema: asked(request.response_schema),
-            response_mapping: asked(request.response_mapping),
-            response_status: asked(request.response_status),
-            response_headers: asked(request.response_headers),
+            request_schema: field_update(request.request_schema),
+            response_schema: field_update(request.response_schema),
+            response_mapping: field_update(request.response_mapping),
+            response_status: field_update(request.response_status),
+            response_headers: field_update(request.response_headers),
         },
     }
 }
@@ -56,11 +57,11 @@ pub fn update(request: wire::UpdatePublishedApiRequest) -> Result<(PublishedApiI
         cors: request.cors.map(cors),
         content: Content {
             flow: request.flow_name,
-            request_schema: asked(request.request_schema),
-            response_schema: asked(request.response_schema),
-            response_mapping: asked(request.response_mapping),
-            response_status: asked(request.response_status),
-            response_headers: asked(request.response_headers),
+            request_schema: field_update(request.request_schema),
+            response_schema: field_update(request.response_schema),
+            response_mapping: field_update(request.response_mapping),
+            response_status: field_update(request.response_status),
+            response_headers: field_update(request.response_headers),
         },
     };
     Ok((request.id.into(), update))
@@ -71,11 +72,11 @@ pub fn new_version(
 ) -> (PublishedApiId, String, Content) {
     let content = Content {
         flow: request.flow_name,
-        request_schema: asked(request.schema),
-        response_schema: asked(request.response_schema),
-        response_mapping: asked(request.response_mapping),
-        response_status: asked(request.response_status),
-        response_headers: asked(request.response_headers),
+        request_schema: field_update(request.schema),
+        response_schema: field_update(request.response_schema),
+        response_mapping: field_update(request.response_mapping),
+        response_status: field_update(request.response_status),
+        response_headers: field_update(request.response_headers),
     };
     (request.id.into(), request.version, content)
 }
@@ -89,9 +90,13 @@ pub fn retire(request: wire::RetirePublishedApiVersionRequest) -> (PublishedApiI
     (request.id.into(), request.version, when)
 }
 
-/// What is left out stays; null takes away.
-fn asked(json: Option<wire::Json>) -> Option<Option<String>> {
-    json.map(|json| Some(json.text).filter(|text| text.trim() != "null"))
+/// Reads an optional JSON value: null clears it.
+fn field_update(json: Option<wire::Json>) -> FieldUpdate<String> {
+    match json {
+        None => FieldUpdate::Keep,
+        Some(json) if json.text.trim() == "null" => FieldUpdate::Clear,
+        Some(json) => FieldUpdate::Set(json.text),
+    }
 }
 
 fn oauth2(oauth2: wire::PublishedApiOAuth2) -> OAuth2 {
@@ -128,7 +133,7 @@ fn cors(cors: wire::PublishedApiCors) -> Cors {
 }
 
 /// An API with what its current version has.
-pub fn api(seen: Seen) -> wire::PublishedApi {
+pub fn api(seen: ApiView) -> wire::PublishedApi {
     let current = seen
         .current()
         .cloned()
@@ -185,7 +190,7 @@ pub fn seen_version(seen: SeenVersion) -> wire::PublishedApiVersion {
     version(&seen.seen, seen.version)
 }
 
-pub fn version(seen: &Seen, version: Version) -> wire::PublishedApiVersion {
+pub fn version(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {
     let json = |text: Option<String>| text.map(|text| wire::Json { text });
     let content = version.content.clone();
     wire::PublishedApiVersion {
@@ -199,7 +204,7 @@ pub fn version(seen: &Seen, version: Version) -> wire::PublishedApiVersion {
 }
 
 /// A version without its schemas and mapping.
-fn short(seen: &Seen, version: Version) -> wire::PublishedApiVersion {
+fn short(seen: &ApiView, version: Version) -> wire::PublishedApiVersion {
     let label = version_label(version.number);
     let day = |at: kanat_model::Timestamp| at.to_string().chars().take(10).collect();
     wire::PublishedApiVersion {

@@ -1,4 +1,4 @@
-//! What is dropped, and what stays.
+//! Leftovers that are dropped, and records that stay.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn an_upload(app: &App, touched_at: Timestamp) -> BatchJobId {
     id
 }
 
-/// Whether there are records under this id.
+/// Returns whether the job has records.
 async fn has_records(app: &App, id: &BatchJobId) -> bool {
     let mut tx = app.store.begin().await.unwrap();
     record::start_next(&mut tx, id, 1).await.unwrap() > 0

@@ -1,4 +1,4 @@
-//! Where master keys come from: text, or a file that only its owner may read.
+//! Sources of master keys: text, or a file that only its owner may read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What a mask hides, in which spellings, and what it leaves.
+//! Spellings of secrets that a mask hides, and texts that it leaves.
 
 use super::*;
 

@@ -8,7 +8,7 @@ pub struct Path {
     text: String,
 }
 
-/// What a segment is.
+/// Kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segment<'p> {
     /// Matches itself.
@@ -62,7 +62,8 @@ impl Path {
         &self.text
     }
 
-    /// What is the same for paths that match the same requests: parameters without their names.
+    /// Returns the text that all paths have in common that match the same requests: parameters
+    /// without their names.
     pub fn shape(&self) -> String {
         let segments: Vec<&str> = self
             .segments()
@@ -91,7 +92,7 @@ impl Path {
     }
 }
 
-/// Whether nothing that begins with this segment can be published.
+/// Returns whether a path that begins with this segment cannot be published.
 fn is_reserved(segment: &str) -> bool {
     RESERVED.contains(&segment) || is_version(segment)
 }

@@ -1,15 +1,15 @@
 //! The records of batch jobs, each by its place in its job.
 
 use kanat_model::id::{BatchJobId, MessageId};
-use kanat_model::page::{Page, Paged};
+use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// A record that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedRecord {
     pub position: i64,
     /// None until its message is in the log.
     pub message_id: Option<MessageId>,
@@ -19,7 +19,7 @@ pub struct Started {
 
 /// A record that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedRecord {
     pub position: i64,
     /// None when there never was one.
     pub message_id: Option<MessageId>,
@@ -99,9 +99,9 @@ const COPY: &str = "INSERT INTO batch_record (job_id, position, state, payload) 
 
 /// Records of a job that another one takes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum RetryScope {
     Failed,
-    /// Those that never began too.
+    /// Records that failed, and records that never began.
     FailedAndPending,
 }
 
@@ -110,11 +110,11 @@ pub async fn copy(
     db: &mut Db,
     from: &BatchJobId,
     to: &BatchJobId,
-    left: Left,
+    left: RetryScope,
 ) -> Result<u64, Error> {
     let other = match left {
-        Left::Failed => "failed",
-        Left::FailedAndPending => "pending",
+        RetryScope::Failed => "failed",
+        RetryScope::FailedAndPending => "pending",
     };
     Ok(sqlx::query(COPY)
         .bind(from.as_str())
@@ -165,15 +165,15 @@ const STARTED: &str = "SELECT position, message_id, \
     CASE WHEN message_id IS NULL THEN payload ELSE '' END AS payload FROM batch_record \
     WHERE job_id = $1 AND state = 'started' ORDER BY position";
 
-/// Those that are under way, in their order.
-pub async fn started(db: &mut Db, job: &BatchJobId) -> Result<Vec<Started>, Error> {
+/// Returns the records that have begun and not ended, by position.
+pub async fn started(db: &mut Db, job: &BatchJobId) -> Result<Vec<StartedRecord>, Error> {
     let rows = sqlx::query(STARTED)
         .bind(job.as_str())
         .fetch_all(db)
         .await?;
     let read = |row: &AnyRow| {
         let message_id = row.optional_text("message_id")?.map(MessageId::from);
-        Ok(Started {
+        Ok(StartedRecord {
             position: row.number("position")?,
             message_id,
             payload: row.text("payload")?,
@@ -207,7 +207,7 @@ const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3,
                       $4, error_field = $5 WHERE job_id = $1 AND position = $2 AND state = \
                       'started'";
 
-/// Whether the record was under way, and has ended by this.
+/// Ends a record; returns whether this call did it.
 pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool, Error> {
     let query = match end {
         End::Succeeded => sqlx::query(SUCCEEDED).bind(job.as_str()).bind(position),
@@ -231,8 +231,12 @@ const LIST_FAILED: &str = "SELECT position, message_id, error_kind, error_messag
                            payload FROM batch_record WHERE job_id = $1 AND state = 'failed' ORDER \
                            BY position LIMIT $2 OFFSET $3";
 
-/// Those that failed, in their order.
-pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<Paged<Failed>, Error> {
+/// Returns the records that failed, by position.
+pub async fn failed(
+    db: &mut Db,
+    job: &BatchJobId,
+    page: Page,
+) -> Result<ListPage<FailedRecord>, Error> {
     let total = sqlx::query(COUNT_FAILED)
         .bind(job.as_str())
         .fetch_one(&mut *db)
@@ -243,7 +247,7 @@ pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<Paged<F
         .bind(i64::from(page.limit))
         .bind(i64::from(page.offset));
     let read = |row: &AnyRow| {
-        Ok(Failed {
+        Ok(FailedRecord {
             position: row.number("position")?,
             message_id: row.optional_text("message_id")?.map(MessageId::from),
             kind: row.optional_text("error_kind")?.unwrap_or_default(),
@@ -258,5 +262,5 @@ pub async fn failed(db: &mut Db, job: &BatchJobId, page: Page) -> Result<Paged<F
         .iter()
         .map(read)
         .collect::<Result<_, Error>>()?;
-    Ok(Paged { items, total, page })
+    Ok(ListPage { items, total, page })
 }

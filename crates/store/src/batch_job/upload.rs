@@ -4,7 +4,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::BatchJobId;
 
 use super::record;
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 const BEGIN: &str = "INSERT INTO batch_upload (job_id, touched_at) VALUES ($1, $2)";

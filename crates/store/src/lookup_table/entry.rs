@@ -2,7 +2,7 @@
 
 use kanat_model::id::LookupTableId;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn upsert_text(rows: usize) -> String {
 
 const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";
 
-/// Whether there was such an entry.
+/// Deletes an entry; returns whether it existed.
 pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool, Error> {
     Ok(sqlx::query(DELETE)
         .bind(table.as_str())

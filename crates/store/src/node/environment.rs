@@ -1,13 +1,14 @@
-//! What nodes run of the environments that they serve.
+//! State of the nodes in the environments that they serve.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
+use crate::sql::sql;
 use crate::{Db, Error};
 
-/// What a node runs of one environment.
+/// State of a node in one environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub environment_id: EnvironmentId,
@@ -19,6 +20,9 @@ pub struct Running {
     /// The resources that it refused, and why.
     pub rejected: Vec<(String, String)>,
 }
+
+/// Columns that make up a row.
+const COLUMNS: &str = "node_id, environment_id, epoch, generation, set_hash, rejected";
 
 fn read(row: &AnyRow) -> Result<(NodeId, Running), Error> {
     let rejected = row.text("rejected")?;
@@ -35,11 +39,11 @@ fn read(row: &AnyRow) -> Result<(NodeId, Running), Error> {
     Ok((row.id("node_id")?, running))
 }
 
-const UPSERT: &str = "INSERT INTO node_environment (node_id, environment_id, epoch, generation, \
-                      set_hash, rejected) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (node_id, \
-                      environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
-                      excluded.generation, set_hash = excluded.set_hash, rejected = \
-                      excluded.rejected";
+const UPSERT: &str = sql!(
+    "INSERT INTO node_environment ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT \
+     (node_id, environment_id) DO UPDATE SET epoch = excluded.epoch, generation = \
+     excluded.generation, set_hash = excluded.set_hash, rejected = excluded.rejected"
+);
 
 /// Writes down what the node runs of an environment.
 pub async fn upsert(db: &mut Db, node: &NodeId, running: &Running) -> Result<(), Error> {
@@ -67,10 +71,9 @@ pub async fn delete(db: &mut Db, node: &NodeId, environment: &EnvironmentId) -> 
     Ok(())
 }
 
-const ALL: &str = "SELECT node_id, environment_id, epoch, generation, set_hash, rejected FROM \
-                   node_environment ORDER BY node_id, environment_id";
+const ALL: &str = sql!("SELECT {COLUMNS} FROM node_environment ORDER BY node_id, environment_id");
 
-/// What every node runs, in order of nodes and environments.
+/// Returns the states of all nodes, in order of nodes and environments.
 pub(super) async fn all(db: &mut Db) -> Result<Vec<(NodeId, Running)>, Error> {
     sqlx::query(ALL)
         .fetch_all(db)
@@ -85,7 +88,8 @@ const ELSEWHERE: &str = "SELECT node_id, environment_id, n.epoch, n.generation, 
                          node.control_plane <> '' AND node.control_plane <> $1 AND \
                          node.last_seen_at > $2 ORDER BY node_id, environment_id";
 
-/// The same of nodes connected to other control planes than `own`, seen after `since`.
+/// Returns the states of nodes that are connected to other control planes than `own` and were seen
+/// after `since`.
 pub(super) async fn elsewhere(
     db: &mut Db,
     own: &BootId,

@@ -9,24 +9,25 @@ use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// The present set of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revision {
     pub generation: u64,
-    /// Of everything published; none when a build that keeps no hash made the last change.
+    /// Hash of everything published; none when a build that keeps no hash made the last change.
     pub set_hash: Option<SetHash>,
 }
 
 impl Revision {
-    /// Whether a set of that generation and hash is the present one, as far as can be known.
+    /// Returns whether a set of that generation and hash is the present one, as far as can be
+    /// known.
     pub fn is(self, generation: u64, set_hash: SetHash) -> bool {
         self.generation == generation && self.fits(set_hash)
     }
 
-    /// Whether nothing speaks against its having that hash.
+    /// Returns whether the set may have that hash.
     pub fn fits(self, set_hash: SetHash) -> bool {
         self.set_hash.is_none_or(|own| own == set_hash)
     }
@@ -64,7 +65,7 @@ pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revis
 
 const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";
 
-/// Those of all environments.
+/// Returns the revisions of all environments.
 pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error> {
     let rows = sqlx::query(ALL).fetch_all(db).await?;
     rows.iter()

@@ -3,7 +3,7 @@
 
 use kanat_model::id::{FlowId, PublishedApiId};
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM published_api_use WHERE api_id = $1";

@@ -5,17 +5,17 @@ use kanat_model::id::{FlowId, PublishedApiId};
 use kanat_model::published_api::{VersionStatus, version_label};
 use sqlx::any::AnyRow;
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
-/// What a version of an API takes, calls and answers.
+/// Input, flow and answer of a version of an API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// As in `v2`.
     pub number: u32,
     pub status: VersionStatus,
     pub flow_id: FlowId,
-    /// What the flow is called by now; read along, never written.
+    /// Present name of the flow; read along, never written.
     pub flow_name: String,
     pub content: Content,
     /// When it may end, once it is deprecated.

@@ -5,12 +5,12 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, ScheduleId};
 
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// A schedule that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct DueSchedule {
     pub id: ScheduleId,
     pub environment_id: EnvironmentId,
 }
@@ -28,7 +28,7 @@ pub async fn claim(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<Due>, Error> {
+) -> Result<Vec<DueSchedule>, Error> {
     let rows = sqlx::query(CLAIM)
         .bind(now.as_millis())
         .bind(until.as_millis())
@@ -37,7 +37,7 @@ pub async fn claim(
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(Due {
+            Ok(DueSchedule {
                 id: row.id("id")?,
                 environment_id: row.id("environment_id")?,
             })
@@ -45,7 +45,8 @@ pub async fn claim(
         .collect()
 }
 
-/// Of those that somebody sees to the end of the first claim counts, if it is due then still.
+/// First time at which a run is due. A claimed schedule that is still due counts from the end of
+/// its claim.
 const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM (SELECT \
                      next_run_at FROM schedule JOIN flow ON flow.id = schedule.flow_id WHERE \
                      next_run_at IS NOT NULL AND claimed_until <= $1 AND flow.status = 'active' \

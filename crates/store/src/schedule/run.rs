@@ -6,7 +6,7 @@ use kanat_model::schedule::RunStatus;
 use sqlx::any::AnyRow;
 
 use super::{Schedule, select};
-use crate::row::Read;
+use crate::row::RowExt;
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

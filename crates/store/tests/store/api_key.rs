@@ -1,4 +1,4 @@
-//! What the store keeps of API keys.
+//! Rows of API keys.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, ApiKeyId};

@@ -3,7 +3,7 @@
 use kanat_model::id::LookupTableId;
 use kanat_store::lookup_table::entry::Entry;
 use kanat_store::lookup_table::{self, LookupTable};
-use kanat_store::names::{self, Named};
+use kanat_store::names::{self, NamedResource};
 
 use crate::{NOW, TestStore};
 
@@ -89,7 +89,10 @@ async fn entries_are_counted_and_ordered_by_key(test: TestStore) {
     let names = names::of(&mut tx, &test.environment).await.unwrap();
     assert_eq!(
         names,
-        [("countries".to_owned(), Named::Table(table.id.clone()))]
+        [(
+            "countries".to_owned(),
+            NamedResource::Table(table.id.clone())
+        )]
     );
     assert!(
         lookup_table::delete(&mut tx, &test.environment, &table.id, NOW)

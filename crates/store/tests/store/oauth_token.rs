@@ -1,4 +1,4 @@
-//! What OAuth2 clients hold, and what they were started for.
+//! Tokens of OAuth2 clients, and the authorizations that they were begun for.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What nodes run: generations, snapshots, and transactions beside each other.
+//! Resources that nodes run: generations, snapshots, and concurrent transactions.
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};

@@ -1,5 +1,5 @@
-//! Renewing tokens ahead of their end, by one process at a time: whoever holds the lease of an
-//! instance asks its provider, and writes the outcome only while the lease is still its own.
+//! Renewal of tokens ahead of their end, by one process at a time: the holder of an instance's
+//! lease asks the provider, and writes the outcome only while it still holds the lease.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use crate::app::{App, Change};
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Waits after attempts that failed.
-const FIRST_WAIT: Duration = Duration::from_secs(2);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const FIRST_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// Renewals at one time: a provider that does not answer holds up no other.
-const AT_ONCE: usize = 128;
+/// Concurrent renewals: a provider that does not answer delays no other.
+const MAX_RENEWALS: usize = 128;
 
-/// Most renewals at one time of an environment.
-const OF_ENVIRONMENT: usize = 8;
+/// Concurrent renewals of an environment.
+const MAX_RENEWALS_OF_ENVIRONMENT: usize = 8;
 
-/// Most of them for connectors whose last renewal failed.
-const OF_FAILING: usize = 4;
+/// Concurrent renewals of an environment for connectors whose last renewal failed.
+const MAX_RENEWALS_OF_FAILING: usize = 4;
 
-/// How often it is looked what else is due while some wait for others to end.
-const LOOK: Duration = Duration::from_secs(1);
+/// Poll interval for further due renewals while some wait for others to end.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The renewals that are under way in this process.
+/// Renewals of this process.
 #[derive(Default)]
 pub struct Renewals {
     running: Mutex<Running>,
@@ -91,10 +91,10 @@ impl Running {
         }
         let mut left_alone = LeftAlone::default();
         for (environment, (all, failing)) in counts {
-            if all >= OF_ENVIRONMENT {
+            if all >= MAX_RENEWALS_OF_ENVIRONMENT {
                 left_alone.all.push(environment.clone());
             }
-            if failing >= OF_FAILING {
+            if failing >= MAX_RENEWALS_OF_FAILING {
                 left_alone.failing.push(environment.clone());
             }
         }
@@ -107,7 +107,7 @@ pub async fn refresh_due(app: &Arc<App>, renewals: &Renewals) -> Result<Option<T
     let mut running = renewals.running.lock().await;
     loop {
         running.end_those_that_have();
-        let is_full = running.kinds.len() >= AT_ONCE;
+        let is_full = running.kinds.len() >= MAX_RENEWALS;
         let left_alone = running.left_alone();
         if !is_full {
             let now = Timestamp::now();
@@ -124,7 +124,7 @@ pub async fn refresh_due(app: &Arc<App>, renewals: &Renewals) -> Result<Option<T
         }
         tokio::select! {
             () = running.end_one() => {}
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
 }
@@ -137,7 +137,7 @@ async fn begin_one(
     left_alone: &LeftAlone,
 ) -> Result<(), Error> {
     // What is read and written back here is sealed.
-    let under_way = app.master_keys.under_way.begin();
+    let active = app.master_keys.calls.begin();
     let holder = random_token();
     let mut tx = app.store.begin().await?;
     let lease = Lease {
@@ -154,7 +154,7 @@ async fn begin_one(
     };
     let app = Arc::clone(app);
     running.begin(kind, async move {
-        let _under_way = under_way;
+        let _active = active;
         let id = row.instance_id.clone();
         if let Err(error) = refresh(&app, &holder, row).await {
             // The lease ends by itself, and somebody tries again.
@@ -317,12 +317,12 @@ async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
 
 /// The wait after so many failures in a row.
 fn wait(failures: u32) -> Duration {
-    let doubled = FIRST_WAIT.saturating_mul(
+    let doubled = FIRST_BACKOFF.saturating_mul(
         1_u32
             .checked_shl(failures.saturating_sub(1).min(16))
             .unwrap_or(u32::MAX),
     );
-    doubled.min(LONGEST_WAIT)
+    doubled.min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -343,12 +343,12 @@ mod tests {
             failing: true,
         };
         running.begin(others, std::future::pending());
-        for _ in 1..OF_FAILING {
+        for _ in 1..MAX_RENEWALS_OF_FAILING {
             running.begin(kind(true), std::future::pending());
         }
         running.begin(kind(true), std::future::ready(()));
         assert_eq!(running.left_alone().failing, ids);
-        for _ in OF_FAILING..OF_ENVIRONMENT {
+        for _ in MAX_RENEWALS_OF_FAILING..MAX_RENEWALS_OF_ENVIRONMENT {
             assert!(running.left_alone().all.is_empty());
             running.begin(kind(false), std::future::pending());
         }
@@ -356,7 +356,7 @@ mod tests {
         running.end_one().await;
         running.end_those_that_have();
         assert!(running.left_alone().is_empty());
-        assert_eq!(running.kinds.len(), OF_ENVIRONMENT);
+        assert_eq!(running.kinds.len(), MAX_RENEWALS_OF_ENVIRONMENT);
     }
 
     #[test]

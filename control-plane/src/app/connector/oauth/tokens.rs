@@ -28,9 +28,9 @@ const LIFE_UNSAID: Duration = Duration::from_secs(3600);
 /// less.
 const AHEAD: Duration = Duration::from_secs(300);
 
-/// What an instance holds, as it may be shown.
+/// State of an instance's tokens, as it may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct TokenStatus {
     /// `missing`, `connected` or `refused`.
     pub status: &'static str,
     pub expires_at: Option<Timestamp>,
@@ -65,8 +65,8 @@ pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, Toke
     })
 }
 
-/// What is written of tokens that were given now. A refresh token that is not given anew stays the
-/// `former` one.
+/// Returns the row of tokens that were issued now. A refresh token that is not issued anew stays
+/// the `former` one.
 pub(super) fn row(
     app: &App,
     instance: &ConnectorInstance,
@@ -99,15 +99,15 @@ pub(super) fn row(
 
 /// The tokens of a row.
 #[derive(Default)]
-pub(super) struct Opened {
+pub(super) struct TokenPair {
     pub access: Option<Secret<String>>,
     pub refresh: Option<Secret<String>>,
 }
 
 /// Opens the tokens of a row.
-pub(super) fn open(app: &App, row: &OauthToken) -> Result<Opened, Error> {
+pub(super) fn open(app: &App, row: &OauthToken) -> Result<TokenPair, Error> {
     let Some(sealed) = &row.tokens else {
-        return Ok(Opened::default());
+        return Ok(TokenPair::default());
     };
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(
@@ -127,7 +127,7 @@ pub(super) fn open(app: &App, row: &OauthToken) -> Result<Opened, Error> {
             .as_str()
             .map(|token| Secret::new(token.to_owned()))
     };
-    Ok(Opened {
+    Ok(TokenPair {
         access: token("access"),
         refresh: token("refresh"),
     })
@@ -144,7 +144,7 @@ pub(super) async fn access_token(
     let Some(row) = oauth_token::get(db, id).await? else {
         return Ok(None);
     };
-    let Opened { access, refresh } = open(app, &row)?;
+    let TokenPair { access, refresh } = open(app, &row)?;
     let renewable = row.refused.is_empty() && (alone || refresh.is_some());
     Ok(access.map(|text| AccessToken {
         text: text.expose().clone(),
@@ -173,9 +173,9 @@ pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> 
     Ok(())
 }
 
-/// What an instance holds.
-pub async fn held(db: &mut Db, id: &InstanceId) -> Result<Held, Error> {
-    let missing = Held {
+/// Returns the state of an instance's tokens.
+pub async fn held(db: &mut Db, id: &InstanceId) -> Result<TokenStatus, Error> {
+    let missing = TokenStatus {
         status: "missing",
         expires_at: None,
         error: None,
@@ -185,13 +185,13 @@ pub async fn held(db: &mut Db, id: &InstanceId) -> Result<Held, Error> {
         .map_or(missing, |row| held_of(&row)))
 }
 
-pub(super) fn held_of(row: &OauthToken) -> Held {
+pub(super) fn held_of(row: &OauthToken) -> TokenStatus {
     let status = match (row.refused.is_empty(), &row.tokens) {
         (false, _) => "refused",
         (true, Some(_)) => "connected",
         (true, None) => "missing",
     };
-    Held {
+    TokenStatus {
         status,
         expires_at: row.expires_at,
         error: (!row.refused.is_empty()).then(|| row.refused.clone()),

@@ -1,7 +1,7 @@
-//! Deploys of one environment that come at the same time go into one transaction, and are one
-//! change of what its nodes run. Each is compiled before, by what was there then, and made anew
-//! when that has changed by its turn: so the environment is locked for a few statements a deploy,
-//! and those who wait hold no connection to the database.
+//! Group commit of the deploys of one environment: concurrent deploys go into one transaction, and
+//! are one change of what the nodes run. A deploy is compiled before it is submitted, and is stale
+//! when the flow or its names have changed since. So the environment is locked for a few statements
+//! a deploy, and waiting deploys hold no connection to the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,20 +21,20 @@ use super::{EnvironmentNames, refuse_callers};
 use crate::app::{App, Caller, Change, timetable};
 use crate::push::Version;
 
-/// Most deploys of one transaction.
-const TOGETHER: usize = 64;
+/// Deploys of one transaction.
+const MAX_GROUP: usize = 64;
 
-/// How long a group may take before those in it are told that it cannot be done now.
-const WITHIN: Duration = Duration::from_secs(30);
+/// Time after which the deploys of a group fail as unavailable.
+const GROUP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The deploys that wait for their turn, by environment.
+/// Queues of deploys by environment.
 #[derive(Debug, Clone, Default)]
-pub struct Deploys(Arc<Mutex<HashMap<EnvironmentId, Arc<Line>>>>);
+pub struct Deploys(Arc<Mutex<HashMap<EnvironmentId, Arc<DeployQueue>>>>);
 
-/// A deploy as it was made from what was there a moment ago.
+/// A deploy that was compiled from what the store had a moment ago.
 #[derive(Debug)]
-pub struct Ready {
-    /// As it is to be; at the revision that it was read at.
+pub struct PreparedDeploy {
+    /// The flow as it will be, at the revision that it was read at.
     pub flow: Flow,
     pub definition: Definition,
     pub names: EnvironmentNames,
@@ -42,63 +42,62 @@ pub struct Ready {
     pub uses: Vec<String>,
     /// The plan.
     pub resource: Resource,
-    /// Who deploys it.
+    /// Caller of the deploy.
     pub deployed_by: Caller,
-    /// What changed, for the version.
+    /// Summary of the change, for the version.
     pub summary: String,
 }
 
-/// What became of it.
-pub enum Ended {
-    Done(Box<Flow>, Option<Version>),
-    /// What it was made from has changed.
-    Overtaken,
+/// The end of a deploy.
+pub enum DeployOutcome {
+    Committed(Box<Flow>, Option<Version>),
+    /// The flow or its names have changed since the deploy was prepared.
+    Stale,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct DeployQueue {
     /// Held while a group is written.
     turn: tokio::sync::Mutex<()>,
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<QueuedDeploy>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    ready: Ready,
-    answer: oneshot::Sender<Result<Ended, Error>>,
+struct QueuedDeploy {
+    ready: PreparedDeploy,
+    answer: oneshot::Sender<Result<DeployOutcome, Error>>,
 }
 
-impl std::fmt::Debug for Ended {
+impl std::fmt::Debug for DeployOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Done(..) => "Done",
-            Self::Overtaken => "Overtaken",
+            Self::Committed(..) => "Committed",
+            Self::Stale => "Stale",
         })
     }
 }
 
 impl Deploys {
-    /// Whoever asks may go away: what has begun comes to an end.
-    pub async fn take_turn(
+    /// Writes a deploy together with others of its environment, also when the caller goes away.
+    pub async fn submit(
         &self,
         app: &App,
         environment: &EnvironmentId,
-        ready: Ready,
-    ) -> Result<Ended, Error> {
+        ready: PreparedDeploy,
+    ) -> Result<DeployOutcome, Error> {
         let line = Arc::clone(lock(&self.0).entry(environment.clone()).or_default());
         let (answer, ended) = oneshot::channel();
-        lock(&line.waiting).push(Waiting { ready, answer });
-        // One task for each: the first takes all who wait along, and the others find nothing to do.
+        lock(&line.waiting).push(QueuedDeploy { ready, answer });
+        // One task for each deploy: the first writes all that wait, the others find nothing to do.
         let app = app.clone();
         let environment = environment.clone();
         let tasks = app.tasks.clone();
-        let under_way = app.master_keys.under_way.begin();
+        let active = app.master_keys.calls.begin();
         tasks.run_to_completion(async move {
-            let _under_way = under_way;
+            let _active = active;
             let _turn = line.turn.lock().await;
-            // Those whose answer never comes, of the group and of those behind it, learn that it
-            // cannot be done now.
-            if tokio::time::timeout(WITHIN, line.serve(&app, &environment))
+            // The deploys of the group and those that wait after it fail as unavailable.
+            if tokio::time::timeout(GROUP_TIMEOUT, line.serve(&app, &environment))
                 .await
                 .is_err()
             {
@@ -113,8 +112,8 @@ impl Deploys {
     }
 }
 
-impl Line {
-    /// Writes those who wait, who are more by the time that the environment is ours.
+impl DeployQueue {
+    /// Writes the deploys that wait once the environment is locked.
     async fn serve(&self, app: &App, environment: &EnvironmentId) {
         if lock(&self.waiting).is_empty() {
             return;
@@ -138,23 +137,28 @@ impl Line {
         }
     }
 
-    fn group(&self) -> Vec<Waiting> {
+    fn group(&self) -> Vec<QueuedDeploy> {
         let mut waiting = lock(&self.waiting);
-        let count = waiting.len().min(TOGETHER);
+        let count = waiting.len().min(MAX_GROUP);
         waiting.drain(..count).collect()
     }
 }
 
-impl Waiting {
-    /// Nobody may be left to hear it.
-    fn end(self, ended: Result<Ended, Error>) {
+impl QueuedDeploy {
+    /// Answers the caller, which may be gone.
+    fn end(self, ended: Result<DeployOutcome, Error>) {
         let _ = self.answer.send(ended);
     }
 }
 
-/// One of them cannot be written, and the transaction is lost with it: who is alone has that error,
-/// of the others each gets its own transaction. That the database is away is an error of all.
-async fn each_alone(app: &App, environment: &EnvironmentId, group: Vec<Waiting>, error: Error) {
+/// Handles a failed transaction: each deploy of the group gets its own transaction, so that the one
+/// that cannot be written fails alone. An unavailable database is an error of all.
+async fn each_alone(
+    app: &App,
+    environment: &EnvironmentId,
+    group: Vec<QueuedDeploy>,
+    error: Error,
+) {
     if group.len() == 1 || error.code == Code::Unavailable {
         return group
             .into_iter()
@@ -166,7 +170,7 @@ async fn each_alone(app: &App, environment: &EnvironmentId, group: Vec<Waiting>,
             Ok((change, written)) => end(change, alone.into(), written).await,
             Err(error) => alone
                 .into_iter()
-                .for_each(|waiting: Waiting| waiting.end(Err(error.clone()))),
+                .for_each(|waiting: QueuedDeploy| waiting.end(Err(error.clone()))),
         }
     }
 }
@@ -174,46 +178,53 @@ async fn each_alone(app: &App, environment: &EnvironmentId, group: Vec<Waiting>,
 async fn written_alone<'a>(
     app: &'a App,
     environment: &EnvironmentId,
-    alone: &[Waiting],
-) -> Result<(Change<'a>, Vec<Result<Written, Error>>), Error> {
+    alone: &[QueuedDeploy],
+) -> Result<(Change<'a>, Vec<WriteOutcome>), Error> {
     let mut change = Change::begin(app, environment).await?;
     let written = write_all(&mut change, environment, alone).await?;
     Ok((change, written))
 }
 
-/// Commits, and tells each what became of it.
-async fn end(change: Change<'_>, group: Vec<Waiting>, written: Vec<Result<Written, Error>>) {
+/// Commits, and answers each deploy.
+async fn end(change: Change<'_>, group: Vec<QueuedDeploy>, written: Vec<WriteOutcome>) {
     let published = change.publish().await;
     for (waiting, written) in group.into_iter().zip(written) {
         waiting.end(match (written, &published) {
-            (Err(error), _) => Err(error),
-            (Ok(Written::Not), _) => Ok(Ended::Overtaken),
-            (Ok(Written::As(flow)), Ok(version)) => Ok(Ended::Done(flow, version.clone())),
-            (Ok(Written::As(_)), Err(error)) => Err(error.clone()),
+            (WriteOutcome::Refused(error), _) => Err(error),
+            (WriteOutcome::Stale, _) => Ok(DeployOutcome::Stale),
+            (WriteOutcome::Written(flow), Ok(version)) => {
+                Ok(DeployOutcome::Committed(flow, version.clone()))
+            }
+            (WriteOutcome::Written(_), Err(error)) => Err(error.clone()),
         });
     }
 }
 
-enum Written {
-    As(Box<Flow>),
-    /// What it was made from has changed.
-    Not,
+enum WriteOutcome {
+    Written(Box<Flow>),
+    /// The flow or its names have changed since the deploy was prepared.
+    Stale,
+    /// The deploy cannot be done; nothing of it was written.
+    Refused(Error),
 }
 
-/// Writes all that still are what they should be. Errors of one alone are found before anything of
-/// it is written, and are among what is given; any other error means that the transaction cannot be
-/// committed.
+/// Writes the deploys that are not stale.
+///
+/// # Errors
+///
+/// An error means that the transaction cannot be committed. A deploy that is refused by itself is
+/// an outcome.
 async fn write_all(
     change: &mut Change<'_>,
     environment: &EnvironmentId,
-    group: &[Waiting],
-) -> Result<Vec<Result<Written, Error>>, Error> {
+    group: &[QueuedDeploy],
+) -> Result<Vec<WriteOutcome>, Error> {
     let names = EnvironmentNames::load(change.db(), environment).await?;
     let mut all = Vec::new();
     let mut resources = Vec::new();
-    for Waiting { ready, .. } in group {
+    for QueuedDeploy { ready, .. } in group {
         let written = write(change, &names, ready).await?;
-        if let Ok(Written::As(_)) = &written {
+        if let WriteOutcome::Written(_) = &written {
             resources.push(&ready.resource);
         }
         all.push(written);
@@ -227,20 +238,20 @@ async fn write_all(
 async fn write(
     change: &mut Change<'_>,
     names: &EnvironmentNames,
-    ready: &Ready,
-) -> Result<Result<Written, Error>, Error> {
+    ready: &PreparedDeploy,
+) -> Result<WriteOutcome, Error> {
     if ready.names != *names {
-        return Ok(Ok(Written::Not));
+        return Ok(WriteOutcome::Stale);
     }
     let mut flow = ready.flow.clone();
     if !matches!(ready.definition.source.trigger, Trigger::Api) {
         let callers = published_api::uses::callers(change.db(), &flow.id).await?;
         if let Err(refused) = refuse_callers(&flow, &callers, "its trigger stays api") {
-            return Ok(Err(refused));
+            return Ok(WriteOutcome::Refused(refused));
         }
     }
     match flow::update(change.db(), &mut flow).await {
-        Err(kanat_store::Error::Changed { .. }) => return Ok(Ok(Written::Not)),
+        Err(kanat_store::Error::Changed { .. }) => return Ok(WriteOutcome::Stale),
         updated => updated?,
     }
     let version = FlowVersion {
@@ -259,7 +270,7 @@ async fn write(
         .await?;
     timetable::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
     flow_use::replace(change.db(), &flow.id, &ready.uses).await?;
-    Ok(Ok(Written::As(Box::new(flow))))
+    Ok(WriteOutcome::Written(Box::new(flow)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,8 +15,8 @@ use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use kanat_script::apart;
 
-use super::Tested;
-use super::sample::Checked;
+use super::TestResult;
+use super::sample::CheckedSample;
 use crate::app::flow::samples::Samples;
 use crate::app::{App, Caller, adapter};
 
@@ -32,16 +32,16 @@ enum End {
 struct Run<'r> {
     program: &'r Program,
     samples: &'r Samples,
-    sample: &'r Checked,
+    sample: &'r CheckedSample,
     calls: kanat_script::Caller<'r>,
     /// For all that the test evaluates.
     effort: Effort,
     mask: Mask,
     trace: Trace,
     now: Timestamp,
-    /// What expressions see as `source`.
+    /// Value of `source` in expressions.
     payload: Bytes,
-    /// What they see as `steps`.
+    /// Value of `steps` in expressions.
     steps: String,
     /// Steps that would be called, and whose outputs are not given.
     not_known: BTreeSet<String>,
@@ -51,7 +51,7 @@ struct Run<'r> {
 }
 
 /// Returns the `context` of adapters: that of a run, with a message that there is not.
-fn context(program: &Program, sample: &Checked, now: Timestamp) -> String {
+fn context(program: &Program, sample: &CheckedSample, now: Timestamp) -> String {
     let plan = program.plan();
     let trigger = std::str::from_utf8(&sample.trigger).unwrap_or("{}");
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -68,9 +68,9 @@ pub(super) async fn run(
     caller: &Caller,
     program: &Program,
     samples: &Samples,
-    sample: &Checked,
+    sample: &CheckedSample,
     now: Timestamp,
-) -> Tested {
+) -> TestResult {
     let mut trace = Trace::new(1, now);
     trace.push(Record {
         at: now,
@@ -100,7 +100,7 @@ pub(super) async fn run(
     let output = run
         .output
         .map(|output| String::from_utf8_lossy(&output).into_owned());
-    let tested = Tested {
+    let tested = TestResult {
         matched: true,
         output,
         failure: None,
@@ -108,11 +108,11 @@ pub(super) async fn run(
     };
     match ended {
         Ok(()) | Err(End::NotKnown) => tested,
-        Err(End::Filtered) => Tested {
+        Err(End::Filtered) => TestResult {
             matched: false,
             ..tested
         },
-        Err(End::Failed(failure)) => Tested {
+        Err(End::Failed(failure)) => TestResult {
             matched: !has_no_condition,
             failure: Some(failure),
             ..tested
@@ -390,8 +390,8 @@ impl Run<'_> {
         });
     }
 
-    /// What is said of those of these steps whose outputs are not given; nothing when there are
-    /// none.
+    /// Returns the message about those of these steps whose outputs are not given; none when all
+    /// are.
     fn not_known_of(&self, reads: Vec<String>) -> Option<String> {
         let step = reads
             .into_iter()

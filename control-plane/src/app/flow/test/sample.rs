@@ -1,4 +1,4 @@
-//! What a test is given in place of a request and of the answers to steps.
+//! Sample of a test, which stands in for the request and for the outputs of steps.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_engine::trigger::{self, Received};
@@ -9,7 +9,8 @@ use kanat_proto::plan::v1::{FlowPlan, Verify};
 
 use crate::app::json::check as check_json;
 
-/// What the caller gives. Each field but `method` is JSON text; what is left out is empty.
+/// A sample as the caller gives it. Each field but `method` is JSON text; a field that is left out
+/// is empty.
 #[derive(Debug, Default)]
 pub struct Sample {
     pub payload: String,
@@ -27,11 +28,11 @@ pub struct Sample {
 
 /// A sample that has been checked.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedSample {
     pub payload: String,
     /// The document that expressions see as `trigger`.
     pub trigger: Vec<u8>,
-    /// What the body is declared to be.
+    /// Declared type of the body.
     pub content_type: Option<HeaderValue>,
     /// Outputs by step.
     pub outputs: Vec<(String, String)>,
@@ -39,7 +40,7 @@ pub struct Checked {
 
 impl Sample {
     /// Errors name the member that is wrong.
-    pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<Checked, Error> {
+    pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<CheckedSample, Error> {
         check_json("sampleData", &self.payload)?;
         let headers = headers(self.headers.as_deref())?;
         let method = self
@@ -63,7 +64,7 @@ impl Sample {
         };
         let trigger = trigger::document_with_credentials(&received)
             .unwrap_or_else(|| trigger::document(&received));
-        Ok(Checked {
+        Ok(CheckedSample {
             outputs: outputs(plan, self.step_outputs.as_deref())?,
             content_type: headers.get(header::CONTENT_TYPE).cloned(),
             payload: self.payload,
@@ -72,7 +73,7 @@ impl Sample {
     }
 }
 
-impl Checked {
+impl CheckedSample {
     /// The body as it would have come in: of a text that is declared to be no JSON, its characters.
     pub fn body(&self) -> String {
         let declared = self

@@ -4,7 +4,7 @@
 
 use kanat_mapping::json::{decode, items, occurrences, write_string};
 
-/// What is no schema, whatever it looks like.
+/// Keywords whose values are data and no schemas, whatever they look like.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
 /// Names of schemas stand in these, not keywords.

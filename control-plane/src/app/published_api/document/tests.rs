@@ -55,7 +55,7 @@ fn version(
 }
 
 fn document(api: PublishedApi, versions: Vec<Version>) -> (String, Value) {
-    let text = write(&Seen {
+    let text = write(&ApiView {
         api,
         versions,
         base_url: "https://api.example.com".to_owned(),

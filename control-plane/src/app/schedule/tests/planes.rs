@@ -222,7 +222,7 @@ impl Planes {
     }
 }
 
-/// What a message is for.
+/// Returns the due time of the run that a message is for.
 pub fn scheduled_at(message: &Message) -> Timestamp {
     let payload: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
     super::at(payload["scheduled_at"].as_str().unwrap())

@@ -1,4 +1,4 @@
-//! What a schedule says of its runs, and what pauses, changes and downtime do to it.
+//! Outcomes of runs, and the effects of pauses, changes and downtime on them.
 
 use kanat_message_log::Outcome;
 use kanat_model::flow::Status;
@@ -102,7 +102,7 @@ async fn what_was_missed_comes_to_one_run_for_the_last_time_that_was_due() {
 }
 
 #[tokio::test]
-async fn what_one_claimed_who_died_is_looked_for_when_the_claim_ends() {
+async fn a_run_whose_claimant_died_is_taken_up_when_the_claim_ends() {
     let planes = Planes::start(1).await;
     let app = &planes.apps[0];
     let flow = planes.deploy("hourly", "0 * * * *", "UTC", at(START)).await;

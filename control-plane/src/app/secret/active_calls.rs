@@ -1,6 +1,5 @@
-//! Calls under way that may write sealed values: one that began before a change of keys may have
-//! sealed something under the former key, or have read what it will write back, and writes it only
-//! later.
+//! Active calls that may write sealed values. A call that began before a change of keys may have
+//! sealed a value under the former key, or read one that it will write back.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,9 +9,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Counts calls from their begin to their end.
 #[derive(Debug, Default)]
-pub struct UnderWay(Mutex<TaskTracker>);
+pub struct ActiveCalls(Mutex<TaskTracker>);
 
-impl UnderWay {
+impl ActiveCalls {
     /// Counts one call until what it returns is dropped.
     pub fn begin(&self) -> TaskTrackerToken {
         self.0
@@ -45,17 +44,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_that_began_before_are_waited_for_and_later_ones_are_not() {
-        let under_way = UnderWay::default();
-        assert!(under_way.ended(Duration::from_secs(1)).await);
-        let before = under_way.begin();
-        assert!(!under_way.ended(Duration::from_secs(1)).await);
+        let calls = ActiveCalls::default();
+        assert!(calls.ended(Duration::from_secs(1)).await);
+        let before = calls.begin();
+        assert!(!calls.ended(Duration::from_secs(1)).await);
         assert!(
-            !under_way.ended(Duration::from_secs(1)).await,
-            "it is under way all the same"
+            !calls.ended(Duration::from_secs(1)).await,
+            "it is active all the same"
         );
-        let mut waiting = Box::pin(under_way.ended(Duration::from_secs(60)));
+        let mut waiting = Box::pin(calls.ended(Duration::from_secs(60)));
         assert!(futures::poll!(waiting.as_mut()).is_pending());
-        let _later = under_way.begin();
+        let _later = calls.begin();
         drop(before);
         assert!(waiting.await);
     }
