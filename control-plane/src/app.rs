@@ -18,6 +18,7 @@ pub mod lookup_table;
 pub mod message;
 mod name;
 pub mod node;
+pub mod policy;
 pub mod published_api;
 pub mod schedule;
 pub mod secret;

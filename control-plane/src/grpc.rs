@@ -15,6 +15,7 @@ mod lookup_table;
 mod message;
 mod node;
 pub mod page;
+mod policy;
 mod published_api;
 mod schedule;
 mod secret;
@@ -79,6 +80,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         lookup_table_service_server::LookupTableServiceServer,
         message_service_server::MessageServiceServer,
         node_service_server::NodeServiceServer,
+        policy_service_server::PolicyServiceServer,
         published_api_service_server::PublishedApiServiceServer,
         schedule_service_server::ScheduleServiceServer,
         secret_service_server::SecretServiceServer,

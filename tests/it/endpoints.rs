@@ -163,6 +163,11 @@ const TESTS: &[(&str, &str)] = &[
     ("MessageService/RetryMessages", "message/dead_letter.rs"),
     ("MessageService/StreamMessages", "message/stream.rs"),
     ("NodeService/ListNodes", "node.rs"),
+    ("PolicyService/CreatePolicy", "policy/create.rs"),
+    ("PolicyService/DeletePolicy", "policy/delete.rs"),
+    ("PolicyService/GetPolicy", "policy/get.rs"),
+    ("PolicyService/ListPolicies", "policy/list.rs"),
+    ("PolicyService/UpdatePolicy", "policy/update.rs"),
     (
         "PublishedApiService/CreatePublishedApi",
         "published_api/create.rs",

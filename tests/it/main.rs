@@ -24,6 +24,7 @@ mod message;
 mod metrics;
 mod node;
 mod planes;
+mod policy;
 mod poll;
 mod published_api;
 mod schedule;

@@ -10,3 +10,4 @@ mod bounds;
 mod flow;
 mod lookup_table;
 mod plane;
+mod policy;

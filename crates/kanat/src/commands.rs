@@ -18,6 +18,7 @@ mod logs;
 mod lookup;
 mod message;
 mod node;
+mod policy;
 mod program;
 mod restore_point;
 mod rotation;
@@ -88,6 +89,9 @@ pub enum Command {
     /// Places in which flows, tables and connectors live, apart from each other.
     #[command(subcommand, visible_alias = "env")]
     Environment(environment::Command),
+    /// Governance policies: rules that flows are to keep.
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Data-plane nodes.
     #[command(subcommand)]
     Node(node::Command),
@@ -130,6 +134,7 @@ async fn answer(
         Command::Whoami(whoami) => whoami.run(&session(connection)?).await,
         Command::ApiKey(command) => command.run(&session(connection)?).await,
         Command::Environment(command) => command.run(&session(connection)?).await,
+        Command::Policy(command) => command.run(&session(connection)?).await,
         Command::Node(command) => command.run(&session(connection)?).await,
         Command::Secrets(command) => command.run(&session(connection)?).await,
         Command::Flow(command) => command.run(&session(connection)?).await,

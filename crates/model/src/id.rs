@@ -74,6 +74,7 @@ ids! {
     ScheduleId = "sch";
     BatchJobId = "bat";
     ApiKeyId = "key";
+    PolicyId = "pol";
     PublishedApiId = "api";
     ConsumerKeyId = "ck";
     /// A data-plane node, kept in its data folder.

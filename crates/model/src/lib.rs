@@ -13,6 +13,7 @@ pub mod mask;
 pub mod message;
 pub mod nearest;
 pub mod page;
+pub mod policy;
 pub mod published_api;
 pub mod search;
 pub mod secret;

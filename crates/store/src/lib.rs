@@ -29,6 +29,7 @@ pub mod node;
 pub mod oauth_start;
 pub mod oauth_token;
 pub mod periodic_task;
+pub mod policy;
 pub mod published;
 pub mod published_api;
 mod row;

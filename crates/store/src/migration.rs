@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0013_control_plane.sql"),
     include_str!("../migrations/0014_sealed_definition.sql"),
     include_str!("../migrations/0015_control_plane_key.sql"),
+    include_str!("../migrations/0016_policy.sql"),
 ];
 
 const CREATE: &str =

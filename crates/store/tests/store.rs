@@ -56,6 +56,7 @@ mod store {
     mod lookup_table;
     mod node;
     mod oauth_token;
+    mod policy;
     mod published;
     mod published_api;
     mod sealed;

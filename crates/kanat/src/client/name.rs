@@ -55,6 +55,12 @@ pub const ENVIRONMENT: Noun = Noun {
     prefix: "env_",
     list: "kanat environment list",
 };
+pub const POLICY: Noun = Noun {
+    name: "policy",
+    path: "/governance/policies",
+    prefix: "pol_",
+    list: "kanat policy list",
+};
 
 impl Client {
     /// The id of the thing that `text` names.

@@ -1,0 +1,178 @@
+//! Use-cases of governance policies. A policy is kept as it is written: nothing evaluates its
+//! expression.
+
+use kanat_model::id::{EnvironmentId, PolicyId};
+use kanat_model::page::{ListPage, Page};
+use kanat_model::policy::Severity;
+use kanat_model::{Error, Timestamp};
+use kanat_store::policy::{self, Policy};
+use kanat_store::{Db, environment};
+
+use crate::app::{App, Caller, IfMatch, name};
+
+/// Bytes of an expression.
+const MAX_EXPRESSION_BYTES: usize = 4 << 10;
+
+/// Fields that a call gives; what is left out gets its default in a new policy, and stays in one
+/// that is changed.
+#[derive(Debug, Default)]
+pub struct Fields {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub severity: Option<String>,
+    pub expression: Option<String>,
+    pub message: Option<String>,
+    pub environment_ids: Option<Vec<EnvironmentId>>,
+    pub enabled: Option<bool>,
+}
+
+/// Makes a policy.
+pub async fn create(app: &App, caller: &Caller, fields: Fields) -> Result<Policy, Error> {
+    caller.refuse_if_bound()?;
+    let now = Timestamp::now();
+    let mut made = Policy {
+        id: PolicyId::generate(),
+        account_id: caller.account_id.clone(),
+        name: String::new(),
+        description: String::new(),
+        severity: Severity::Deny,
+        expression: String::new(),
+        message: String::new(),
+        environment_ids: Vec::new(),
+        enabled: true,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = app.store.begin().await?;
+    if let Some(made) = caller.made_before(&mut tx).await? {
+        return existing(&mut tx, caller, &PolicyId::from(made)).await;
+    }
+    set(&mut tx, caller, &mut made, fields).await?;
+    policy::insert(&mut tx, &made).await?;
+    caller.note_made(&mut tx, made.id.as_str()).await?;
+    tx.commit().await?;
+    Ok(made)
+}
+
+/// The account's policies, newest first.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    search: &str,
+    page: Page,
+) -> Result<ListPage<Policy>, Error> {
+    let mut tx = app.store.read().await?;
+    Ok(policy::list(&mut tx, &caller.account_id, search, page).await?)
+}
+
+/// One policy.
+pub async fn get(app: &App, caller: &Caller, id: &PolicyId) -> Result<Policy, Error> {
+    existing(&mut *app.store.read().await?, caller, id).await
+}
+
+/// Changes the fields that are given.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &PolicyId,
+    fields: Fields,
+    if_match: &IfMatch,
+) -> Result<Policy, Error> {
+    caller.refuse_if_bound()?;
+    let mut tx = app.store.begin().await?;
+    let before = existing(&mut tx, caller, id).await?;
+    if caller.repeats(&mut tx, id.as_str()).await? {
+        return Ok(before);
+    }
+    if_match.check(before.revision)?;
+    let mut after = before.clone();
+    set(&mut tx, caller, &mut after, fields).await?;
+    if after != before {
+        after.updated_at = Timestamp::now();
+        policy::update(&mut tx, &mut after).await?;
+    }
+    tx.commit().await?;
+    Ok(after)
+}
+
+/// Deletes a policy.
+pub async fn delete(
+    app: &App,
+    caller: &Caller,
+    id: &PolicyId,
+    if_match: &IfMatch,
+) -> Result<(), Error> {
+    caller.refuse_if_bound()?;
+    let mut tx = app.store.begin().await?;
+    if caller.repeats(&mut tx, id.as_str()).await? {
+        return Ok(());
+    }
+    if_match.check(existing(&mut tx, caller, id).await?.revision)?;
+    policy::delete(&mut tx, &caller.account_id, id).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &PolicyId) -> Result<Policy, Error> {
+    let found = policy::get(db, &caller.account_id, id).await?;
+    found.ok_or_else(|| Error::not_found("policy", id.as_str()))
+}
+
+/// Checks the fields that are given, and sets them.
+async fn set(
+    db: &mut Db,
+    caller: &Caller,
+    policy: &mut Policy,
+    fields: Fields,
+) -> Result<(), Error> {
+    if let Some(name) = fields.name {
+        policy.name = name::check("name", &name)?;
+    }
+    if let Some(description) = fields.description {
+        policy.description = name::check_text("description", description)?;
+    }
+    if let Some(severity) = fields.severity {
+        policy.severity = check_severity(&severity)?;
+    }
+    if let Some(expression) = fields.expression {
+        policy.expression = check_expression(expression)?;
+    }
+    if let Some(message) = fields.message {
+        policy.message = name::check_text("message", message)?;
+    }
+    if let Some(ids) = fields.environment_ids {
+        for (n, id) in ids.iter().enumerate() {
+            let found = environment::find(db, &caller.account_id, id.as_str()).await?;
+            if found.is_none_or(|found| found.id != *id) {
+                let message = format!("there is no environment of the id {:?}", id.as_str());
+                return Err(Error::field(format!("environmentIds[{n}]"), message));
+            }
+        }
+        policy.environment_ids = ids;
+    }
+    if let Some(enabled) = fields.enabled {
+        policy.enabled = enabled;
+    }
+    Ok(())
+}
+
+fn check_severity(text: &str) -> Result<Severity, Error> {
+    Severity::parse(text)
+        .ok_or_else(|| Error::field("severity", format!("{text:?} is no severity: deny or warn")))
+}
+
+fn check_expression(text: String) -> Result<String, Error> {
+    let fault = if text.trim().is_empty() {
+        "must not be empty".to_owned()
+    } else if text.len() > MAX_EXPRESSION_BYTES {
+        format!(
+            "has {} bytes; it may have {MAX_EXPRESSION_BYTES}",
+            text.len()
+        )
+    } else if text.contains('\0') {
+        "must not contain a NUL character".to_owned()
+    } else {
+        return Ok(text);
+    };
+    Err(Error::field("expression", fault))
+}
