@@ -11,7 +11,7 @@ use kanat_model::page::{ListPage, Page};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
-use kanat_script::{Asker, Called, Script};
+use kanat_script::{Asker, CallResult, Script};
 use kanat_store::adapter::{self, Adapter, Filter};
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
@@ -43,7 +43,7 @@ pub struct Update {
 /// Result of a test.
 #[derive(Debug)]
 pub struct TestResult {
-    pub called: Called,
+    pub called: CallResult,
     pub duration_ms: u32,
 }
 

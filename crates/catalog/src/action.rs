@@ -1,6 +1,5 @@
-//! What an instance of an entry can do, and the call that an action makes of its params: where each
-//! goes, and how it is written there. What may be in the params is said by the request schema, see
-//! `schema.rs`.
+//! Actions of an entry, and the call that an action makes of its params: the place of each and its
+//! form there. The request schema says what the params may be, see `schema.rs`.
 
 mod text;
 
@@ -9,8 +8,8 @@ use kanat_json::{decode, members};
 use kanat_model::FieldError;
 use serde::Deserialize;
 
-use crate::entry::parsed;
 use crate::schema::{self, Schema};
+use crate::template::{pairs, placeholders, schema_value};
 
 /// Something that an instance of an entry can do.
 ///
@@ -21,7 +20,7 @@ use crate::schema::{self, Schema};
 pub struct Action {
     /// Unique in the entry; a step names it as `<entry>.<slug>`.
     pub slug: String,
-    /// What people read.
+    /// Name for people.
     pub name: String,
     /// One or two sentences.
     pub description: String,
@@ -38,7 +37,7 @@ pub struct Action {
     /// params are missing is left out.
     #[serde(default, deserialize_with = "pairs")]
     pub headers: Vec<(String, String)>,
-    /// What becomes of the params that go nowhere else; by its method when it is left out.
+    /// Form of the params that go nowhere else; by its method when it is left out.
     #[serde(default)]
     pub body: Option<Body>,
     /// JSON Schema of the params, as JSON text. A `default` of a member is sent where the caller
@@ -48,7 +47,7 @@ pub struct Action {
     /// JSON Schema of the answer's body, as JSON text.
     #[serde(deserialize_with = "json_text")]
     pub response_schema: String,
-    /// The params that have a default, each with the JSON text of it; told from the request schema.
+    /// The params that have a default, each with the JSON text of it; read from the request schema.
     #[serde(skip)]
     pub(crate) defaults: Vec<(String, String)>,
     #[serde(skip)]
@@ -61,7 +60,7 @@ pub struct Action {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
-    /// The path of what tells, from the answer's root: names and places of a list with dots
+    /// Path of the deciding value, from the answer's root: names and places of a list with dots
     /// between, `*` for any name.
     member: String,
     /// Its value, when the call was refused. Left out: any but null, false, 0 and what is empty.
@@ -84,7 +83,7 @@ pub(crate) enum Refusals {
 
 impl Refusal {
     /// Why the call was refused, when this answer says that it was.
-    pub(crate) fn told_by(&self, body: &[u8]) -> Option<String> {
+    pub(crate) fn reason(&self, body: &[u8]) -> Option<String> {
         let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
         let tells = |found: &serde_json::Value| match &self.is {
             Some(value) => found == value,
@@ -117,8 +116,8 @@ impl Refusals {
     }
 
     /// Returns why the call was refused, when this answer says that it was.
-    pub(crate) fn told_by(&self, body: &[u8]) -> Option<String> {
-        self.all().iter().find_map(|refusal| refusal.told_by(body))
+    pub(crate) fn reason(&self, body: &[u8]) -> Option<String> {
+        self.all().iter().find_map(|refusal| refusal.reason(body))
     }
 }
 
@@ -159,7 +158,7 @@ fn is_something(value: &serde_json::Value) -> bool {
     }
 }
 
-/// What becomes of the params that go neither into the path nor into the query nor into a header.
+/// Form of the params that go neither into the path nor into the query nor into a header.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
@@ -181,7 +180,7 @@ pub struct Call {
     pub method: Method,
     /// Path and query, percent-encoded.
     pub endpoint: String,
-    /// Those of the action, and the content type of the body.
+    /// Headers of the action, and the content type of the body.
     pub headers: HeaderMap,
     /// Absent where the params are the query.
     pub body: Option<Vec<u8>>,
@@ -192,7 +191,7 @@ pub struct Call {
 pub struct ParamError {
     /// The param's name.
     pub param: String,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub message: String,
 }
 
@@ -206,18 +205,18 @@ impl Action {
         }
     }
 
-    /// What its file leaves to be told: schemas read, defaults found.
+    /// Completes the parsed file: reads schemas, finds defaults.
     pub(crate) fn complete(&mut self, refusal: &Refusals) -> Result<(), String> {
-        let request = parsed(&self.request_schema);
+        let request = schema_value(&self.request_schema);
         self.defaults = schema::defaults(&request);
         self.schema = Some(Schema::new(request).map_err(|why| format!("request_schema {why}"))?);
-        Schema::new(parsed(&self.response_schema))
+        Schema::new(schema_value(&self.response_schema))
             .map_err(|why| format!("response_schema {why}"))?;
         self.refusal = refusal.clone();
         Ok(())
     }
 
-    /// What is wrong with params by the request schema, each fault under its path from `params`.
+    /// Returns the faults of params by the request schema, each under its path from `params`.
     pub fn check(&self, params: &str) -> Vec<FieldError> {
         let Some(schema) = &self.schema else {
             return Vec::new();
@@ -257,7 +256,7 @@ impl Action {
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
-        self.refusal.told_by(body)
+        self.refusal.reason(body)
     }
 
     /// The call for these params, a JSON object that has been checked. Numbers in the body keep
@@ -413,7 +412,7 @@ impl<'p> Params<'p> {
             .map(|(_, value)| *value)
     }
 
-    /// What is not used yet: the params that are not `named`, and those that are.
+    /// Splits the params: those that are not `named`, and those that are.
     fn split(self, named: impl Fn(&str) -> bool) -> (Vec<Member<'p>>, Vec<Member<'p>>) {
         let used = self.used;
         let rest = self
@@ -422,14 +421,6 @@ impl<'p> Params<'p> {
             .filter(|(key, _)| !used.contains(key));
         rest.partition(|(key, _)| !named(key))
     }
-}
-
-/// The names between braces.
-pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
-    template
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
 }
 
 /// `template` with each `{name}` replaced by what `value` makes of it.
@@ -460,18 +451,6 @@ fn wrong(param: &str, message: impl Into<String>) -> ParamError {
 
 fn json_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     serde_json::Value::deserialize(deserializer).map(|schema| schema.to_string())
-}
-
-/// A map of texts, in the order of the file.
-pub(crate) fn pairs<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<(String, String)>, D::Error> {
-    let members = serde_json::Map::<String, serde_json::Value>::deserialize(deserializer)?;
-    let text = |(name, value): (String, serde_json::Value)| match value {
-        serde_json::Value::String(text) => Ok((name, text)),
-        _ => Err(serde::de::Error::custom(format!("{name} must be a text"))),
-    };
-    members.into_iter().map(text).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::action::{pairs, placeholders};
+use crate::template::{pairs, placeholders};
 
 /// How credentials go into a request; `{field}` in a text stands for a config field.
 #[derive(Debug, Clone, Deserialize)]
@@ -26,27 +26,27 @@ pub(crate) enum Auth {
     OAuth2(OAuth2),
 }
 
-/// What a provider's OAuth2 wants.
+/// Parameters of a provider's OAuth2.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OAuth2 {
-    /// Where people give their consent; the config must say when it is left out.
+    /// Authorization endpoint; the config has to name it when it is left out.
     #[serde(default)]
     pub(crate) authorization_url: Option<String>,
-    /// Where tokens come from; the config must say when it is left out.
+    /// Token endpoint; the config has to name it when it is left out.
     #[serde(default)]
     pub(crate) token_url: Option<String>,
-    /// What is asked for when the config says nothing, with blanks between.
+    /// Scopes that are asked for when the config names none, with blanks between.
     #[serde(default)]
     pub(crate) scopes: String,
-    /// What is asked for instead when the client acts for itself; the same when it is left out,
-    /// nothing when it is empty.
+    /// Scopes that are asked for when the client acts for itself: `scopes` when it is left out,
+    /// none when it is empty.
     #[serde(default)]
     pub(crate) client_scopes: Option<String>,
     /// Parameters of the authorization URL beyond those of the standard.
     #[serde(default, deserialize_with = "pairs")]
     pub(crate) authorization_params: Vec<(String, String)>,
-    /// How the client shows who it is to the token endpoint.
+    /// Authentication of the client at the token endpoint.
     #[serde(default)]
     pub(crate) client_authentication: ClientAuthentication,
     /// The grants that the provider has.
@@ -54,7 +54,7 @@ pub(crate) struct OAuth2 {
     pub(crate) grants: Grants,
 }
 
-/// Where id and secret of the client go in a request for tokens (RFC 6749, section 2.3.1).
+/// Place of the client's id and secret in a request for tokens (RFC 6749, section 2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
@@ -76,7 +76,7 @@ pub(crate) enum Grants {
 }
 
 impl Auth {
-    /// The `authentication` that entries with it may tell.
+    /// Values of `authentication` that entries with it may have.
     pub(crate) fn names(&self) -> &'static [&'static str] {
         match self {
             Self::Configurable => &["configurable"],

@@ -1,4 +1,4 @@
-//! What a base URL may be, and how an endpoint goes under it without leaving it.
+//! Base URLs: their check, and how an endpoint goes under one without leaving it.
 
 use url::Url;
 

@@ -1,4 +1,4 @@
-//! Whether a config fits its entry: every fault at once, each under the field's name.
+//! Check of a config by its entry: every fault at once, each under the field's name.
 
 use kanat_model::FieldError;
 use serde_json::{Map, Value};
@@ -40,8 +40,8 @@ impl Entry {
         }
     }
 
-    /// Where an instance chooses its kind of authentication, takes the one that its credentials are
-    /// for when it names none.
+    /// Completes the kind of authentication of a config that names none, where the entry has a
+    /// choice: the one that its credentials are for.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Entry {
         errors
     }
 
-    /// Where the field of an error stands among the properties; what is none of them comes first.
+    /// Returns the index of an error's field among the properties; any other field comes first.
     fn place(&self, path: &str) -> usize {
         let field = path.split('.').nth(1).unwrap_or_default();
         self.fields
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_whose_place_the_credentials_take_is_told() {
+    fn a_header_that_the_credentials_replace_is_reported() {
         let unsent = |id: &str, config: serde_json::Value| {
             let config = config.as_object().unwrap();
             entry(id).unwrap().unsent(config, config)

@@ -17,7 +17,7 @@ pub(crate) struct ConfigFile {
     pub(crate) required: Vec<String>,
     #[serde(default)]
     pub(crate) properties: Map<String, Value>,
-    /// What one field makes of others, as `if` and `then`.
+    /// Conditions between fields, as `if` and `then`.
     #[serde(default, rename = "allOf")]
     pub(crate) all_of: Vec<Value>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct ConfigFile {
 pub struct ConfigField {
     /// The key in the config object.
     pub name: String,
-    /// What its value may be.
+    /// Type of its value.
     pub kind: FieldKind,
     /// No instance can do without it.
     pub required: bool,
@@ -35,11 +35,11 @@ pub struct ConfigField {
     pub secret: bool,
     /// One sentence.
     pub description: String,
-    /// What holds when it is left out, as text.
+    /// Default value as text.
     pub default: Option<String>,
 }
 
-/// What a config field's value may be.
+/// Type of a config field's value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FieldKind {
     /// A text.
@@ -169,7 +169,7 @@ fn field(name: &str, schema: &Value, required: bool) -> Result<ConfigField, Stri
     })
 }
 
-/// What every entry takes.
+/// Returns the fields that every entry has.
 fn common() -> [(String, Value); 6] {
     [
         (

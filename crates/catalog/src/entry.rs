@@ -5,13 +5,13 @@ mod verify;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::action::{Action, Refusals, pairs};
+use crate::action::{Action, Refusals};
 use crate::auth::Auth;
 use crate::config::{self, ConfigField, ConfigFile, FieldKind};
 use crate::redact::is_secret_header;
 use crate::schema::Schema;
+use crate::template::pairs;
 
 /// The field in which expressions find the access token of an instance with OAuth2.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
@@ -19,9 +19,9 @@ pub(crate) const ACCESS_TOKEN: &str = "access_token";
 /// A kind of connector: how its instances are configured and what they can do.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What `catalogId` and the first half of a step's `action` name.
+    /// Id, which `catalogId` and the first half of a step's `action` name.
     pub id: String,
-    /// What people read.
+    /// Name for people.
     pub name: String,
     /// How it is spoken to; `http` is all there is.
     pub kind: String,
@@ -31,20 +31,20 @@ pub struct Entry {
     pub category: String,
     /// One or two sentences.
     pub description: String,
-    /// Where the provider describes its API.
+    /// Address of the provider's documentation.
     pub documentation: Option<String>,
-    /// What an instance's config may hold.
+    /// Fields of an instance's config.
     pub fields: Vec<ConfigField>,
     /// JSON Schema of an instance's config, as JSON text.
     pub config_schema: String,
-    /// What a connection test calls.
+    /// Call of a connection test.
     pub test: TestCall,
-    /// What the provider takes from one account.
+    /// Rate limit of the provider for one account.
     pub rate_limit: Option<RateLimit>,
-    /// What a step can call.
+    /// Actions that a step can call.
     pub actions: Vec<Action>,
-    /// Where the provider answers; `{field}` stands for a config field. Absent when the instance
-    /// must say.
+    /// Base URL of the provider; `{field}` stands for a config field. Absent when the instance has
+    /// to name it.
     pub(crate) base_url: Option<String>,
     /// Headers of every request that does not have them; `{field}` stands for a config field.
     pub(crate) headers: Vec<(String, String)>,
@@ -53,7 +53,7 @@ pub struct Entry {
     refusal: Refusals,
 }
 
-/// What a connection test calls: something that needs the credentials and changes nothing.
+/// Call of a connection test: it needs the credentials and changes nothing.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCall {
@@ -68,7 +68,7 @@ pub struct TestCall {
     pub statuses: Vec<u16>,
 }
 
-/// What a provider takes from one account.
+/// Rate limit of a provider for one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
@@ -161,7 +161,7 @@ impl Entry {
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
-        self.refusal.told_by(body)
+        self.refusal.reason(body)
     }
 
     /// Returns the action that a call is one of by its method and its path under the base URL. Of
@@ -175,7 +175,7 @@ impl Entry {
             .map(|(_, action)| action)
     }
 
-    /// Returns whether the provider tells of a refusal in the body of an answer of success.
+    /// Returns whether the provider reports a refusal in the body of a successful answer.
     pub(crate) fn refuses_in_answers(&self) -> bool {
         !self.refusal.is_empty()
     }
@@ -274,11 +274,6 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 
 fn get() -> String {
     "GET".to_owned()
-}
-
-/// A schema as it stands in an action.
-pub(crate) fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(Value::Bool(true))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a text of a config must look like, beyond being a text: the `format` of its schema.
+//! Formats of texts in a config: the `format` of its schema.
 
 use http::{HeaderName, HeaderValue, header};
 use url::Url;
@@ -51,7 +51,7 @@ impl Format {
             .find(|format| format.name() == name)
     }
 
-    /// What is wrong with a text, in words that follow the field's name. The empty text is for
+    /// Returns the fault of a text, in words that follow the field's name. The empty text is for
     /// `minLength` to judge.
     pub(crate) fn fault(self, text: &str) -> Option<String> {
         if text.is_empty() {
@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// What keeps a text from being the name of a header that a user may give.
+/// Returns the reason why a text is no name of a header that a user may give.
 pub fn header_name_fault(name: &str) -> Option<&'static str> {
     match HeaderName::from_bytes(name.as_bytes()) {
         Err(_) => Some("is not the name of a header"),
@@ -83,7 +83,7 @@ pub fn header_name_fault(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What keeps a text from being the value of a header.
+/// Returns the reason why a text is no value of a header.
 pub fn header_value_fault(text: &str) -> Option<&'static str> {
     HeaderValue::from_str(text)
         .is_err()

@@ -28,12 +28,12 @@ pub struct Instance {
     config_json: Box<[u8]>,
     base_url: Url,
     headers: HeaderMap,
-    /// Those of the entry, for requests that lack them.
+    /// Headers of the entry, for requests that lack them.
     default_headers: HeaderMap,
     credentials: Credentials,
-    /// Of an instance with OAuth2 that is connected.
+    /// Access token of an instance with OAuth2 that is connected.
     token: Option<AccessToken>,
-    /// Whether its OAuth2 client asks for tokens without a person's consent.
+    /// The OAuth2 client asks for tokens without a person's consent.
     acts_alone: bool,
     /// Why the provider gives that client no token.
     refusal: Option<String>,
@@ -41,7 +41,7 @@ pub struct Instance {
     limits: Limits,
 }
 
-/// What the instance takes from all flows together.
+/// Limits of an instance for all flows together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The steady rate; none when neither config nor provider has one.
@@ -54,7 +54,7 @@ pub struct Limits {
     pub breaker_seconds: Option<f64>,
 }
 
-/// What goes into every request.
+/// Credentials that go into every request.
 #[derive(Clone)]
 enum Credentials {
     None,
@@ -174,7 +174,7 @@ impl Instance {
         config.get(field)?.as_str().map(str::to_owned)
     }
 
-    /// What every request goes under.
+    /// Returns the base URL of every request.
     pub fn base_url(&self) -> &str {
         self.base_url.as_str()
     }
@@ -184,7 +184,7 @@ impl Instance {
         self.base_url.path()
     }
 
-    /// What it takes from all flows together: the config's bounds, else its provider's.
+    /// Returns the limits for all flows together: the config's, else its provider's.
     pub fn limits(&self) -> Limits {
         self.limits
     }

@@ -18,6 +18,7 @@ mod auth;
 mod base_url;
 mod format;
 mod schema;
+mod template;
 
 pub use action::{Action, Call, ParamError};
 pub use auth::ClientAuthentication;

@@ -1,5 +1,5 @@
 //! OAuth2 as its client: what goes to the authorization and to the token endpoint, and what comes
-//! back. Who sends it and where tokens are kept is not here.
+//! back. Sending and keeping of tokens is not here.
 
 mod answer;
 
@@ -43,11 +43,11 @@ pub enum Grant {
 /// A person's way back from the authorization endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
-    /// What the provider gave the person.
+    /// Authorization code that the provider gave the person.
     pub code: &'a str,
-    /// Where it sent the person back to.
+    /// Address to which the provider sent the person back.
     pub redirect_uri: &'a str,
-    /// What the code challenge was made of (RFC 7636).
+    /// Verifier of the code challenge (RFC 7636).
     pub verifier: &'a str,
 }
 
@@ -60,7 +60,7 @@ pub struct TokenRequest {
     pub authorization: Option<HeaderValue>,
     /// `application/x-www-form-urlencoded`.
     pub body: String,
-    /// What of it may not show.
+    /// Texts of it that may not show.
     pub secrets: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl Client {
         })
     }
 
-    /// Where its secret and its refresh tokens go.
+    /// Returns the address to which its secret and its refresh tokens go.
     pub fn token_url(&self) -> &Url {
         &self.token_url
     }
@@ -135,7 +135,7 @@ impl Client {
         self.grant
     }
 
-    /// What its provider knows and nobody else may be shown: its secret, as it is and as
+    /// Returns the texts that only the provider may see: the client's secret, as it is and as
     /// `Authorization` has it.
     pub fn secrets(&self) -> Vec<String> {
         let secret = self.secret.iter().map(|secret| secret.expose().clone());
@@ -145,7 +145,8 @@ impl Client {
             .collect()
     }
 
-    /// Where a person gives consent; `challenge` is the SHA-256 of the verifier in base64url.
+    /// Returns the address at which a person gives consent; `challenge` is the SHA-256 of the
+    /// verifier in base64url.
     pub fn authorization(
         &self,
         redirect_uri: &str,
@@ -247,7 +248,7 @@ impl Client {
     }
 }
 
-/// Whether a field of a request for tokens tells more than its sender's name.
+/// Returns whether a field of a request for tokens is a secret.
 fn is_secret_param(name: &str) -> bool {
     matches!(name, "code" | "code_verifier") || is_secret_header(name)
 }

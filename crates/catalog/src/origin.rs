@@ -1,4 +1,4 @@
-//! Where the secrets of an instance go: the origins of its calls and of its token endpoint.
+//! Destinations of the secrets of an instance: the origins of its calls and of its token endpoint.
 
 use serde_json::{Map, Value};
 

@@ -55,9 +55,9 @@ impl Entry {
     }
 }
 
-/// Whether a header of this name may carry a credential. Its value is masked, and cut out of every
-/// text that is shown: so a name that says nothing of one is not among them, or `X-Region: Berlin`
-/// would take the word out of every trace.
+/// Returns whether a header of this name may carry a credential. Its value is masked, and cut out
+/// of every text that is shown. So a name that does not suggest a credential is not among them, or
+/// `X-Region: Berlin` would take the word out of every trace.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.as_bytes();
     (0..name.len()).any(|at| begins_with_a_word(&name[at..]))
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_with_nothing_behind_it_is_refused_by_the_check() {
+    fn a_mask_without_a_stored_secret_is_refused_by_the_check() {
         let http = entry("http").unwrap();
         let update =
             map(json!({"base_url": "https://erp.example", "auth": "bearer", "token": MASK}));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::format::Format;
 
-/// As many faults of one value are told.
+/// Maximum number of faults that are reported of one value.
 const MAX_FAULTS: usize = 100;
 
 /// A schema that has been read. References lead nowhere but into itself.
@@ -47,17 +47,17 @@ impl Schema {
         })
     }
 
-    /// What is wrong with `value`, each fault under its path from `root`.
+    /// Returns the faults of `value`, each under its path from `root`.
     pub(crate) fn faults(&self, value: &Value, root: &str) -> Vec<FieldError> {
         let mut faults = Vec::new();
         for error in self.validator.iter_errors(value).take(MAX_FAULTS) {
-            self.tell(&error, root, &mut faults);
+            self.push_faults(&error, root, &mut faults);
         }
         faults.truncate(MAX_FAULTS);
         faults
     }
 
-    fn tell(&self, error: &ValidationError, root: &str, faults: &mut Vec<FieldError>) {
+    fn push_faults(&self, error: &ValidationError, root: &str, faults: &mut Vec<FieldError>) {
         let path = path(root, error.instance_path());
         let mut fault = |path: String, message: String| faults.push(FieldError::new(path, message));
         match error.kind() {
@@ -119,7 +119,7 @@ impl Schema {
     }
 }
 
-/// What is wrong, in words that follow the name of the field.
+/// Returns the fault in words that follow the name of the field.
 fn message(error: &ValidationError) -> String {
     match error.kind() {
         ValidationErrorKind::Type { kind } => {
@@ -173,7 +173,7 @@ fn message(error: &ValidationError) -> String {
     }
 }
 
-/// What every alternative lacks, when members are all that they lack.
+/// Returns the members that every alternative lacks, when they lack members alone.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
     let lacked = |errors: &Vec<ValidationError<'static>>| match errors.as_slice() {
         [error] => match error.kind() {

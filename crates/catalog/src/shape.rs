@@ -1,6 +1,6 @@
-//! What answers look like, told from samples: types and members, none of their values. Shapes of
-//! several samples become one, shapes of two times are compared, and a shape is shown as JSON
-//! Schema. Everything is bounded: samples are foreign.
+//! Shapes of answers, from samples: types and members, none of their values. Shapes of several
+//! samples become one, shapes of two times are compared, and a shape is shown as JSON Schema.
+//! Everything is bounded, since samples are foreign.
 
 mod compare;
 mod infer;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 pub use compare::{Change, compare};
 
-/// What JSON values at one place look like.
+/// Shape of the JSON values at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// How many values were seen here.
@@ -71,7 +71,7 @@ impl Type {
 }
 
 impl Shape {
-    /// Whether nothing was seen.
+    /// Returns whether there was no sample.
     pub fn is_empty(&self) -> bool {
         self.seen == 0
     }

@@ -1,6 +1,6 @@
-//! What goes out for actions, whole: method, address, headers and body, with an instance's
-//! credentials. All actions of the spec's two connectors, and of the others those that put their
-//! params in ways of their own.
+//! Requests of actions, whole: method, address, headers and body, with an instance's credentials.
+//! All actions of the spec's two connectors, and of the others those that put their params in ways
+//! of their own.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,18 +1,18 @@
 //! From YAML text to a definition, with everything that is wrong with it: one file for each part of
 //! the language.
 
+mod cursor;
 mod expression;
 mod flow;
 mod mapping;
 mod poll;
 mod response;
 mod source;
-mod spot;
 mod steps;
 mod target;
 mod verify;
 
-use crate::definition::{Definition, Named, Referenced};
+use crate::definition::{Definition, LocatedName, ReferenceKind};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::fields::FieldUse;
 use crate::yaml;
@@ -58,18 +58,18 @@ fn read(yaml: &str, checker: Checker) -> Result<Definition, Vec<Diagnostic>> {
     }
 }
 
-/// What the parts of a check share.
+/// State that the parts of a check share.
 #[derive(Default)]
 struct Checker {
     diagnostics: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
-    references: Vec<(Referenced, Named)>,
+    references: Vec<(ReferenceKind, LocatedName)>,
     fields: Vec<FieldUse>,
     /// All steps of the flow, in order.
     step_names: Vec<String>,
     /// Whatever step an expression names is taken for one that ran before.
     any_step: bool,
-    /// What is read was checked when it was stored, maybe by a build that knew fewer faults.
+    /// The definition was checked when it was stored, maybe by a build that knew fewer faults.
     stored: bool,
 }
 
@@ -90,7 +90,7 @@ impl Checker {
         }
     }
 
-    /// Whether nothing more would be told: what is asked of a place is not looked at then.
+    /// Returns whether no further fault is reported, so that nothing more has to be checked.
     fn is_full(&self) -> bool {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }

@@ -14,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::literal;
 use crate::names::{self, Names};
 
-/// What a plan says about its flow beyond the definition.
+/// Identity of a flow in its plan, beyond the definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The flow's id.
@@ -23,11 +23,11 @@ pub struct Identity {
     pub flow_name: String,
     /// The account that owns it.
     pub account_id: String,
-    /// Where it runs.
+    /// Environment in which it runs.
     pub environment_id: String,
     /// The deployed version.
     pub version: u32,
-    /// What opens its webhook; other triggers have none.
+    /// Tokens of its webhook; other triggers have none.
     pub webhook_tokens: Vec<WebhookToken>,
     /// Messages are accepted and held.
     pub paused: bool,

@@ -24,15 +24,15 @@ pub struct Definition {
     pub version: u32,
     /// Empty when the definition has none.
     pub description: String,
-    /// What starts it.
+    /// Trigger and source of its payloads.
     pub source: Source,
     /// A JavaScript adapter that reshapes the payload first.
-    pub adapter: Option<Named>,
+    pub adapter: Option<LocatedName>,
     /// A message for which it is false ends as `filtered`.
     pub when: Option<Expression>,
     /// In the order in which they run.
     pub steps: Vec<Step>,
-    /// Where the mapping's output goes.
+    /// Receiver of the mapping's output.
     pub target: Option<Target>,
     /// Absent when the payload goes out as it came.
     pub mapping: Option<Vec<Field>>,
@@ -42,12 +42,12 @@ pub struct Definition {
     pub idempotency_key: Option<Expression>,
     /// How long its oldest message may wait for its first attempt before its intake is refused.
     pub backlog_age: Option<Duration>,
-    /// What happens when an attempt fails; after it, the message is a dead letter.
+    /// Retries of a failed attempt; after the last one the message is a dead letter.
     pub retry: retry::Policy,
     /// Parts that are valid and do not do what they seem to do.
     pub warnings: Vec<Diagnostic>,
     /// Tables and adapters that its expressions name.
-    pub(crate) references: Vec<(Referenced, Named)>,
+    pub(crate) references: Vec<(ReferenceKind, LocatedName)>,
     /// Fields of connector instances that its expressions name.
     pub(crate) fields: Vec<FieldUse>,
     /// All of it as it was written.
@@ -72,7 +72,7 @@ impl Definition {
         let tables = self
             .references
             .iter()
-            .filter(|(kind, _)| *kind == Referenced::Table);
+            .filter(|(kind, _)| *kind == ReferenceKind::Table);
         let mut names: Vec<&str> = tables.map(|(_, named)| named.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -80,28 +80,28 @@ impl Definition {
     }
 }
 
-/// What an expression names outside the definition.
+/// Kind of a resource that an expression names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Referenced {
+pub(crate) enum ReferenceKind {
     Table,
     Adapter,
 }
 
 /// A name of something outside the definition, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct LocatedName {
     /// As it is written.
     pub name: String,
     pub(crate) path: String,
     pub(crate) at: Position,
 }
 
-/// What starts a flow.
+/// Source of a flow's payloads.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The connector instance whose config is `instance` in the source's templates.
-    pub connector: Option<Named>,
-    /// What the connector's side does, or the clock.
+    pub connector: Option<LocatedName>,
+    /// Event or time that starts the flow.
     pub trigger: Trigger,
 }
 
@@ -141,7 +141,7 @@ impl Trigger {
 pub struct Schedule {
     /// The five fields.
     pub cron: CronExpression,
-    /// Where the fields are read.
+    /// Time zone in which the fields are read.
     pub timezone: TimeZone,
     /// Its IANA name.
     pub timezone_name: String,
@@ -158,11 +158,11 @@ pub struct Verify {
     pub header: String,
     /// The query parameter that carries the token.
     pub query: String,
-    /// What stands before the signature in its header.
+    /// Text before the signature in its header.
     pub prefix: String,
     /// `hex` or `base64`.
     pub encoding: String,
-    /// What a subscription challenge must carry.
+    /// Token that a subscription challenge must carry.
     pub verify_token: Option<Template>,
     /// For `basic`.
     pub username: Option<Template>,
@@ -187,7 +187,7 @@ pub struct Poll {
     pub records_path: String,
     /// Absent when there is one page.
     pub pagination: Option<Pagination>,
-    /// Dotted path to what tells records apart; empty when none is skipped.
+    /// Dotted path to the id of a record; empty when none is skipped.
     pub record_id: String,
     /// When it polls.
     pub timing: PollTiming,
@@ -205,7 +205,7 @@ pub enum PollTiming {
 /// How the pages of an answer follow each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pagination {
-    /// What says where the next page is.
+    /// Way to find the next page.
     pub strategy: Strategy,
     /// The most pages of a cycle; absent when the definition sets no cap.
     pub max_pages: Option<u32>,
@@ -216,7 +216,7 @@ pub struct Pagination {
 pub enum Strategy {
     /// The answer holds the next cursor.
     Cursor {
-        /// Where in the answer.
+        /// Path of the value in the answer.
         path: String,
         /// The request parameter that carries it.
         param: String,
@@ -227,14 +227,14 @@ pub enum Strategy {
         param: String,
         /// Its increment.
         page_size: u32,
-        /// Where the answer holds the total count; empty when it does not.
+        /// Path of the total count in the answer; empty when it has none.
         total_path: String,
     },
     /// The `Link` header with `rel=next`.
     LinkHeader,
     /// The answer holds the token of the next page.
     NextToken {
-        /// Where in the answer.
+        /// Path of the value in the answer.
         path: String,
         /// The request parameter that carries it.
         param: String,
@@ -247,18 +247,18 @@ pub struct Step {
     /// Unique in the flow; `steps.<name>` in later expressions.
     pub name: String,
     /// `<entry>.<slug>`.
-    pub action: Named,
+    pub action: LocatedName,
     /// The catalog entry.
     pub entry: String,
     /// The entry's action.
     pub slug: String,
     /// Absent when the environment has one instance of the entry.
-    pub connector: Option<Named>,
+    pub connector: Option<LocatedName>,
     /// JSON text whose strings may be templates.
     pub params: String,
     pub(crate) params_node: Option<Node>,
     pub(crate) params_template: JsonTemplate,
-    /// What a failure does.
+    /// Effect of a failure.
     pub on_failure: OnFailure,
     /// It runs only when this is true.
     pub when: Option<Expression>,
@@ -271,7 +271,7 @@ impl Step {
     }
 }
 
-/// What the failure of a step does.
+/// Effect of a step's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
     /// The flow's retries apply.
@@ -280,11 +280,11 @@ pub enum OnFailure {
     Reject,
 }
 
-/// Where the output goes.
+/// Receiver of the output.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The connector instance.
-    pub connector: Named,
+    pub connector: LocatedName,
     /// A path under the instance's base URL.
     pub endpoint: Template,
     /// In capitals.
@@ -300,11 +300,11 @@ pub struct Target {
 pub struct Field {
     /// Its dots nest.
     pub name: String,
-    /// Where its value comes from.
+    /// Source of its value.
     pub value: FieldValue,
 }
 
-/// Where a field's value comes from.
+/// Source of a field's value.
 #[derive(Debug, Clone)]
 pub enum FieldValue {
     /// An expression.
@@ -315,7 +315,7 @@ pub enum FieldValue {
     Each {
         /// The list.
         list: Expression,
-        /// What each item becomes.
+        /// Fields of each item of the output.
         map: Vec<Field>,
     },
 }

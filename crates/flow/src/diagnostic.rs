@@ -1,4 +1,4 @@
-//! What is wrong with a definition, and where.
+//! Faults of a definition, with their positions.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ pub const MAX_DIAGNOSTICS: usize = 100;
 /// One thing that is wrong with a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it keeps the definition from being saved.
+    /// Effect on the definition.
     pub severity: Severity,
     /// Lower case, no full stop: what was found, what was expected, and the nearest known name
     /// where there is one.
@@ -38,7 +38,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Of what has no place in a text that people wrote.
+    /// Position of a node that stands in no text.
     pub(crate) const UNKNOWN: Self = Self { line: 1, column: 1 };
 }
 

@@ -1,4 +1,4 @@
-//! What differs between two definitions, path by path.
+//! Differences between two definitions, path by path.
 
 use kanat_mapping::json;
 
@@ -8,8 +8,8 @@ use crate::yaml::member_path;
 /// A path whose value differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Such as `mapping.total`. An item of a list whose items have names is named by its name, any
-    /// other by its place: `steps.open.params`, `source.verify.secret[0]`.
+    /// Path, such as `mapping.total`. An item of a list whose items have names is named by its
+    /// name, any other by its index: `steps.open.params`, `source.verify.secret[0]`.
     pub path: String,
     /// JSON; `None` when the path is new.
     pub before: Option<String>,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_paths_that_differ() {
+    fn names_the_paths_that_differ() {
         let some = |text: &str| Some(text.to_owned());
         let found = changes(
             r#"{"a":1.10,"b":{"x":"1","y":[1,2]},"steps":[{"name":"one","p":1},{"name":"two"}]}"#,

@@ -3,7 +3,7 @@
 
 use kanat_catalog::Entry;
 
-use crate::definition::{Definition, Named, Trigger};
+use crate::definition::{Definition, LocatedName, Trigger};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 use crate::duration::quoted;
 use crate::names::{self, InstanceRef, Names};
@@ -29,7 +29,7 @@ pub(crate) struct FieldUse {
     /// The names that lead to it: a field first; none for the instance as a whole.
     pub(crate) names: Vec<String>,
     /// These with dots between them, and where they stand.
-    pub(crate) place: Named,
+    pub(crate) place: LocatedName,
     /// The instance that it is a value of.
     pub(crate) of: InstanceOf,
     /// Why it may be no secret there.
@@ -39,11 +39,11 @@ pub(crate) struct FieldUse {
 /// How a secret could be read where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
-    /// What stands in this place goes elsewhere than to the instance, or decides what is done.
+    /// The value goes to another address than the instance's, or decides what is done.
     Place(&'static str),
     /// It is in the path of a URL.
     Path(&'static str),
-    /// What is sent tells of parts of it.
+    /// The value that is sent shows parts of it.
     Computed,
 }
 
@@ -77,7 +77,7 @@ pub fn unset_fields(
             let name = used
                 .field()
                 .filter(|name| entry.knows(name) && !holds(&instance.id, name))?;
-            let Named { path, at, .. } = &used.place;
+            let LocatedName { path, at, .. } = &used.place;
             let severity = match used.of {
                 InstanceOf::Verify => Severity::Error,
                 InstanceOf::Source | InstanceOf::Step(_) | InstanceOf::Target => Severity::Warning,
@@ -123,7 +123,7 @@ pub fn unusable_secrets(
                 .is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
         })
         .map(|(used, ..)| {
-            let Named { name, path, at } = &used.place;
+            let LocatedName { name, path, at } = &used.place;
             let message = format!(
                 "found a value of instance.{name} that the scheme standard-webhooks cannot use: \
                  it takes whsec_ and base64, and nothing else"
@@ -159,7 +159,7 @@ pub fn exposed_secrets(definition: &Definition, names: &dyn Names) -> Vec<Diagno
             Exposure::Path(place) => format!("in the path of {place}, where it could be read"),
             Exposure::Computed => "in an expression that tells parts of it".to_owned(),
         };
-        let Named { name, path, at } = &used.place;
+        let LocatedName { name, path, at } = &used.place;
         let dot = if name.is_empty() { "" } else { "." };
         let message = format!(
             "found the secret instance{dot}{name} {why}; secrets stand in source.verify and, \

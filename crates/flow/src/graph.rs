@@ -21,7 +21,7 @@ pub struct Node {
     pub id: String,
     /// `source`, `adapter`, `condition`, `step`, `mapping`, `target` or `dead_letter`.
     pub kind: &'static str,
-    /// What people read.
+    /// Text for people.
     pub label: String,
 }
 

@@ -18,7 +18,7 @@ const SHORTEST_EVERYWHERE: usize = 8;
 
 /// Returns a warning for each secret that the definition has as a text.
 pub fn literal_secrets(definition: &Definition) -> Vec<Diagnostic> {
-    let warning = |found: &Found| Diagnostic {
+    let warning = |found: &LiteralSecret| Diagnostic {
         severity: Severity::Warning,
         ..Diagnostic::error(
             found.node.at,
@@ -83,7 +83,7 @@ pub(crate) fn mask_of(definition: &Definition) -> Mask {
     everywhere(found.iter().flat_map(|found| &found.secrets))
 }
 
-/// Returns what hides those secrets that are long enough to be told from other texts.
+/// Returns the mask of secrets that are long enough to differ from other texts.
 pub(crate) fn everywhere<'s>(secrets: impl IntoIterator<Item = &'s String>) -> Mask {
     let secrets = secrets.into_iter();
     Mask::new(secrets.filter(|secret| secret.len() >= SHORTEST_EVERYWHERE))
@@ -158,14 +158,14 @@ pub(crate) fn shown_params(params: &str) -> String {
 }
 
 /// A text with a secret that is written out.
-struct Found<'d> {
+struct LiteralSecret<'d> {
     node: &'d Node,
     place: String,
     masked: String,
     secrets: Vec<String>,
 }
 
-impl Found<'_> {
+impl LiteralSecret<'_> {
     fn written(&self) -> Option<std::ops::Range<usize>> {
         match &self.node.value {
             Value::Text(Text { written, .. }) => written.clone(),
@@ -174,18 +174,23 @@ impl Found<'_> {
     }
 }
 
-fn found(definition: &Definition) -> Vec<Found<'_>> {
+fn found(definition: &Definition) -> Vec<LiteralSecret<'_>> {
     let mut found = Vec::new();
     walk(&definition.tree, String::new(), &mut Vec::new(), &mut found);
     found
 }
 
 /// As deep as the tree, which its reader bounds.
-fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut Vec<Found<'d>>) {
+fn walk<'d>(
+    node: &'d Node,
+    place: String,
+    keys: &mut Vec<&'d str>,
+    found: &mut Vec<LiteralSecret<'d>>,
+) {
     match &node.value {
         Value::Text(text) => {
             if let Some((masked, secrets)) = secrets(keys, &text.text) {
-                found.push(Found {
+                found.push(LiteralSecret {
                     node,
                     place,
                     masked,

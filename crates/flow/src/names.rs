@@ -2,18 +2,18 @@
 
 use kanat_catalog::{Action, Entry};
 
-use crate::definition::{Definition, Named, Referenced, Step};
+use crate::definition::{Definition, LocatedName, ReferenceKind, Step};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 use crate::duration::quoted;
 use crate::{fields, nearest, params};
 
-/// What an environment has.
+/// Resources of an environment, by name.
 pub trait Names {
     /// The connector instance with this name.
     fn instance(&self, name: &str) -> Option<InstanceRef>;
     /// The instances of a catalog entry.
     fn instances_of(&self, entry: &str) -> Vec<InstanceRef>;
-    /// Whether there is a lookup table with this name.
+    /// Returns whether there is a lookup table with this name.
     fn table(&self, name: &str) -> bool;
     /// The id of the adapter with this name.
     fn adapter(&self, name: &str) -> Option<String>;
@@ -34,8 +34,9 @@ pub struct InstanceRef {
     pub entry: String,
 }
 
-/// What the definition names and the environment or a catalog entry lacks, and literal params that
-/// their action does not take: warnings for a draft, which the caller makes errors at deploy.
+/// Returns the names in a definition that the environment or a catalog entry lacks, and literal
+/// params that their action does not take: warnings for a draft, which the caller makes errors at
+/// deploy.
 pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
     let mut faults: Vec<Diagnostic> = Vec::new();
     let target = definition.target.as_ref().map(|target| &target.connector);
@@ -53,7 +54,7 @@ pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic
         }
     }
     faults.extend(fields::unknown_fields(definition, names));
-    // The nearest name is looked for only where it is told.
+    // The nearest name is looked for only where it is reported.
     let more = MAX_DIAGNOSTICS.saturating_sub(faults.len());
     let references = definition.references.iter();
     let missing = references.filter_map(|(kind, named)| reference(*kind, named, names));
@@ -63,22 +64,26 @@ pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic
 }
 
 /// That what an expression names does not exist.
-pub(crate) fn reference(kind: Referenced, named: &Named, names: &dyn Names) -> Option<Diagnostic> {
+pub(crate) fn reference(
+    kind: ReferenceKind,
+    named: &LocatedName,
+    names: &dyn Names,
+) -> Option<Diagnostic> {
     match kind {
-        Referenced::Table if names.table(&named.name) => None,
-        Referenced::Table => Some(missing(named, "lookup table", &names.table_names())),
-        Referenced::Adapter => adapter(named, names).err(),
+        ReferenceKind::Table if names.table(&named.name) => None,
+        ReferenceKind::Table => Some(missing(named, "lookup table", &names.table_names())),
+        ReferenceKind::Adapter => adapter(named, names).err(),
     }
 }
 
 /// The instance of this name.
-pub(crate) fn instance(named: &Named, names: &dyn Names) -> Result<InstanceRef, Diagnostic> {
+pub(crate) fn instance(named: &LocatedName, names: &dyn Names) -> Result<InstanceRef, Diagnostic> {
     let found = names.instance(&named.name);
     found.ok_or_else(|| missing(named, "connector instance", &names.instance_names()))
 }
 
 /// The id of the adapter of this name.
-pub(crate) fn adapter(named: &Named, names: &dyn Names) -> Result<String, Diagnostic> {
+pub(crate) fn adapter(named: &LocatedName, names: &dyn Names) -> Result<String, Diagnostic> {
     names
         .adapter(&named.name)
         .ok_or_else(|| missing(named, "adapter", &names.adapter_names()))
@@ -136,7 +141,7 @@ fn action(step: &Step) -> Result<&'static Action, Diagnostic> {
     Err(missing(&step.action, "action", &known))
 }
 
-fn missing(named: &Named, kind: &str, known: &[String]) -> Diagnostic {
+fn missing(named: &LocatedName, kind: &str, known: &[String]) -> Diagnostic {
     let near = nearest::suggestion(&named.name, known.iter().map(String::as_str));
     warning(
         named,
@@ -147,7 +152,7 @@ fn missing(named: &Named, kind: &str, known: &[String]) -> Diagnostic {
     )
 }
 
-pub(crate) fn warning(named: &Named, message: String) -> Diagnostic {
+pub(crate) fn warning(named: &LocatedName, message: String) -> Diagnostic {
     Diagnostic {
         severity: Severity::Warning,
         ..Diagnostic::error(named.at, &named.path, message)

@@ -1,4 +1,4 @@
-//! Whether the literal parts of a step's params fit the request schema of its action.
+//! Check of the literal parts of a step's params by the request schema of its action.
 //!
 //! This is the part of JSON Schema that the catalog's schemas need to refuse what can never work:
 //! types, required and unknown members, enums. Bounds, patterns and combinations are the provider's
@@ -12,37 +12,37 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::nearest;
 use crate::yaml::{Member, Node, Value, member_path};
 
-/// What in the step's params its action does not take.
+/// Returns the params of a step that its action does not take.
 pub(crate) fn check(step: &Step, action: &Action) -> Vec<Diagnostic> {
     let Ok(schema) = serde_json::from_str::<Schema>(&action.request_schema) else {
         return Vec::new();
     };
-    let mut fit = Fit {
+    let mut check = ParamCheck {
         root: &schema,
         faults: Vec::new(),
     };
     match &step.params_node {
         Some(node) => {
             let path = step.action.path.replace(".action", ".params");
-            fit.node(node, &schema, &path);
+            check.node(node, &schema, &path);
         }
         None => {
             let empty = Node {
                 value: Value::Map(Vec::new()),
                 at: step.action.at,
             };
-            fit.node(&empty, &schema, &step.action.path);
+            check.node(&empty, &schema, &step.action.path);
         }
     }
-    fit.faults
+    check.faults
 }
 
-struct Fit<'s> {
+struct ParamCheck<'s> {
     root: &'s Schema,
     faults: Vec<Diagnostic>,
 }
 
-impl<'s> Fit<'s> {
+impl<'s> ParamCheck<'s> {
     fn node(&mut self, node: &Node, schema: &'s Schema, path: &str) {
         let schema = self.resolved(schema);
         if matches!(&node.value, Value::Text(text) if text.text.contains("{{")) {

@@ -1,9 +1,9 @@
-//! What builds the answer of a published API: a body, a status, headers. They come as JSON, stand
-//! beside the flow and see what it has run: the payload, its steps, the target's answer.
+//! Response mapping of a published API: a body, a status, headers. It comes as JSON, stands beside
+//! the flow and sees what it has run: the payload, its steps, the target's answer.
 
 use kanat_proto::plan::v1 as plan;
 
-use crate::definition::{Named, Referenced};
+use crate::definition::{LocatedName, ReferenceKind};
 use crate::diagnostic::Diagnostic;
 use crate::names::{self, Names};
 
@@ -22,7 +22,7 @@ pub struct ResponseTexts<'t> {
 #[derive(Debug, Clone)]
 pub struct Response {
     pub(crate) plan: plan::ResponseMapping,
-    pub(crate) references: Vec<(Referenced, Named)>,
+    pub(crate) references: Vec<(ReferenceKind, LocatedName)>,
 }
 
 impl Response {
@@ -39,15 +39,15 @@ impl Response {
 
     /// The names of the lookup tables that it reads.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
-        self.named(Referenced::Table)
+        self.named(ReferenceKind::Table)
     }
 
     /// The names of the adapters that it calls.
     pub fn adapters(&self) -> impl Iterator<Item = &str> {
-        self.named(Referenced::Adapter)
+        self.named(ReferenceKind::Adapter)
     }
 
-    /// What it names and the environment lacks.
+    /// Returns the names that the environment lacks.
     pub fn check_names(&self, names: &dyn Names) -> Vec<Diagnostic> {
         self.references
             .iter()
@@ -55,7 +55,7 @@ impl Response {
             .collect()
     }
 
-    fn named(&self, wanted: Referenced) -> impl Iterator<Item = &str> {
+    fn named(&self, wanted: ReferenceKind) -> impl Iterator<Item = &str> {
         self.references
             .iter()
             .filter(move |(kind, _)| *kind == wanted)

@@ -108,13 +108,13 @@ impl CronExpression {
         last
     }
 
-    /// Whether both day fields must match: one of them is not restricted (spec, "Schedules": begins
-    /// with `*`).
+    /// Returns whether both day fields must match: one of them is not restricted (spec,
+    /// "Schedules": begins with `*`).
     fn needs_both_days(&self) -> bool {
         self.days.is_wildcard() || self.weekdays.is_wildcard()
     }
 
-    /// Whether some year has a day that matches.
+    /// Returns whether some year has a day that matches.
     fn is_possible(&self) -> bool {
         let by_date = (1..=12u8)
             .filter(|month| self.months.contains(*month))

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// What stands before the key.
+/// Text before the key.
 pub(crate) const PREFIX: &str = "whsec_";
 
 /// Senders leave the padding out, and the reference libraries take keys whose last bits are stray.

@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub(crate) at: Position,
 }
 
-/// What a node holds, by the core schema of YAML 1.2.
+/// Value of a node, by the core schema of YAML 1.2.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Null,
@@ -55,7 +55,7 @@ pub(crate) struct Number {
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
     pub(crate) text: String,
-    /// Where its first character stands; known when it is written on one line and without escapes.
+    /// Position of its first character; known when it is written on one line and without escapes.
     pub(crate) start: Option<Position>,
     /// The bytes in which it is written, quotes and all; `None` when it did not come from YAML.
     pub(crate) written: Option<std::ops::Range<usize>>,

@@ -1,4 +1,4 @@
-//! What the allocator is told.
+//! Options of the allocator.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -7,9 +7,8 @@ use std::process::Command;
 /// How long memory that was freed is kept, in milliseconds.
 const DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
 
-/// Has memory that was freed given back soon. The allocator would keep it for a second, and is told
-/// otherwise by its environment alone, which it reads before `main`: so the process begins once
-/// more, as the same one. Where it cannot, it holds more.
+/// Gives freed memory back to the system soon. By its defaults the allocator keeps it for a
+/// second.
 pub fn give_back_soon() {
     if env::var_os(DELAY.0).is_some() {
         return;

@@ -28,7 +28,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Where a client command finds the service, and as whom it speaks.
+/// Address of the service, and credential and environment of a client command.
 #[derive(Args)]
 pub struct Connection {
     /// Address of the service [default: that of `kanat login`, else http://127.0.0.1:8080].
@@ -59,7 +59,7 @@ pub struct Connection {
     pub env: Option<String>,
 }
 
-/// What the binary can be.
+/// Commands of the binary: the processes of the service and those of clients.
 #[derive(Subcommand)]
 pub enum Command {
     /// Run the whole service in one process: both planes, one port, one folder.
@@ -76,7 +76,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it stays, and serves.
+    /// Returns whether the command is a process of the service.
     pub fn serves(&self) -> bool {
         match self {
             Self::Up(_) | Self::ControlPlane(_) | Self::DataPlane(_) => true,

@@ -112,7 +112,7 @@ impl Client {
         &self.url
     }
 
-    /// Whether requests carry an API key.
+    /// Returns whether requests carry an API key.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
@@ -250,7 +250,7 @@ impl Client {
         self.send_with(request, advice).await
     }
 
-    /// The same for a request to a published API, where another key counts.
+    /// Sends a request to a published API, where another key counts.
     pub async fn call(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
         self.send_with(request, advice_of_call).await
     }
@@ -316,7 +316,7 @@ fn json(text: &str) -> Result<Json> {
     Json::parse(text).context("the answer is not JSON; is --url the address of a kanat service?")
 }
 
-/// What to do about a status, where that is the same whatever was asked.
+/// Advice about a status, where it does not depend on the request.
 type Advice = fn(u16, &str) -> Option<&'static str>;
 
 fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
@@ -368,7 +368,7 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     }
 }
 
-/// Of the management API.
+/// Returns the advice about an answer of the management API.
 fn advice(status: u16, told: &str) -> Option<&'static str> {
     match status {
         // The role is not the reason.
@@ -381,7 +381,8 @@ fn advice(status: u16, told: &str) -> Option<&'static str> {
     }
 }
 
-/// Of published APIs, whose callers are let in by what their consumers have.
+/// Returns the advice about an answer of a published API, whose callers have credentials of their
+/// own.
 fn advice_of_call(status: u16, _told: &str) -> Option<&'static str> {
     match status {
         401 => Some(

@@ -35,12 +35,12 @@ use crate::cli::Connection;
 use crate::client::Client;
 use crate::client::name::{Noun, segment};
 use crate::commands::confirm::{Consent, Decision};
-use crate::commands::hint::Chosen;
+use crate::commands::hint::EnvironmentOption;
 use crate::output::{self, Format, Json, table};
 pub use completion::answer_shell;
 pub use message::show::trace;
 
-/// What a client can ask for.
+/// Commands of clients.
 #[derive(Subcommand)]
 pub enum Command {
     /// Remember the service's address and an API key.
@@ -72,7 +72,7 @@ pub enum Command {
     /// Flows as endpoints that consumers call.
     #[command(subcommand)]
     Api(api::Command),
-    /// What opens a published API to its consumers.
+    /// Consumer keys, which open a published API to its consumers.
     #[command(subcommand)]
     Key(key::Command),
     /// Versions of published APIs; alone, the version of this program.
@@ -106,7 +106,7 @@ pub enum Command {
 
 /// Runs one command against the service.
 pub async fn run(connection: Connection, format: Format, command: Command) -> Result<()> {
-    let chosen = Chosen::of(connection.env.as_deref());
+    let chosen = EnvironmentOption::of(connection.env.as_deref());
     let done = answer(connection, format, &chosen, command).await;
     done.map_err(|error| chosen.repeat_in_error(error))
 }
@@ -114,7 +114,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
 async fn answer(
     connection: Connection,
     format: Format,
-    chosen: &Chosen,
+    chosen: &EnvironmentOption,
     command: Command,
 ) -> Result<()> {
     let session = |connection| {
@@ -153,11 +153,11 @@ async fn answer(
     }
 }
 
-/// What every command works with.
+/// Client and output options of one command.
 pub struct Session {
     client: Client,
     format: Format,
-    chosen: Chosen,
+    chosen: EnvironmentOption,
 }
 
 impl Session {
@@ -165,7 +165,7 @@ impl Session {
         self.format.print(answer, table)
     }
 
-    /// Prints a page of a list, and tells how it goes on.
+    /// Prints a page of a list, and the command for the next page.
     fn list(&self, answer: &Json, columns: &[table::Column]) -> Result<()> {
         self.print(answer, |answer| table::list(answer, columns))?;
         if let Some(more) = table::more(answer) {
@@ -193,20 +193,19 @@ impl Session {
         Ok(())
     }
 
-    /// Tells a person what to do next; programs are not told.
+    /// Prints advice on the next step for a person, and nothing for programs.
     fn hint(&self, text: &str) {
         if self.format == Format::Table {
             output::hint(&self.chosen.repeat(text));
         }
     }
 
-    /// Tells of an error of a command that goes on.
+    /// Prints an error of a command that goes on.
     fn complain(&self, text: &str) {
         output::hint(&self.chosen.repeat(&format!("error: {text}")));
     }
 
-    /// Says that something was done that has no answer of its own; programs are told by the exit
-    /// code.
+    /// Prints that something was done that has no answer of its own; programs see the exit code.
     fn done(&self, text: &str) -> Result<()> {
         if self.format == Format::Table {
             output::line(text)

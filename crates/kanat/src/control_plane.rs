@@ -3,7 +3,6 @@
 
 mod drain_node;
 mod plan_file;
-mod router;
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,29 +10,27 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kanat_control_plane::{ControlPlane, PublicUrl};
-use kanat_message_log::MessageLog;
 use kanat_model::Secret;
-use kanat_net::server;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::monitoring::{self, Monitoring};
-use crate::output;
 use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
+use crate::process::listener::Port;
 use crate::process::page::Page;
-use crate::process::waiting::Doors;
-use crate::process::{self, Frame, Process, database, listener};
-use crate::settings::Given;
+use crate::process::router::{OtherPaths, Router};
+use crate::process::server::Server;
+use crate::process::waiting::Listeners;
+use crate::process::{self, Frame, Process, database, listener, planes};
+use crate::settings::Sources;
 use crate::settings::control_plane::{Flags, Settings};
-use router::Router;
+use crate::{monitoring, output};
 
 /// Runs until SIGTERM or SIGINT, then ends what is open.
-pub async fn run(flags: Flags, given: Given) -> Result<()> {
+pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
     let print_config = flags.process.print_config;
     let write_plan_file = flags.write_plan_file.clone();
     let drain_node = flags.drain_node.clone();
-    let settings = flags.resolve(given)?;
+    let settings = flags.resolve(sources)?;
     if print_config {
         return output::line(&settings.print()?);
     }
@@ -47,14 +44,10 @@ pub async fn run(flags: Flags, given: Given) -> Result<()> {
 }
 
 struct Control {
-    url: String,
-    control: Arc<ControlPlane>,
-    log: Arc<dyn MessageLog>,
+    server: Server,
+    plane: ControlPlane,
     /// Cancelled when the process is not ready any more.
     leaving: CancellationToken,
-    shutdown: CancellationToken,
-    listeners: TaskTracker,
-    monitoring: Option<monitoring::Server>,
 }
 
 impl Control {
@@ -63,38 +56,22 @@ impl Control {
         // Control planes of one machine may share a folder: it holds the key that they have in
         // common.
         let folder = Folder::open(&process.data_dir)?;
-        let bounds = listener::options(&process, control.tls_client_ca.as_deref())?;
-        let listener = listener::bind(process.listen).await?;
-        let metrics_door = monitoring::Door::open(&process).await?;
-        let address = listener.local_addr()?;
-        listener::warn_of_clear_text(address, &bounds);
-        let url = listener::url(address, &bounds);
+        let options = listener::options(&process, control.tls_client_ca.as_deref())?;
+        let port = Port::bind(process.listen, options).await?;
+        let metrics = monitoring::bind(&process).await?;
+        let url = port.url();
 
         let sealer = database::sealer(&process)?;
         let local_targets = process.egress.unwrap_or_default();
-        let metrics_listener = metrics_door.as_ref().map(|door| door.listener().0);
-        let listeners = [&listener].into_iter().chain(metrics_listener);
-        let outbound = egress::client(
-            &process,
-            local_targets,
-            listeners,
-            control.public_url.as_deref(),
-        )?;
+        let ports = || [&port].into_iter().chain(&metrics);
+        let public = control.public_url.as_deref();
+        let outbound = egress::client(&process, local_targets, ports(), public)?;
         egress::announce(local_targets, Reach::Others);
-        let doors = Doors::new(
-            [(&listener, bounds.clone())]
-                .into_iter()
-                .chain(metrics_door.as_ref().map(monitoring::Door::listener)),
-        );
-        let log = database::log(&process, &folder, &doors).await?;
-        let store = database::store(
-            &process,
-            &folder,
-            &doors,
-            log.as_ref(),
-            control.accept_empty_config,
-        );
-        let store = store.await?;
+        let listeners = Listeners::new(ports());
+        let log = database::log(&process, &folder, &listeners).await?;
+        let accept_empty = control.accept_empty_config;
+        let store =
+            database::store(&process, &folder, &listeners, log.as_ref(), accept_empty).await?;
 
         let public_url = PublicUrl::default();
         let api_url = PublicUrl::default();
@@ -113,60 +90,41 @@ impl Control {
                 "there is no --public-url: webhook URLs are told as paths, without a host"
             ),
         }
-        let nodes = control.access();
-        if nodes.is_none() {
+        let options = planes::control_options(&process, &control, public_url, api_url);
+        if options.nodes.is_none() {
             tracing::warn!(
                 "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node \
                  can connect",
             );
         }
-        let options = kanat_control_plane::Options {
-            bootstrap_api_key: control.bootstrap_api_key.clone(),
-            accept_empty_config: control.accept_empty_config,
-            public_url,
-            api_url,
-            allowed_origins: control.allowed_origins.clone(),
-            nodes,
-            retention: control.retention,
-            batch_retention: control.batch_retention,
-            key_file: database::own_key_file(&process),
-            adapters: process.adapters.0.clone(),
-        };
-        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound);
-        let plane = Arc::new(plane.await.context("cannot start the control plane")?);
+        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound)
+            .await
+            .context("cannot start the control plane")?;
 
         let leaving = CancellationToken::new();
-        let shutdown = CancellationToken::new();
-        let listeners = TaskTracker::new();
-        let router = Router::new(Arc::clone(&plane), page, leaving.clone(), shutdown.clone());
-        listeners.spawn(server::serve(listener, router, bounds, shutdown.clone()));
-        let monitoring = metrics_door.map(|door| {
-            let watched = Monitoring {
-                log: Arc::clone(&log),
-                control: Some(plane.monitor()),
-                data: None,
-            };
-            monitoring::Server::start(door, watched)
-        });
+        let server = Server::new(url, log, metrics, Some(plane.monitor()), None);
+        let probes = OtherPaths::Probes {
+            leaving: leaving.clone(),
+        };
+        server.serve(
+            port,
+            Router::new(&plane, probes, page, server.shutdown.clone()),
+        );
         Ok(Self {
-            url,
-            control: plane,
-            log,
+            server,
+            plane,
             leaving,
-            shutdown,
-            listeners,
-            monitoring,
         })
     }
 }
 
 impl Process for Control {
     fn url(&self) -> &str {
-        &self.url
+        &self.server.url
     }
 
     fn new_owner_key(&self) -> Option<&Secret<String>> {
-        self.control.new_owner_key()
+        self.plane.new_owner_key()
     }
 
     async fn stop_wished(&self) -> Duration {
@@ -178,19 +136,9 @@ impl Process for Control {
     }
 
     async fn stop(self, within: Duration) {
-        self.shutdown.cancel();
-        self.listeners.close();
-        if tokio::time::timeout(within, self.listeners.wait())
-            .await
-            .is_err()
-        {
-            tracing::warn!("requests were still open at the deadline and are cut off");
-        }
-        self.control.close().await;
-        self.log.close().await;
-        if let Some(monitoring) = self.monitoring {
-            monitoring.stop().await;
-        }
+        self.server.drain(None, within).await;
+        self.plane.close().await;
+        self.server.close().await;
         tracing::info!("stopped");
     }
 }

@@ -16,7 +16,7 @@ use crate::output;
 use crate::process::Process;
 use crate::process::signals::Signals;
 use crate::settings;
-use crate::up::whole::Whole;
+use crate::up::service::CombinedService;
 use orders::End;
 use scene::Scene;
 use show::Page;
@@ -33,12 +33,12 @@ pub async fn run(flags: settings::demo::Flags) -> Result<()> {
     let key = kanat_auth::key::generate().text;
     let settings = settings::up::Settings::demo(folder.path(), key.clone())?;
     let drain = settings.process.drain;
-    let process = Whole::start(settings).await?;
-    let told = tokio::select! {
-        told = tell(process.url(), &key, flags.exit) => told,
+    let process = CombinedService::start(settings).await?;
+    let presented = tokio::select! {
+        told = present(process.url(), &key, flags.exit) => told,
         () = signals.next() => Err(failure("interrupted")),
     };
-    let done = match told {
+    let done = match presented {
         Ok(scene) => {
             if !flags.exit {
                 signals.next().await;
@@ -54,14 +54,14 @@ pub async fn run(flags: settings::demo::Flags) -> Result<()> {
 }
 
 /// An error when an order ended otherwise than it has to.
-async fn tell(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
+async fn present(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
     let page = Page::of_this_terminal();
     let client = Client::to(url, Some(key.clone()), None)?;
     let scene = Scene::build(&client)
         .await
         .context("cannot set the demo up")?;
     output::line(&page.scene(url, &scene))?;
-    let chapters = story::tell(&client, &scene).await?;
+    let chapters = story::play(&client, &scene).await?;
     output::line(&page.orders(&chapters))?;
     if let Some(chapter) = find(
         &chapters,

@@ -29,28 +29,28 @@ fn main() -> ExitCode {
         return kanat_script::worker::main(arguments);
     }
     commands::answer_shell();
-    let (cli, given) = settings::Given::read();
+    let (cli, sources) = settings::Sources::read();
     if cli.command.serves() {
         allocator::give_back_soon();
     }
-    exit::report(run(cli, given))
+    exit::report(run(cli, sources))
 }
 
-fn run(cli: cli::Cli, given: settings::Given) -> anyhow::Result<()> {
+fn run(cli: cli::Cli, sources: settings::Sources) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     let done = runtime.block_on(async {
         match cli.command {
-            cli::Command::Up(flags) => up::run(flags, given).await,
-            cli::Command::ControlPlane(flags) => control_plane::run(flags, given).await,
-            cli::Command::DataPlane(flags) => data_plane::run(flags, given).await,
+            cli::Command::Up(flags) => up::run(flags, sources).await,
+            cli::Command::ControlPlane(flags) => control_plane::run(flags, sources).await,
+            cli::Command::DataPlane(flags) => data_plane::run(flags, sources).await,
             cli::Command::Demo(flags) => {
-                given.check()?;
+                sources.check()?;
                 demo::run(flags).await
             }
             cli::Command::Client(command) => {
-                given.check()?;
+                sources.check()?;
                 commands::run(cli.connection, cli.output, command).await
             }
         }

@@ -1,4 +1,4 @@
-//! Metrics and probes on a port of their own: who can post a webhook cannot read them.
+//! Metrics and probes on a port of their own, so that senders of webhooks cannot read them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,14 +11,13 @@ use kanat_model::Timestamp;
 use kanat_net::server::Places;
 use kanat_net::{Body, Inbound, body, server};
 use kanat_telemetry::metrics::{self, Readings};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::process::listener;
+use crate::process::listener::{self, Port};
 use crate::settings::process::Settings;
 
-/// A log that does not tell its backlog within this time is out of reach.
+/// Time limit for the log's answer about its backlog; after it the log is out of reach.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Scrapers and probes are few. One of them gets a quarter, as on every listener.
@@ -32,41 +31,25 @@ pub struct Monitoring {
     pub data: Option<kanat_data_plane::Monitor>,
 }
 
-/// Address that is taken, before anything is started that could be watched.
-pub struct Door {
-    listener: TcpListener,
-    bounds: server::Options,
-}
-
-impl Door {
-    /// Takes the address of the settings, if there is one.
-    pub async fn open(settings: &Settings) -> Result<Option<Self>> {
-        let Some(address) = settings.metrics_listen else {
-            return Ok(None);
-        };
-        let names = ["metrics_tls_cert", "metrics_tls_key"];
-        let tls = settings
-            .metrics_tls
-            .as_ref()
-            .map(|files| listener::tls(files, None, names))
-            .transpose()?;
-        let bounds = server::Options {
-            places: Places::new(CONNECTIONS, OF_A_PEER),
-            tls,
-            ..server::Options::default()
-        };
-        let listener = listener::bind(address).await?;
-        let address = listener.local_addr()?;
-        listener::warn_of_clear_text(address, &bounds);
-        let url = listener::url(address, &bounds);
-        tracing::info!(url, "metrics are served");
-        Ok(Some(Self { listener, bounds }))
-    }
-
-    /// Returns the listener with its bounds.
-    pub fn listener(&self) -> (&TcpListener, server::Options) {
-        (&self.listener, self.bounds.clone())
-    }
+/// Binds the port of the settings, if there is one.
+pub async fn bind(settings: &Settings) -> Result<Option<Port>> {
+    let Some(address) = settings.metrics_listen else {
+        return Ok(None);
+    };
+    let names = ["metrics_tls_cert", "metrics_tls_key"];
+    let tls = settings
+        .metrics_tls
+        .as_ref()
+        .map(|files| listener::tls(files, None, names))
+        .transpose()?;
+    let options = server::Options {
+        places: Places::new(CONNECTIONS, OF_A_PEER),
+        tls,
+        ..server::Options::default()
+    };
+    let port = Port::bind(address, options).await?;
+    tracing::info!(url = port.url(), "metrics are served");
+    Ok(Some(port))
 }
 
 /// Answers `/metrics`, `/health` and `/ready`, also while the process drains.
@@ -76,7 +59,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(door: Door, watched: Monitoring) -> Self {
+    pub fn start(port: Port, watched: Monitoring) -> Self {
         let watched = Arc::new(watched);
         let service = tower::service_fn(move |request: Request<Inbound>| {
             let watched = Arc::clone(&watched);
@@ -87,9 +70,9 @@ impl Server {
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();
         tasks.spawn(server::serve(
-            door.listener,
+            port.listener,
             service,
-            door.bounds,
+            port.options,
             shutdown.clone(),
         ));
         Self { shutdown, tasks }
@@ -184,7 +167,7 @@ impl Monitoring {
     }
 }
 
-/// What is due of a flow by `now` of the clock of waits; nothing when all of it waits for a later
+/// Returns the messages of a flow that are due by `now`; nothing when all of them wait for a later
 /// instant.
 fn backlog(flow: Waiting, now: Timestamp) -> Option<metrics::Waiting> {
     let oldest = now.since(flow.oldest?);

@@ -1,4 +1,4 @@
-//! What client commands print: tables for people, JSON and YAML for programs. Digits and key order
+//! Output of client commands: tables for people, JSON and YAML for programs. Digits and key order
 //! stay as they came.
 
 pub mod excerpt;
@@ -50,7 +50,7 @@ pub fn hint(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.trim_end_matches('\n'));
 }
 
-/// Whether standard output is read by a person at a terminal.
+/// Returns whether standard output is a terminal.
 pub fn is_seen() -> bool {
     std::io::stdout().is_terminal()
 }

@@ -1,5 +1,4 @@
-//! What the processes have in common: the way from their first line to their last, the data folder,
-//! listeners and databases.
+//! Parts that all processes have: start and end, the data folder, listeners and databases.
 
 pub mod backlog;
 pub mod clock;
@@ -13,6 +12,9 @@ pub mod live;
 mod owner_key;
 pub mod page;
 pub mod plain;
+pub mod planes;
+pub mod router;
+pub mod server;
 pub mod signals;
 pub mod waiting;
 
@@ -31,7 +33,7 @@ use signals::Signals;
 
 /// A running service, as `kanat up`, `kanat control-plane` and `kanat data-plane` each are one.
 pub trait Process: Sized {
-    /// Where it is reached from this machine.
+    /// Returns the URL at which the process is reached from this machine.
     fn url(&self) -> &str;
 
     /// The owner's key, when this start made it: to be shown once.
@@ -50,7 +52,7 @@ pub trait Process: Sized {
     fn stop(self, within: Duration) -> impl Future<Output = ()>;
 }
 
-/// What holds from the first line of a process to its last.
+/// Logging, signals and listeners of a process, from its start to its end.
 pub struct Frame {
     log: String,
     otlp_endpoint: Option<String>,
@@ -97,14 +99,13 @@ pub async fn run<P: Process>(frame: Frame, start: impl Future<Output = Result<P>
     if let Some(key) = process.new_owner_key() {
         owner_key::show(key, process.url(), &data_dir);
     }
-    // Whoever started us may have closed our output; that is no reason to end.
+    // The parent process may have closed our output; that is no reason to end.
     let _ = output::line(&format!(
         "kanat {} listening on {}",
         env!("CARGO_PKG_VERSION"),
         process.url()
     ));
-    // Who asks for what was wished already asks for the same: a drain. Only the signal after that
-    // one means more.
+    // A signal after a wish to stop asks for the same: a drain. Only the next signal means more.
     let (within, signals_to_end) = tokio::select! {
         () = signals.next() => (drain, 1),
         within = process.stop_wished() => (within, 2),

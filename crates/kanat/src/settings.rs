@@ -8,11 +8,11 @@ pub mod data_plane;
 pub mod demo;
 pub mod environment;
 mod file;
-mod given;
 pub mod node;
 mod nodes;
 pub mod pools;
 pub mod process;
+mod sources;
 pub mod up;
 pub mod value;
 
@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use crate::exit::usage;
-pub use given::Given;
+pub use sources::Sources;
 
-/// What is printed in the place of a secret.
+/// Text that is printed in the place of a secret.
 const MASK: &str = "********";
 
 /// Takes over, field by field, what one says and the other leaves out.
@@ -45,9 +45,9 @@ struct Problems {
 
 impl Problems {
     /// Returns the faults of what is given, the file left aside.
-    fn of(given: &Given) -> Self {
+    fn of(sources: &Sources) -> Self {
         Self {
-            texts: given.faults.clone(),
+            texts: sources.faults.clone(),
             names: BTreeMap::new(),
         }
     }

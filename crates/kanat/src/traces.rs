@@ -15,7 +15,7 @@ const BATCH: usize = 512;
 /// A batch that is not full is sent after this long.
 const EVERY: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What is left at the end may take this long.
+/// Time that the export of the last spans may take when the process ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The export of a process.

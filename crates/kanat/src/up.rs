@@ -1,20 +1,23 @@
 //! `kanat up`: the whole service in one process.
 
-mod router;
-pub mod whole;
+pub mod service;
 
 use anyhow::Result;
 
 use crate::process::{self, Frame};
 use crate::{output, settings};
-use whole::Whole;
+use service::CombinedService;
 
 /// Runs until SIGTERM or SIGINT, then drains.
-pub async fn run(flags: settings::up::Flags, given: settings::Given) -> Result<()> {
+pub async fn run(flags: settings::up::Flags, sources: settings::Sources) -> Result<()> {
     let print_config = flags.process.print_config;
-    let settings = flags.resolve(given)?;
+    let settings = flags.resolve(sources)?;
     if print_config {
         return output::line(&settings.print()?);
     }
-    process::run(Frame::of(&settings.process), Whole::start(settings)).await
+    process::run(
+        Frame::of(&settings.process),
+        CombinedService::start(settings),
+    )
+    .await
 }

@@ -43,13 +43,13 @@ pub struct Caller<'a> {
     pool: Pool,
     /// Whose calls they are; those of others do not wait for them.
     asker: Asker<'a>,
-    /// What the code gets as `context`, a JSON object.
+    /// Argument `context` of the code, a JSON object.
     context: String,
     left: Option<(Duration, Duration)>,
     reports: Vec<Report>,
 }
 
-/// What came of the calls of one adapter.
+/// Result of the calls of one adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub name: String,
@@ -103,7 +103,7 @@ impl<'a> Caller<'a> {
         value
     }
 
-    /// What the adapters did, in the order of their first calls.
+    /// Takes the reports of the adapters, in the order of their first calls.
     pub fn take_reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
     }
@@ -150,7 +150,7 @@ impl Report {
     /// Lines that are kept of all calls of an adapter, and bytes of them.
     const KEPT: (usize, usize) = (100, 12 << 10);
 
-    /// What a trace shows of it: `{"version", "calls", "logs"}`.
+    /// Returns the report as a trace shows it: `{"version", "calls", "logs"}`.
     pub fn to_json(&self) -> String {
         let mut json = format!(
             r#"{{"version":{},"calls":{},"logs":["#,

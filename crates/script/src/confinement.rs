@@ -1,6 +1,6 @@
-//! What a worker gives up before it runs any code: files, sockets, other processes, new privileges,
-//! and all system calls but the few that an engine at work makes. A bug of the engine is worth no
-//! more than what is left.
+//! Confinement of a worker. Before it runs any code it gives up files, sockets, other processes,
+//! new privileges, and all system calls but the few that an engine at work makes. So an exploited
+//! bug of the engine gives access to nothing else.
 
 #[cfg(target_os = "linux")]
 mod system_calls;
@@ -55,7 +55,7 @@ fn limit(limits: Limits, set_aside: u64) -> rustix::io::Result<()> {
     bounds.map(set).into_iter().collect()
 }
 
-/// Returns the bytes of data that the process has asked the kernel for, as far as that is told.
+/// Returns the bytes of data that the process has asked the kernel for, as far as they are known.
 fn set_aside() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|pages| pages.split_ascii_whitespace().nth(5)?.parse::<u64>().ok());

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use kanat_json::Decimal;
 
-/// What stands for a number beyond the doubles in the output: no JSON has it, because the engine
-/// writes no NUL otherwise.
+/// Texts that stand for numbers beyond the doubles in the output: no JSON has them, because the
+/// engine writes no NUL otherwise.
 const BEYOND: [&str; 2] = [r#""\u0000Infinity""#, r#""\u0000-Infinity""#];
 /// The whole numbers up to here are exact.
 const EXACT: f64 = 9_007_199_254_740_991.0;
@@ -19,7 +19,7 @@ const EXACT: f64 = 9_007_199_254_740_991.0;
 /// The numbers of an input that JavaScript would write otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct Digits<'a> {
-    /// What the input has, by what JavaScript writes.
+    /// Numbers of the input, by the text that JavaScript writes for them.
     originals: HashMap<String, Original<'a>>,
     infinite: bool,
 }
@@ -29,7 +29,7 @@ enum Original<'a> {
     One(&'a str),
     /// Several that are equal: the way in which JavaScript writes them is as good.
     Equal,
-    /// Several that JavaScript cannot tell apart.
+    /// Several numbers that are one in JavaScript.
     Many(&'a str, &'a str),
 }
 
@@ -72,7 +72,7 @@ impl<'a> Digits<'a> {
         digits
     }
 
-    /// Whether the input has a number beyond the doubles.
+    /// Returns whether the input has a number beyond the doubles.
     pub fn infinite(&self) -> bool {
         self.infinite
     }
@@ -107,7 +107,7 @@ impl<'a> Digits<'a> {
     }
 }
 
-/// What JavaScript writes for a number of JSON, when that differs and matters.
+/// Returns the text that JavaScript writes for a number of JSON, when that differs and matters.
 fn written_otherwise(number: &str) -> Option<String> {
     let whole = number
         .bytes()
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_are_written_in_one_way() {
+    fn equal_numbers_are_written_alike() {
         check("[1.10,1.1]", "[1.1,1.1]", "[1.1,1.1]");
         check("[1.10,1.100,1.1]", "[1.1]", "[1.1]");
     }

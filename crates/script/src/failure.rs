@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What kind of failure it was.
+/// Cause of the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The code is no JavaScript, or has no `transform`.
@@ -36,7 +36,7 @@ impl Kind {
 pub struct Failure {
     pub kind: Kind,
     pub message: String,
-    /// Where in the code, when that is known.
+    /// Position in the code, when it is known.
     pub position: Option<Position>,
 }
 

@@ -30,5 +30,5 @@ pub use limits::Limits;
 pub use pool::{Asker, Options, Pool, blocking};
 pub use process::probe;
 pub use script::Script;
-pub use session::{Called, Session};
+pub use session::{CallResult, Session};
 pub use wire::Log;

@@ -1,10 +1,7 @@
 //! The workers of a process: started when they are needed, handed out in turn, replaced when they
 //! break.
 //!
-//! Who asks is known by a key, that of a flow, say. No key has more than half of the workers, and
-//! the keys that wait take turns: what one key's code does to its own workers, the others do not
-//! wait for. A worker that has run code of one environment runs none of another: where there is no
-//! room for one more, that which was idle longest ends.
+//! Account and environment that ask for a worker.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -20,7 +17,7 @@ use crate::process::Process;
 use crate::script::Script;
 use crate::session::Session;
 
-/// What a pool is made of.
+/// Program, limits and size of a pool.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The program that is a worker under [`crate::worker::COMMAND`].
@@ -56,7 +53,7 @@ impl Default for Options {
     }
 }
 
-/// Who asks for a worker.
+/// Account and environment that ask for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker<'a> {
     /// Whose code the worker runs from its first call to its end.
@@ -67,9 +64,9 @@ pub struct Asker<'a> {
 
 /// A handle to the workers; its clones share them.
 #[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<PoolCore>);
 
-pub(crate) struct Shared {
+pub(crate) struct PoolCore {
     pub options: Options,
     state: Mutex<State>,
 }
@@ -97,7 +94,7 @@ struct Waiting {
 
 /// The right to one worker.
 pub(crate) struct Permit {
-    shared: Arc<Shared>,
+    shared: Arc<PoolCore>,
     environment: String,
     key: String,
 }
@@ -105,7 +102,7 @@ pub(crate) struct Permit {
 impl Pool {
     /// No worker runs before the first is needed.
     pub fn new(options: Options) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolCore {
             options,
             state: Mutex::default(),
         }))
@@ -136,7 +133,7 @@ impl Pool {
                 );
                 turn
             };
-            // Those who wait may all be of keys that have their share already.
+            // The waiting calls may all be of keys that have their share already.
             self.0.hand_out();
             if let Ok(permit) = turn.await {
                 return Session::new(permit);
@@ -144,7 +141,7 @@ impl Pool {
         }
     }
 
-    /// Whether the code runs and defines `transform`.
+    /// Checks that the code runs and defines `transform`.
     pub async fn check(&self, asker: Asker<'_>, script: &Script) -> Result<(), Failure> {
         let mut session = self.lease(asker).await;
         blocking(|| session.load(script))
@@ -159,12 +156,12 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-impl Shared {
+impl PoolCore {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives turns to those who wait, as long as there are workers for them.
+    /// Gives turns to waiting calls, as long as there are workers for them.
     fn hand_out(self: &Arc<Self>) {
         loop {
             let next = self.lock().next(&self.options);
@@ -316,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Whether a lease is given at once.
+    /// Returns whether a lease is given at once.
     macro_rules! ready {
         ($lease:expr) => {
             match $lease

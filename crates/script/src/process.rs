@@ -22,27 +22,27 @@ const KNOWN: usize = 1_000;
 /// The kernel's signal for a process that has used up its time.
 const OUT_OF_TIME: i32 = 24;
 
-/// What a worker may take beyond its time on a core before it is killed.
+/// Time that a worker may take beyond its time on a core before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_millis(800);
 
-/// How long an answer is waited for.
-struct Patience {
-    /// When it is looked whether the worker has had its time.
-    look: Instant,
-    /// When it is waited for no longer, whatever the machine had to do.
+/// Time limits of an answer.
+struct Deadline {
+    /// Time of the next check whether the worker has had its time.
+    next_check: Instant,
+    /// End of the wait, whatever the machine had to do.
     end: Instant,
     allowed: Duration,
 }
 
-impl Patience {
-    /// Whether to go on waiting for a worker that was on a core for so long: the machine may have
-    /// had no more for it.
+impl Deadline {
+    /// Returns whether to go on waiting for a worker that has used so much time on a core: the
+    /// machine may have had no more for it.
     fn goes_on(&mut self, used: Duration, now: Instant) -> bool {
         let missing = self.allowed.saturating_sub(used);
         if missing.is_zero() || now >= self.end {
             return false;
         }
-        self.look = (now + missing + GRACE).min(self.end);
+        self.next_check = (now + missing + GRACE).min(self.end);
         true
     }
 }
@@ -61,7 +61,7 @@ pub(crate) struct Process {
 
 /// Why there is no answer. The process is of no use any more.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum CallError {
     /// It has not answered in time. It was on a core for so long.
     Late { on_core: Option<Duration> },
     /// It used up its time, and the kernel ended it.
@@ -109,10 +109,10 @@ impl Process {
         on: Option<(&str, &str)>,
         allowed: Duration,
         wall: Duration,
-    ) -> Result<Answer, Broken> {
+    ) -> Result<Answer, CallError> {
         let now = Instant::now();
-        let mut patience = Patience {
-            look: now + (allowed + GRACE).min(wall),
+        let mut deadline = Deadline {
+            next_check: now + (allowed + GRACE).min(wall),
             end: now + wall,
             allowed,
         };
@@ -128,10 +128,10 @@ impl Process {
             }
             .encode();
             let answer = self
-                .exchange(&frame, &mut patience)
+                .exchange(&frame, &mut deadline)
                 .map_err(|error| self.broken(&error))?;
             let Some(answer) = Answer::decode(&answer) else {
-                return Err(Broken::Gone(
+                return Err(CallError::Gone(
                     "the worker gave an answer that is none".to_owned(),
                 ));
             };
@@ -148,20 +148,20 @@ impl Process {
         }
     }
 
-    fn exchange(&mut self, frame: &[u8], patience: &mut Patience) -> io::Result<Vec<u8>> {
+    fn exchange(&mut self, frame: &[u8], deadline: &mut Deadline) -> io::Result<Vec<u8>> {
         let mut rest = frame;
         while !rest.is_empty() {
             match self.input.write(rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(&self.input, PollFlags::OUT, patience)?;
+                    self.wait(&self.input, PollFlags::OUT, deadline)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         let mut length = [0; 4];
-        self.read(&mut length, patience)?;
+        self.read(&mut length, deadline)?;
         let length = u32::from_le_bytes(length) as usize;
         if length > LARGEST {
             return Err(io::Error::other(
@@ -169,17 +169,17 @@ impl Process {
             ));
         }
         let mut answer = vec![0; length];
-        self.read(&mut answer, patience)?;
+        self.read(&mut answer, deadline)?;
         Ok(answer)
     }
 
-    fn read(&mut self, mut buffer: &mut [u8], patience: &mut Patience) -> io::Result<()> {
+    fn read(&mut self, mut buffer: &mut [u8], deadline: &mut Deadline) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.output.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => buffer = &mut buffer[read..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait(&self.output, PollFlags::IN, patience)?;
+                    self.wait(&self.output, PollFlags::IN, deadline)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -188,32 +188,32 @@ impl Process {
         Ok(())
     }
 
-    fn broken(&mut self, error: &io::Error) -> Broken {
+    fn broken(&mut self, error: &io::Error) -> CallError {
         if error.kind() == io::ErrorKind::TimedOut {
             let used = self.on_core();
             self.end();
-            return Broken::Late { on_core: used };
+            return CallError::Late { on_core: used };
         }
         let status = self.end();
         match status.as_ref().and_then(ExitStatus::signal) {
-            Some(OUT_OF_TIME) => Broken::OutOfTime,
-            _ => {
-                Broken::Gone(status.map_or_else(|| error.to_string(), |status| status.to_string()))
-            }
+            Some(OUT_OF_TIME) => CallError::OutOfTime,
+            _ => CallError::Gone(
+                status.map_or_else(|| error.to_string(), |status| status.to_string()),
+            ),
         }
     }
 
     /// Waits until the pipe can be used, or fails with `TimedOut`.
-    fn wait(&self, pipe: &impl AsFd, what: PollFlags, patience: &mut Patience) -> io::Result<()> {
+    fn wait(&self, pipe: &impl AsFd, what: PollFlags, deadline: &mut Deadline) -> io::Result<()> {
         let now = Instant::now();
-        if now >= patience.look
+        if now >= deadline.next_check
             && !self
                 .on_core()
-                .is_some_and(|used| patience.goes_on(used, now))
+                .is_some_and(|used| deadline.goes_on(used, now))
         {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let left = patience.look.saturating_duration_since(now);
+        let left = deadline.next_check.saturating_duration_since(now);
         let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(pipe, what)], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

@@ -25,7 +25,7 @@ use world::{Bare, World};
 const KEPT: usize = 32;
 /// A call that took longer may have left a lot in its world.
 const LONG: Duration = Duration::from_millis(2);
-/// Words of code that could tell a frozen world from a fresh one without failing in it.
+/// Words of code that could observe a frozen world without failing in it.
 const TELLING: [&str; 11] = [
     "globalThis",
     "prototype",
@@ -54,11 +54,11 @@ struct Script {
     code: String,
     /// The fresh world that the code was loaded in; the first message has it.
     first: Option<Box<World>>,
-    way: Way,
+    policy: WorldPolicy,
 }
 
 /// In what worlds a script runs.
-enum Way {
+enum WorldPolicy {
     /// In this one, again and again.
     Frozen(Box<World>),
     /// In a frozen one that has to be made.
@@ -67,8 +67,8 @@ enum Way {
     Fresh,
 }
 
-/// What a call came to.
-pub(crate) struct Called {
+/// Result of a call.
+pub(crate) struct CallResult {
     pub logs: Vec<Log>,
     pub outcome: Outcome,
 }
@@ -82,10 +82,10 @@ impl Sandbox {
         }
     }
 
-    /// What is better done while nobody waits.
+    /// Does work in advance, while no message waits.
     pub fn prepare(&mut self) {
         if self.spare.is_none() {
-            // Who needs it next is told why there is none.
+            // The next call that needs it gets the error.
             self.spare = Bare::new(self.limits).ok();
         }
     }
@@ -95,10 +95,10 @@ impl Sandbox {
         self.scripts.retain(|script| script.hash != hash);
         let world = World::fresh(bare(&mut self.spare, self.limits)?, allowed, code)?;
         let first = Some(Box::new(world)).filter(|world| !world.is_large());
-        let way = if TELLING.iter().any(|word| code.contains(word)) {
-            Way::Fresh
+        let policy = if TELLING.iter().any(|word| code.contains(word)) {
+            WorldPolicy::Fresh
         } else {
-            Way::ToBeFrozen
+            WorldPolicy::ToBeFrozen
         };
         if self.scripts.len() >= KEPT {
             self.scripts.remove(0);
@@ -107,7 +107,7 @@ impl Sandbox {
             hash,
             code: code.to_owned(),
             first,
-            way,
+            policy,
         });
         Ok(())
     }
@@ -119,9 +119,9 @@ impl Sandbox {
         input: &str,
         context: &str,
         allowed: Duration,
-    ) -> Called {
+    ) -> CallResult {
         let Some(place) = self.scripts.iter().position(|script| script.hash == *hash) else {
-            return Called {
+            return CallResult {
                 logs: Vec::new(),
                 outcome: Outcome::Unknown,
             };
@@ -129,7 +129,7 @@ impl Sandbox {
         let script = self.scripts.remove(place);
         self.scripts.push(script);
         let Some(script) = self.scripts.last_mut() else {
-            return Called {
+            return CallResult {
                 logs: Vec::new(),
                 outcome: Outcome::Unknown,
             };
@@ -150,7 +150,7 @@ impl Sandbox {
             None => Ok(None),
         });
         logs.shrink_to_fit();
-        Called {
+        CallResult {
             logs,
             outcome: output.map_or_else(Outcome::Failed, Outcome::Output),
         }
@@ -177,17 +177,17 @@ impl Script {
         if let Some(mut world) = self.first.take() {
             return world.run(&self.code, documents, infinite, allowed);
         }
-        if matches!(self.way, Way::ToBeFrozen) {
-            self.way = match bare(spare, limits)
+        if matches!(self.policy, WorldPolicy::ToBeFrozen) {
+            self.policy = match bare(spare, limits)
                 .and_then(|bare| World::frozen(bare, allowed, &self.code))
             {
-                Ok(world) => Way::Frozen(Box::new(world)),
+                Ok(world) => WorldPolicy::Frozen(Box::new(world)),
                 // Strict code is another language.
-                Err(failure) if failure.kind == Kind::Code => Way::Fresh,
-                Err(_) => Way::ToBeFrozen,
+                Err(failure) if failure.kind == Kind::Code => WorldPolicy::Fresh,
+                Err(_) => WorldPolicy::ToBeFrozen,
             };
         }
-        if let Way::Frozen(world) = &mut self.way {
+        if let WorldPolicy::Frozen(world) = &mut self.policy {
             let ran = world.run(&self.code, documents, infinite, left());
             let failed = ran.1.as_ref().err().map(|failure| failure.kind);
             // What took no time has left nothing worth looking for.
@@ -195,7 +195,7 @@ impl Script {
                 || (clock::used() - begun > LONG && world.is_large())
                 || !world.is_clean()
             {
-                self.way = Way::ToBeFrozen;
+                self.policy = WorldPolicy::ToBeFrozen;
             }
             // Memory may be what earlier messages left to be collected, and what is thrown may be
             // the ice.
@@ -208,8 +208,8 @@ impl Script {
             Ok(mut world) => world.run(&self.code, documents, infinite, left()),
             Err(failure) => (Vec::new(), Err(failure)),
         };
-        if ran.1.is_ok() && matches!(self.way, Way::Frozen(_)) {
-            self.way = Way::Fresh;
+        if ran.1.is_ok() && matches!(self.policy, WorldPolicy::Frozen(_)) {
+            self.policy = WorldPolicy::Fresh;
         }
         ran
     }

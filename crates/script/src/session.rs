@@ -6,25 +6,25 @@ use kanat_telemetry::metrics;
 
 use crate::failure::{Failure, Kind};
 use crate::pool::Permit;
-use crate::process::{Broken, GRACE, Process};
+use crate::process::{CallError, GRACE, Process};
 use crate::script::Script;
 use crate::wire::{Answer, Log, Outcome};
 
-/// How many times its time on a core a worker is waited for while it gets none.
-const PATIENCE: u32 = 5;
+/// Wall time for which a worker is waited for, as a multiple of its time on a core.
+const WALL_TIME_FACTOR: u32 = 5;
 
 /// One worker for a while; the pool has it back when this is dropped.
 pub struct Session {
     // Given back before the permit is.
     process: Option<Process>,
     permit: Permit,
-    /// What is left of the time on a core, and of that until the worker is killed.
+    /// Remaining time on a core, and remaining time until the worker is killed.
     left: (Duration, Duration),
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Called {
+pub struct CallResult {
     /// JSON; nothing when the adapter gave undefined.
     pub output: Result<Option<String>, Failure>,
     pub logs: Vec<Log>,
@@ -36,7 +36,7 @@ impl Session {
         Self {
             process: None,
             permit,
-            left: (cpu, cpu * PATIENCE + GRACE),
+            left: (cpu, cpu * WALL_TIME_FACTOR + GRACE),
         }
     }
 
@@ -45,14 +45,14 @@ impl Session {
         self.left = left;
     }
 
-    /// What is left of its time.
+    /// Returns the remaining time.
     pub fn time_left(&self) -> (Duration, Duration) {
         self.left
     }
 
     /// Runs a script on an input and a context, JSON texts. Blocks until the worker has answered or
     /// is killed.
-    pub fn call(&mut self, script: &Script, input: &str, context: &str) -> Called {
+    pub fn call(&mut self, script: &Script, input: &str, context: &str) -> CallResult {
         let called = self.answered(script, input, context);
         metrics().adapter_called(
             called
@@ -63,13 +63,13 @@ impl Session {
         called
     }
 
-    fn answered(&mut self, script: &Script, input: &str, context: &str) -> Called {
+    fn answered(&mut self, script: &Script, input: &str, context: &str) -> CallResult {
         match self.ask(script, Some((input, context))) {
             Ok(Answer {
                 outcome: Outcome::Output(output),
                 logs,
                 ..
-            }) => Called {
+            }) => CallResult {
                 output: Ok(output),
                 logs,
             },
@@ -77,7 +77,7 @@ impl Session {
                 outcome: Outcome::Failed(failure),
                 logs,
                 ..
-            }) => Called {
+            }) => CallResult {
                 output: Err(self.worded(failure)),
                 logs,
             },
@@ -85,18 +85,18 @@ impl Session {
                 outcome: Outcome::Unknown,
                 logs,
                 ..
-            }) => Called {
+            }) => CallResult {
                 output: Err(Failure::unavailable("its worker does not know it")),
                 logs,
             },
-            Err(failure) => Called {
+            Err(failure) => CallResult {
                 output: Err(failure),
                 logs: Vec::new(),
             },
         }
     }
 
-    /// Whether the code runs and defines `transform`.
+    /// Checks that the code runs and defines `transform`.
     pub fn load(&mut self, script: &Script) -> Result<(), Failure> {
         match self.ask(script, None)?.outcome {
             Outcome::Output(_) | Outcome::Unknown => Ok(()),
@@ -113,7 +113,7 @@ impl Session {
         if self.left.0.is_zero() || self.left.1.is_zero() {
             return Err(self.out_of_time(""));
         }
-        // A worker may have died while it was idle, or by another hand: the next one is to tell.
+        // A worker may have died while it was idle, or by another hand: the next one decides.
         let mut gone = String::new();
         for _ in 0..3 {
             let mut process = match self.process.take() {
@@ -132,12 +132,12 @@ impl Session {
                     self.process = Some(process);
                     return Ok(answer);
                 }
-                Err(broken @ (Broken::Late { .. } | Broken::OutOfTime)) => {
+                Err(broken @ (CallError::Late { .. } | CallError::OutOfTime)) => {
                     metrics().adapter_kills.inc();
                     let allowed = self.left.0;
                     self.left = (Duration::ZERO, Duration::ZERO);
                     return Err(match broken {
-                        Broken::Late {
+                        CallError::Late {
                             on_core: Some(used),
                         } if used < allowed => Failure::unavailable(format!(
                             "it did not end within {} ms and had only {} of its {} ms on a core: \
@@ -146,12 +146,12 @@ impl Session {
                             used.as_millis(),
                             allowed.as_millis()
                         )),
-                        Broken::Late { .. } | Broken::OutOfTime | Broken::Gone(_) => {
+                        CallError::Late { .. } | CallError::OutOfTime | CallError::Gone(_) => {
                             self.out_of_time(" in a built-in function")
                         }
                     });
                 }
-                Err(Broken::Gone(how)) => gone = how,
+                Err(CallError::Gone(how)) => gone = how,
             }
         }
         Err(Failure::new(

@@ -1,4 +1,4 @@
-//! What goes over a worker's pipes: frames, each a length and as many bytes, which hold numbers and
+//! Protocol of a worker's pipes: frames, each a length and as many bytes, which hold numbers and
 //! byte strings in a fixed order. Both ends are the same build.
 
 use crate::failure::{Failure, Kind, Position};
@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind, Position};
 /// Bytes of the largest frame. A worker that says more is broken.
 pub(crate) const LARGEST: usize = 256 << 20;
 
-/// What a worker is asked.
+/// Request to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request<'a> {
     /// Nanoseconds on a core.
@@ -14,11 +14,11 @@ pub(crate) struct Request<'a> {
     pub hash: [u8; 32],
     /// Left out when the worker was given it before.
     pub code: Option<&'a str>,
-    /// What to run the code on; without it the code is only loaded.
+    /// Input and context; without them the code is only loaded.
     pub on: Option<(&'a str, &'a str)>,
 }
 
-/// What a worker says.
+/// Answer of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// Nanoseconds on a core that it took.

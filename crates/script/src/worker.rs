@@ -37,10 +37,10 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         memory: usize::try_from(memory).unwrap_or(usize::MAX),
         cpu: Duration::from_millis(cpu),
     };
-    // Where the system refuses a part, the other bounds hold all the same. A probe has told.
+    // Where the system refuses a part, the other bounds hold all the same. A probe has reported it.
     let confined = confine(limits);
     if arguments.last().is_some_and(|last| last == PROBE) {
-        return told(confined);
+        return report(confined);
     }
     match serve(limits, &mut io::stdin().lock(), &mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,7 +48,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// What a worker with these limits is started with, after [`COMMAND`].
+/// Returns the arguments of a worker with these limits, after [`COMMAND`].
 pub(crate) fn arguments(limits: Limits) -> [String; 2] {
     [
         limits.memory.to_string(),
@@ -57,9 +57,9 @@ pub(crate) fn arguments(limits: Limits) -> [String; 2] {
 }
 
 /// Writes why a part of the confinement was refused to standard output.
-fn told(confined: Result<(), String>) -> ExitCode {
-    let told = confined.map_or_else(|refused| io::stdout().write_all(refused.as_bytes()), Ok);
-    told.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+fn report(confined: Result<(), String>) -> ExitCode {
+    let written = confined.map_or_else(|refused| io::stdout().write_all(refused.as_bytes()), Ok);
+    written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
 fn serve(limits: Limits, input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! What a worker can do to the system: nothing but answer.
+//! A worker can do nothing to the system but answer.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -118,7 +118,7 @@ async fn code_of_another_environment_gets_another_worker() {
 }
 
 #[test]
-fn a_kernel_that_refuses_the_filter_is_told_of_and_adapters_run() {
+fn adapters_run_with_a_warning_where_the_kernel_refuses_the_filter() {
     assert_eq!(probe(Path::new(WORKER)), Ok(()));
     let refused = || {
         // Inherited by what this thread starts.

@@ -1,4 +1,4 @@
-//! Where the params of a call go.
+//! Places of the params of a call.
 
 use super::Action;
 use crate::entry;

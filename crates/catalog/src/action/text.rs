@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{ParamError, wrong};
 
-/// What stands for itself in every part of a URL.
+/// Characters that stand for themselves in every part of a URL, negated.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

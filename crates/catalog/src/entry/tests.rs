@@ -1,4 +1,4 @@
-//! The data files, and what is told of a file that is wrong.
+//! The data files, and the reports about files with faults.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn every_entry_takes_a_base_url_and_bounds() {
 }
 
 #[test]
-fn a_file_is_told_all_that_is_wrong_with_it() {
+fn all_faults_of_a_file_are_reported() {
     let text = r"
 id: My Entry
 name: Mine
@@ -177,7 +177,7 @@ actions:
 }
 
 #[test]
-fn an_entry_that_can_do_nothing_is_told() {
+fn an_entry_that_can_do_nothing_is_refused() {
     let (_, text) = FILES.iter().find(|(name, _)| *name == "notion").unwrap();
     let (head, _) = text.split_once("\nactions:").unwrap();
     assert_eq!(
@@ -187,7 +187,7 @@ fn an_entry_that_can_do_nothing_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_entry_is_told_where() {
+fn a_file_that_is_no_entry_is_refused_with_a_position() {
     let wrong = Entry::read("id: x\nname: X\ncolour: red\n").unwrap_err();
     assert!(
         wrong[0].contains("colour") && wrong[0].contains("line 3"),

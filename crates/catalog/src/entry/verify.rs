@@ -1,15 +1,16 @@
-//! What a data file must have beyond its form, so that what it says can work.
+//! Checks of a data file beyond its form, so that an entry can work.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 use url::Url;
 
-use super::{Entry, TestCall, parsed};
-use crate::action::{Action, Body, placeholders};
+use super::{Entry, TestCall};
+use crate::action::{Action, Body};
 use crate::auth::{Auth, Grants};
 use crate::config::FieldKind;
 use crate::format::{Format, header_name_fault};
+use crate::template::{placeholders, schema_value};
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -95,7 +96,7 @@ fn head(entry: &Entry, faults: &mut Faults) {
 }
 
 fn config(entry: &Entry, faults: &mut Faults) {
-    let schema = parsed(&entry.config_schema);
+    let schema = schema_value(&entry.config_schema);
     for field in &entry.fields {
         let place = format!("config.{}", field.name);
         faults.unless(
@@ -260,7 +261,7 @@ fn action(action: &Action, faults: &mut Faults) {
         &place("path"),
         "must begin with a slash",
     );
-    let schema = parsed(&action.request_schema);
+    let schema = schema_value(&action.request_schema);
     faults.unless(
         schema["type"] == "object",
         &place("request_schema"),

@@ -1,4 +1,4 @@
-//! What goes into the requests of an instance, and what never shows.
+//! Requests of an instance, and secrets that never show.
 
 use serde_json::json;
 

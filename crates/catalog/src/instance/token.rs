@@ -5,11 +5,11 @@ use kanat_model::Timestamp;
 /// An access token, and what is known of it. It has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessToken {
-    /// What calls carry.
+    /// Text that calls carry.
     pub text: String,
     /// When it ends, where its provider said so.
     pub ends_at: Option<Timestamp>,
-    /// Whether another one can be had without a person.
+    /// Another token can be had without a person.
     pub renewable: bool,
 }
 
@@ -23,7 +23,7 @@ impl AccessToken {
         }
     }
 
-    /// Whether its end has come: it is of no use then.
+    /// Returns whether it has expired.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.ends_at.is_some_and(|end| end <= now)
     }

@@ -1,16 +1,16 @@
-//! What a token endpoint answers (RFC 6749, sections 5.1 and 5.2).
+//! Answers of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 
 use std::time::Duration;
 
 use kanat_model::Secret;
 use serde_json::Value;
 
-/// What the provider gave.
+/// Tokens that a provider gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// What goes into requests.
+    /// Access token, which goes into requests.
     pub access: Secret<String>,
-    /// What new tokens are had for; when it is absent the former one stays good.
+    /// Refresh token, by which new tokens are had; when it is absent the former one stays good.
     pub refresh: Option<Secret<String>>,
     /// How long the access token is good, a second at least; none when the provider does not say.
     pub expires_in: Option<Duration>,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_refusal_from_a_failure() {
+    fn distinguishes_a_refusal_from_a_failure() {
         let refused = |why: &str| Err(TokenError::Refused(why.to_owned()));
         let failed = |why: &str| Err(TokenError::Failed(why.to_owned()));
         let gone = r#"{"error": "invalid_grant", "error_description": "Token has been\nrevoked."}"#;

@@ -1,4 +1,4 @@
-//! What providers are sent.
+//! Requests for tokens.
 
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -109,7 +109,7 @@ fn a_client_that_acts_for_itself_asks_for_what_such_clients_are_given() {
 }
 
 #[test]
-fn asks_for_tokens_in_each_way() {
+fn asks_for_tokens_by_each_method() {
     let client = generic(json!({"token_params": {"audience": "a b", "code": "mine"}}));
     let consent = Consent {
         code: "c/1",

@@ -1,4 +1,4 @@
-//! What is different between two shapes of one endpoint.
+//! Differences between two shapes of one endpoint.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::{Shape, Type};
 pub enum Change {
     /// Not there before.
     Added {
-        /// Where.
+        /// Path of the member.
         path: String,
         /// Its types, with `|` between several.
         to: String,
     },
     /// Always there before, and never since.
     Removed {
-        /// Where.
+        /// Path of the member.
         path: String,
         /// Its types, with `|` between several.
         from: String,
     },
-    /// Of a type that it did not have before.
+    /// A member is of a type that it did not have before.
     TypeChanged {
-        /// Where.
+        /// Path of the member.
         path: String,
         /// The types before.
         from: String,
@@ -32,11 +32,11 @@ pub enum Change {
     },
 }
 
-/// As many are told.
+/// Maximum number of changes that are reported.
 const MAX_CHANGES: usize = 500;
 
-/// What `after` has otherwise than `before`, in order of the paths. A member that was not always
-/// there before may be missing since; a number may be a whole one.
+/// Returns the differences of `after` from `before`, in order of the paths. A member that was not
+/// always there before may be missing since; a number may be a whole one.
 pub fn compare(before: &Shape, after: &Shape) -> Vec<Change> {
     let mut changes = Vec::new();
     walk(before, after, "", &mut changes);

@@ -1,4 +1,4 @@
-//! What samples look like, and what has changed.
+//! Shapes of samples, and their differences.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn changes(before: &[Value], after: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn tells_types_and_what_is_always_there() {
+fn keeps_types_and_members_that_are_always_there() {
     let samples = [
         json!({"id": 1, "total": 1.5, "tags": ["a"], "buyer": {"name": "Ada"}, "note": null}),
         json!({"id": 2, "total": 2, "tags": [], "buyer": {"name": "Bob", "vat": "x"}}),

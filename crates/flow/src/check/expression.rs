@@ -3,14 +3,14 @@
 use kanat_mapping::{Expression, InstanceValue, ParseError, References, Root, Template, ValueForm};
 
 use super::Checker;
-use super::spot::Spot;
-use crate::definition::{Named, Referenced};
+use super::cursor::Cursor;
+use crate::definition::{LocatedName, ReferenceKind};
 use crate::duration::quoted;
 use crate::fields::{Exposure, FieldUse, InstanceOf};
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
-/// Where an expression stands, and so what it can see.
+/// Context of an expression, which decides what it can see.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// As an error names it.
@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) steps: usize,
     /// A connector instance whose config is `instance`.
     pub(super) instance: Option<InstanceOf>,
-    /// What the target answered.
+    /// The target's answer is visible.
     pub(super) target: bool,
     /// Inside the map of an `each`.
     pub(super) item: bool,
@@ -33,7 +33,7 @@ pub(super) struct Place {
     pub(super) secrets: Secrets,
 }
 
-/// Where in a text secrets of the instance may stand.
+/// Part of a text in which secrets of the instance may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrets {
     Nowhere,
@@ -115,27 +115,27 @@ fn query_offset(url: &str) -> usize {
 
 impl Checker {
     /// An expression; also one that stands in `{{ }}` as a whole.
-    pub(super) fn expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
+    pub(super) fn expression(&mut self, cursor: &Cursor, place: Place) -> Option<Expression> {
         if self.is_full() {
             return None;
         }
-        let text = self.expression_text(spot)?;
+        let text = self.expression_text(cursor)?;
         let (inner, skipped) = unwrapped(text);
         if inner.contains("{{") {
             let message = format!(
                 "found {}, expected an expression without {{{{ }}}}",
                 quoted(text)
             );
-            self.error(spot, message);
+            self.error(cursor, message);
             return None;
         }
         match Expression::parse(inner) {
             Ok(expression) => {
-                self.references(spot, expression.references(), skipped, place);
+                self.references(cursor, expression.references(), skipped, place);
                 Some(expression)
             }
             Err(errors) => {
-                self.parse_errors(spot, &errors, skipped);
+                self.parse_errors(cursor, &errors, skipped);
                 None
             }
         }
@@ -143,12 +143,12 @@ impl Checker {
 
     /// An expression whose value may well be meant to be the text itself. The error of a plain text
     /// ends with how that is written.
-    pub(super) fn field_expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
+    pub(super) fn field_expression(&mut self, cursor: &Cursor, place: Place) -> Option<Expression> {
         let before = self.diagnostics.len();
-        let expression = self.expression(spot, place);
+        let expression = self.expression(cursor, place);
         if let [diagnostic] = self.diagnostics.get_mut(before..).unwrap_or_default()
             && expression.is_none()
-            && let Some(literal) = literal_of_plain_text(spot)
+            && let Some(literal) = literal_of_plain_text(cursor)
             && !diagnostic.message.contains("did you mean")
         {
             diagnostic
@@ -161,25 +161,25 @@ impl Checker {
     /// A text that may have `{{ }}` in it.
     pub(super) fn template(
         &mut self,
-        spot: &Spot,
+        cursor: &Cursor,
         expected: &str,
         place: Place,
     ) -> Option<Template> {
-        let text = self.text(spot, expected)?;
-        self.template_of(spot, text, place)
+        let text = self.text(cursor, expected)?;
+        self.template_of(cursor, text, place)
     }
 
     /// The template of a URL: in its query, secrets of the instance go to the instance's own
     /// origin.
     pub(super) fn url_template(
         &mut self,
-        spot: &Spot,
+        cursor: &Cursor,
         expected: &str,
         place: Place,
     ) -> Option<Template> {
-        let text = self.text(spot, expected)?;
+        let text = self.text(cursor, expected)?;
         self.template_of(
-            spot,
+            cursor,
             text,
             Place {
                 secrets: Secrets::WholeAfter(query_offset(text)),
@@ -188,10 +188,10 @@ impl Checker {
         )
     }
 
-    /// The same, for a text that may be empty.
+    /// Parses a template that may be empty.
     pub(super) fn template_of(
         &mut self,
-        spot: &Spot,
+        cursor: &Cursor,
         text: &str,
         place: Place,
     ) -> Option<Template> {
@@ -200,105 +200,115 @@ impl Checker {
         }
         match Template::parse(text) {
             Ok(template) => {
-                self.references(spot, template.references(), 0, place);
+                self.references(cursor, template.references(), 0, place);
                 Some(template)
             }
             Err(errors) => {
-                self.parse_errors(spot, &errors, 0);
+                self.parse_errors(cursor, &errors, 0);
                 None
             }
         }
     }
 
     /// The text of an expression: constants need no quotes.
-    pub(super) fn expression_text<'n>(&mut self, spot: &Spot<'n>) -> Option<&'n str> {
-        match &spot.node.value {
+    pub(super) fn expression_text<'n>(&mut self, cursor: &Cursor<'n>) -> Option<&'n str> {
+        match &cursor.node.value {
             Value::Text(Text { text, .. }) if !text.trim().is_empty() => Some(text),
             Value::Number(number) => Some(number.json.as_ref().unwrap_or(&number.text)),
             Value::Bool(true) => Some("true"),
             Value::Bool(false) => Some("false"),
             _ => {
-                self.wrong(spot, "an expression such as source.id | required");
+                self.type_error(cursor, "an expression such as source.id | required");
                 None
             }
         }
     }
 
-    fn parse_errors(&mut self, spot: &Spot, errors: &[ParseError], skipped: usize) {
+    fn parse_errors(&mut self, cursor: &Cursor, errors: &[ParseError], skipped: usize) {
         for error in errors {
             self.report(
-                spot.at_offset(skipped + error.offset),
-                &spot.path,
+                cursor.at_offset(skipped + error.offset),
+                &cursor.path,
                 error.message.clone(),
             );
         }
     }
 
-    fn references(&mut self, spot: &Spot, references: &References, skipped: usize, place: Place) {
+    fn references(
+        &mut self,
+        cursor: &Cursor,
+        references: &References,
+        skipped: usize,
+        place: Place,
+    ) {
         for root in &references.roots {
             if let Some(message) = place.hides(*root) {
                 self.report(
-                    spot.at_offset(root_offset(spot, *root)),
-                    &spot.path,
+                    cursor.at_offset(root_offset(cursor, *root)),
+                    &cursor.path,
                     message,
                 );
             }
         }
         if !self.stored {
-            self.parse_errors(spot, &references.definition_faults, skipped);
+            self.parse_errors(cursor, &references.definition_faults, skipped);
         }
         for comparison in &references.constant_comparisons {
             self.warn(
-                spot.at_offset(skipped + comparison.offset),
-                &spot.path,
+                cursor.at_offset(skipped + comparison.offset),
+                &cursor.path,
                 &comparison.message,
             );
         }
         if place.steps > 0 && !self.any_step {
             for step in &references.steps {
                 if let Some(message) = self.step_fault(&step.name, place) {
-                    self.report(spot.at_offset(skipped + step.offset), &spot.path, message);
+                    self.report(
+                        cursor.at_offset(skipped + step.offset),
+                        &cursor.path,
+                        message,
+                    );
                 }
             }
         }
         let tables = references
             .tables
             .iter()
-            .map(|table| (Referenced::Table, table));
+            .map(|table| (ReferenceKind::Table, table));
         let adapters = references
             .adapters
             .iter()
-            .map(|adapter| (Referenced::Adapter, adapter));
+            .map(|adapter| (ReferenceKind::Adapter, adapter));
         for (kind, reference) in tables.chain(adapters) {
-            let at = spot.at_offset(skipped + reference.offset);
+            let at = cursor.at_offset(skipped + reference.offset);
             if !place.calls {
                 let transform = match kind {
-                    Referenced::Table => "lookup",
-                    Referenced::Adapter => "adapter",
+                    ReferenceKind::Table => "lookup",
+                    ReferenceKind::Adapter => "adapter",
                 };
                 let message = format!(
                     "found the transform {transform} in {}, expected none: lookup tables and \
                      adapters are known only where a message runs",
                     place.name
                 );
-                self.report(at, &spot.path, message);
+                self.report(at, &cursor.path, message);
                 continue;
             }
             self.references.push((
                 kind,
-                Named {
+                LocatedName {
                     name: reference.name.clone(),
-                    path: spot.path.clone(),
+                    path: cursor.path.clone(),
                     at,
                 },
             ));
         }
         if let Some(of) = place.instance {
             let used = references.instance_values.iter().map(|value| {
-                let at = spot.at_offset(skipped + value.offset);
-                let named = Named {
+                let at = cursor.at_offset(skipped + value.offset);
+                let named = LocatedName {
                     name: value.names.join("."),
-                    path: spot.path.clone(),
+                    path: cursor.path.clone(),
                     at,
                 };
                 FieldUse {
@@ -357,11 +367,11 @@ pub(super) fn unwrapped(text: &str) -> (&str, usize) {
 
 /// Returns the text in quotes twice, as an expression in YAML and JSON alike, when it is words that
 /// nothing marks as an expression.
-fn literal_of_plain_text(spot: &Spot) -> Option<String> {
+fn literal_of_plain_text(cursor: &Cursor) -> Option<String> {
     const MAX_LENGTH: usize = 100;
     const SIGNS_OF_EXPRESSIONS: [char; 12] =
         ['|', '(', ')', '[', ']', '{', '}', '<', '>', '=', '!', '&'];
-    let Value::Text(Text { text, .. }) = &spot.node.value else {
+    let Value::Text(Text { text, .. }) = &cursor.node.value else {
         return None;
     };
     let text = text.trim();
@@ -385,10 +395,10 @@ fn literal_of_plain_text(spot: &Spot) -> Option<String> {
     serde_json::to_string(&expression).ok()
 }
 
-/// Where the word that names `root` first stands in the text, as well as can be told without
-/// parsing it again.
-fn root_offset(spot: &Spot, root: Root) -> usize {
-    let Value::Text(Text { text, .. }) = &spot.node.value else {
+/// Returns the offset of the word that names `root` in the text, as far as it can be found without
+/// parsing the text again.
+fn root_offset(cursor: &Cursor, root: Root) -> usize {
+    let Value::Text(Text { text, .. }) = &cursor.node.value else {
         return 0;
     };
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');

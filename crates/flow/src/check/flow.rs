@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::cursor::{Cursor, Members, optional};
 use super::expression::Place;
-use super::spot::{Members, Spot};
 use super::{Checker, mapping, source, steps, target};
 use crate::definition::{Definition, Trigger};
 use crate::duration;
@@ -37,23 +37,23 @@ const MAX_VERSION: u32 = 1_000_000_000;
 
 /// Checks everything, whatever is wrong, and only then gives up.
 pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition> {
-    let spot = Spot {
+    let cursor = Cursor {
         node: &tree,
         path: String::new(),
     };
-    let members = checker.members(&spot, KEYS)?;
+    let members = checker.members(&cursor, KEYS)?;
     let name = name(checker, &members);
     let version = match members.get("version") {
-        Some(spot) => checker.whole(&spot, 1, MAX_VERSION),
+        Some(cursor) => checker.whole(&cursor, 1, MAX_VERSION),
         None => Some(1),
     };
     let description = match members.get("description") {
-        Some(spot) => checker.any_text(&spot, "a text").map(str::to_owned),
+        Some(cursor) => checker.any_text(&cursor, "a text").map(str::to_owned),
         None => Some(String::new()),
     };
     let source = checker
         .required(&members, "source")
-        .and_then(|spot| source::source(checker, &spot));
+        .and_then(|cursor| source::source(checker, &cursor));
     let has_source_connector = source
         .as_ref()
         .is_none_or(|source| source.connector.is_some());
@@ -62,28 +62,30 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         instance: has_source_connector.then_some(InstanceOf::Source),
         ..Place::new(name)
     };
-    let adapter = optional(members.get("adapter"), |spot| {
-        checker.named(spot, "a text, the name of an adapter")
+    let adapter = optional(members.get("adapter"), |cursor| {
+        checker.named(cursor, "a text, the name of an adapter")
     });
-    let when = optional(members.get("when"), |spot| {
-        checker.expression(spot, before("when"))
+    let when = optional(members.get("when"), |cursor| {
+        checker.expression(cursor, before("when"))
     });
     let steps = steps::steps(checker, &members);
-    let target = optional(members.get("target"), |spot| target::target(checker, spot));
-    let mapping = optional(members.get("mapping"), |spot| {
-        mapping::mapping(checker, spot, members.has("target"))
+    let target = optional(members.get("target"), |cursor| {
+        target::target(checker, cursor)
     });
-    let ordering_key = optional(members.get("ordering_key"), |spot| {
-        checker.expression(spot, before("ordering_key"))
+    let mapping = optional(members.get("mapping"), |cursor| {
+        mapping::mapping(checker, cursor, members.has("target"))
     });
-    let idempotency_key = optional(members.get("idempotency_key"), |spot| {
-        checker.expression(spot, before("idempotency_key"))
+    let ordering_key = optional(members.get("ordering_key"), |cursor| {
+        checker.expression(cursor, before("ordering_key"))
     });
-    let backlog_age = optional(members.get("backlog_age"), |spot| {
-        checker.duration(spot, MIN_BACKLOG_AGE, duration::MAX)
+    let idempotency_key = optional(members.get("idempotency_key"), |cursor| {
+        checker.expression(cursor, before("idempotency_key"))
+    });
+    let backlog_age = optional(members.get("backlog_age"), |cursor| {
+        checker.duration(cursor, MIN_BACKLOG_AGE, duration::MAX)
     });
     let retry = match members.get("on_error") {
-        Some(spot) => on_error(checker, &spot),
+        Some(cursor) => on_error(checker, &cursor),
         None => Some(retry::Policy::default()),
     };
     let source = source?;
@@ -117,17 +119,6 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
     })
 }
 
-/// What `read` makes of a key that may be left out; `None` when it is there and wrong.
-pub(super) fn optional<'n, T>(
-    spot: Option<Spot<'n>>,
-    read: impl FnOnce(&Spot<'n>) -> Option<T>,
-) -> Option<Option<T>> {
-    match spot {
-        Some(spot) => read(&spot).map(Some),
-        None => Some(None),
-    }
-}
-
 fn name(checker: &mut Checker, members: &Members) -> Option<String> {
     if members.has("flow") && members.has("name") {
         let (at, path) = members.key("name");
@@ -137,38 +128,38 @@ fn name(checker: &mut Checker, members: &Members) -> Option<String> {
             "found \"name\" beside \"flow\", expected only one of them",
         );
     }
-    let spot = match members.get("flow").or_else(|| members.get("name")) {
-        Some(spot) => spot,
+    let cursor = match members.get("flow").or_else(|| members.get("name")) {
+        Some(cursor) => cursor,
         None => checker.required(members, "flow")?,
     };
-    let name = checker.text(&spot, "a text, the name of the flow")?;
+    let name = checker.text(&cursor, "a text, the name of the flow")?;
     if name.chars().count() > MAX_NAME_CHARACTERS || name.chars().any(char::is_control) {
-        checker.wrong(
-            &spot,
+        checker.type_error(
+            &cursor,
             &format!("a name of one line and at most {MAX_NAME_CHARACTERS} characters"),
         );
     }
     Some(name.trim().to_owned())
 }
 
-fn on_error(checker: &mut Checker, spot: &Spot) -> Option<retry::Policy> {
-    let members = checker.members(spot, &["retry", "then", "retry_on"])?;
+fn on_error(checker: &mut Checker, cursor: &Cursor) -> Option<retry::Policy> {
+    let members = checker.members(cursor, &["retry", "then", "retry_on"])?;
     let policy = match members.get("retry") {
-        Some(spot) => checker
-            .text(&spot, "a text such as 3x exponential(30s)")
+        Some(cursor) => checker
+            .text(&cursor, "a text such as 3x exponential(30s)")
             .and_then(|text| {
-                let at = spot.at_offset(retry::fault_offset(text));
+                let at = cursor.at_offset(retry::fault_offset(text));
                 retry::parse(text)
-                    .map_err(|message| checker.report(at, &spot.path, message))
+                    .map_err(|message| checker.report(at, &cursor.path, message))
                     .ok()
             }),
         None => Some(retry::Policy::default()),
     };
-    let then = optional(members.get("then"), |spot| {
-        checker.word(spot, &["dead-letter"])
+    let then = optional(members.get("then"), |cursor| {
+        checker.one_of(cursor, &["dead-letter"])
     });
-    let retry_on = optional(members.get("retry_on"), |spot| {
-        checker.word(spot, &["transient"])
+    let retry_on = optional(members.get("retry_on"), |cursor| {
+        checker.one_of(cursor, &["transient"])
     });
     then?;
     Some(retry::Policy {

@@ -3,14 +3,18 @@
 use kanat_mapping::{FieldValue as Compiled, Mapping};
 
 use super::Checker;
+use super::cursor::{Cursor, Members};
 use super::expression::Place;
-use super::spot::{Members, Spot};
 use crate::definition::{Field, FieldValue};
 use crate::diagnostic::MAX_DIAGNOSTICS;
 use crate::fields::InstanceOf;
 use crate::yaml::{Text, Value};
 
-pub(super) fn mapping(checker: &mut Checker, spot: &Spot, has_target: bool) -> Option<Vec<Field>> {
+pub(super) fn mapping(
+    checker: &mut Checker,
+    cursor: &Cursor,
+    has_target: bool,
+) -> Option<Vec<Field>> {
     let steps = checker.step_names.len();
     let place = Place {
         source: true,
@@ -18,20 +22,20 @@ pub(super) fn mapping(checker: &mut Checker, spot: &Spot, has_target: bool) -> O
         instance: has_target.then_some(InstanceOf::Target),
         ..Place::new("mapping")
     };
-    block(checker, spot, place)
+    block(checker, cursor, place)
 }
 
 /// A block that stands somewhere else.
-pub(super) fn block(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<Field>> {
-    fields(checker, spot, place).map(|(fields, _)| fields)
+pub(super) fn block(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Vec<Field>> {
+    fields(checker, cursor, place).map(|(fields, _)| fields)
 }
 
 /// The fields, and the mapping that they make.
-fn fields(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(Vec<Field>, Mapping)> {
-    let members = checker.any_members(spot, "a map from fields to expressions")?;
+fn fields(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(Vec<Field>, Mapping)> {
+    let members = checker.any_members(cursor, "a map from fields to expressions")?;
     if members.is_empty() {
-        checker.wrong(
-            spot,
+        checker.type_error(
+            cursor,
             "one field at least; leave the key out to deliver the payload as it came",
         );
         return None;
@@ -39,11 +43,11 @@ fn fields(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(Vec<Field
     let mut fields = Vec::new();
     let mut compiled = Vec::new();
     let mut good = true;
-    for (member, spot) in members.iter() {
+    for (member, cursor) in members.iter() {
         if checker.is_full() {
             return None;
         }
-        match value(checker, &spot, place) {
+        match value(checker, &cursor, place) {
             Some((value, mapped)) => {
                 fields.push(Field {
                     name: member.name.clone(),
@@ -67,18 +71,18 @@ fn fields(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(Vec<Field
     }
 }
 
-fn value(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue, Compiled)> {
-    match &spot.node.value {
-        Value::Map(_) => each(checker, spot, place),
+fn value(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldValue, Compiled)> {
+    match &cursor.node.value {
+        Value::Map(_) => each(checker, cursor, place),
         Value::Text(Text { text, .. }) if text.contains("{{") => {
-            let template = checker.template_of(spot, text, place)?;
+            let template = checker.template_of(cursor, text, place)?;
             Some((
                 FieldValue::Template(template.clone()),
                 Compiled::Template(template),
             ))
         }
         _ => {
-            let expression = checker.field_expression(spot, place)?;
+            let expression = checker.field_expression(cursor, place)?;
             Some((
                 FieldValue::Expression(expression.clone()),
                 Compiled::Expression(expression),
@@ -87,23 +91,23 @@ fn value(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue
     }
 }
 
-fn each(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue, Compiled)> {
-    let members = checker.any_members(spot, "each and map")?;
+fn each(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<(FieldValue, Compiled)> {
+    let members = checker.any_members(cursor, "each and map")?;
     if !members.has("each") && !members.has("map") {
-        nested(checker, spot, &members);
+        nested(checker, cursor, &members);
         return None;
     }
-    let members = checker.members(spot, &["each", "map"])?;
+    let members = checker.members(cursor, &["each", "map"])?;
     let list = checker
         .required(&members, "each")
-        .and_then(|spot| checker.expression(&spot, place));
+        .and_then(|cursor| checker.expression(&cursor, place));
     let inner = Place {
         item: true,
         ..place
     };
     let map = checker
         .required(&members, "map")
-        .and_then(|spot| fields(checker, &spot, inner));
+        .and_then(|cursor| fields(checker, &cursor, inner));
     let list = list?;
     let (fields, map) = map?;
     Some((
@@ -119,7 +123,7 @@ fn each(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue,
 }
 
 /// An object written as a map of its own.
-fn nested(checker: &mut Checker, spot: &Spot, members: &Members) {
+fn nested(checker: &mut Checker, cursor: &Cursor, members: &Members) {
     let first = members
         .iter()
         .next()
@@ -128,5 +132,5 @@ fn nested(checker: &mut Checker, spot: &Spot, members: &Members) {
         "found a map, expected an expression, or each and map; objects nest by dots, as in \
          <field>.{first}"
     );
-    checker.error(spot, message);
+    checker.error(cursor, message);
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 use kanat_mapping::Template;
 
 use super::Checker;
+use super::cursor::{Cursor, Members, optional};
 use super::expression::{Place, Secrets};
-use super::flow::optional;
-use super::spot::{Members, Spot};
 use super::target;
 use crate::definition::{Pagination, Poll, PollTiming, Schedule, Strategy};
 use crate::duration::quoted;
@@ -61,37 +60,41 @@ const SIZE_PARAMS: &[&str] = &[
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
-pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Poll> {
+pub(super) fn poll(checker: &mut Checker, cursor: &Cursor, has_connector: bool) -> Option<Poll> {
     let place = Place {
         instance: has_connector.then_some(InstanceOf::Source),
         state: true,
         calls: false,
         ..Place::new("source.poll")
     };
-    let members = checker.members(spot, KEYS)?;
+    let members = checker.members(cursor, KEYS)?;
     let url = checker
         .required(&members, "url")
-        .and_then(|spot| url(checker, &spot, place));
+        .and_then(|cursor| url(checker, &cursor, place));
     let method = match members.get("method") {
-        Some(spot) => target::method(checker, &spot),
+        Some(cursor) => target::method(checker, &cursor),
         None => Some("GET".to_owned()),
     };
     let sent = Place {
         secrets: Secrets::Whole,
         ..place
     };
-    let headers = optional(members.get("headers"), |spot| {
-        target::headers(checker, spot, sent)
+    let headers = optional(members.get("headers"), |cursor| {
+        target::headers(checker, cursor, sent)
     });
-    let params = optional(members.get("params"), |spot| params(checker, spot, sent));
-    let records_path = optional(members.get("records_path"), |spot| path(checker, spot));
-    let pagination = optional(members.get("pagination"), |spot| pagination(checker, spot));
+    let params = optional(members.get("params"), |cursor| {
+        params(checker, cursor, sent)
+    });
+    let records_path = optional(members.get("records_path"), |cursor| path(checker, cursor));
+    let pagination = optional(members.get("pagination"), |cursor| {
+        pagination(checker, cursor)
+    });
     if let (Some(Some(pagination)), Some(Some(params))) = (&pagination, &params) {
         compare_page_size(checker, &members, pagination, params);
     }
-    let record_id = optional(members.get("record_id"), |spot| path(checker, spot));
+    let record_id = optional(members.get("record_id"), |cursor| path(checker, cursor));
     let interval = match members.get("interval") {
-        Some(spot) => checker.duration(&spot, Duration::from_secs(1), crate::duration::MAX),
+        Some(cursor) => checker.duration(&cursor, Duration::from_secs(1), crate::duration::MAX),
         None => Some(DEFAULT_INTERVAL),
     };
     Some(Poll {
@@ -142,7 +145,7 @@ pub(super) fn timed(
     };
     let members = source
         .get("poll")
-        .and_then(|spot| checker.any_members(&spot, "a map"));
+        .and_then(|cursor| checker.any_members(&cursor, "a map"));
     if let Some(members) = members.filter(|members| members.has("interval")) {
         let (at, path) = members.key("interval");
         checker.report(
@@ -157,9 +160,9 @@ pub(super) fn timed(
     }
 }
 
-fn url(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
+fn url(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Template> {
     const EXPECTED: &str = "an absolute URL that begins with http:// or https://";
-    let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
+    let template = checker.url_template(cursor, &format!("a text, {EXPECTED}"), place)?;
     let fits = match template.is_literal() {
         Some(text) => {
             url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
@@ -169,17 +172,17 @@ fn url(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
             .any(|start| template.text().trim_start().starts_with(start)),
     };
     if !fits {
-        checker.wrong(spot, EXPECTED);
+        checker.type_error(cursor, EXPECTED);
     }
     Some(template)
 }
 
-fn params(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<(String, Template)>> {
-    let members = checker.any_members(spot, "a map of query parameters")?;
+fn params(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Vec<(String, Template)>> {
+    let members = checker.any_members(cursor, "a map of query parameters")?;
     let params: Vec<_> = members
         .iter()
-        .map(|(member, spot)| {
-            let template = target::any_text(checker, &spot, place)?;
+        .map(|(member, cursor)| {
+            let template = target::any_text(checker, &cursor, place)?;
             Some((member.name.clone(), template))
         })
         .collect();
@@ -187,8 +190,8 @@ fn params(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<(Strin
 }
 
 /// Names with dots between them.
-fn path(checker: &mut Checker, spot: &Spot) -> Option<String> {
-    checker.read(spot, "a text, a dotted path such as data.items", |text| {
+fn path(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
+    checker.read(cursor, "a text, a dotted path such as data.items", |text| {
         let good = text.split('.').all(|name| {
             !name.is_empty()
                 && name
@@ -206,31 +209,31 @@ fn path(checker: &mut Checker, spot: &Spot) -> Option<String> {
     })
 }
 
-fn pagination(checker: &mut Checker, spot: &Spot) -> Option<Pagination> {
-    let members = checker.members(spot, PAGINATION_KEYS)?;
+fn pagination(checker: &mut Checker, cursor: &Cursor) -> Option<Pagination> {
+    let members = checker.members(cursor, PAGINATION_KEYS)?;
     let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
     let strategy = checker
         .required(&members, "strategy")
-        .and_then(|spot| checker.word(&spot, &names));
-    let max_pages = optional(members.get("max_pages"), |spot| {
-        checker.whole(spot, 1, 1_000_000)
+        .and_then(|cursor| checker.one_of(&cursor, &names));
+    let max_pages = optional(members.get("max_pages"), |cursor| {
+        checker.whole(cursor, 1, 1_000_000)
     });
-    let mut at = |name: &str| optional(members.get(name), |spot| path(checker, spot));
+    let mut at = |name: &str| optional(members.get(name), |cursor| path(checker, cursor));
     let cursor_path = at("cursor_path");
     let total_path = at("total_path");
     let token_path = at("token_path");
     let mut param = |name: &str| {
-        optional(members.get(name), |spot| {
+        optional(members.get(name), |cursor| {
             checker
-                .text(spot, "a text, the name of a parameter")
+                .text(cursor, "a text, the name of a parameter")
                 .map(str::to_owned)
         })
     };
     let cursor_param = param("cursor_param");
     let offset_param = param("offset_param");
     let token_param = param("token_param");
-    let page_size = optional(members.get("page_size"), |spot| {
-        checker.whole(spot, 1, 1_000_000)
+    let page_size = optional(members.get("page_size"), |cursor| {
+        checker.whole(cursor, 1, 1_000_000)
     });
     let strategy = strategy?;
     fit(checker, &members, strategy);
@@ -256,7 +259,7 @@ fn pagination(checker: &mut Checker, spot: &Spot) -> Option<Pagination> {
     })
 }
 
-/// Whether the keys are those of the strategy.
+/// Checks that the keys are those of the strategy.
 fn fit(checker: &mut Checker, members: &Members, strategy: &str) {
     let keys = STRATEGIES
         .iter()

@@ -6,8 +6,8 @@ use kanat_mapping::Expression;
 use kanat_proto::plan::v1::{self as plan, response_mapping};
 
 use super::Checker;
+use super::cursor::Cursor;
 use super::expression::{Place, unwrapped};
-use super::spot::Spot;
 use super::{mapping, target};
 use crate::compile::{compiled_mapping, named_texts};
 use crate::diagnostic::{Diagnostic, Position};
@@ -40,7 +40,7 @@ pub fn parse_response(
     if let Some(node) = read(&mut checker, MAPPING, texts.mapping) {
         made.body = body(
             &mut checker,
-            &Spot {
+            &Cursor {
                 node: &node,
                 path: MAPPING.to_owned(),
             },
@@ -49,7 +49,7 @@ pub fn parse_response(
     if let Some(node) = read(&mut checker, STATUS, texts.status) {
         made.status = status(
             &mut checker,
-            &Spot {
+            &Cursor {
                 node: &node,
                 path: STATUS.to_owned(),
             },
@@ -60,7 +60,7 @@ pub fn parse_response(
         let place = place(&checker, HEADERS);
         let read = target::headers(
             &mut checker,
-            &Spot {
+            &Cursor {
                 node: &node,
                 path: HEADERS.to_owned(),
             },
@@ -102,19 +102,19 @@ fn read(checker: &mut Checker, name: &str, text: Option<&str>) -> Option<Node> {
     }
 }
 
-fn body(checker: &mut Checker, spot: &Spot) -> Option<response_mapping::Body> {
+fn body(checker: &mut Checker, cursor: &Cursor) -> Option<response_mapping::Body> {
     let place = place(checker, MAPPING);
-    match &spot.node.value {
+    match &cursor.node.value {
         Value::Map(_) => {
-            let fields = mapping::block(checker, spot, place)?;
+            let fields = mapping::block(checker, cursor, place)?;
             Some(response_mapping::Body::Mapping(compiled_mapping(&fields)))
         }
         Value::Text(Text { text, .. }) if unwrapped(text).0.contains("{{") => {
-            let template = checker.template_of(spot, text, place)?;
+            let template = checker.template_of(cursor, text, place)?;
             Some(response_mapping::Body::Template(template.text().to_owned()))
         }
         _ => {
-            let expression = checker.field_expression(spot, place)?;
+            let expression = checker.field_expression(cursor, place)?;
             Some(response_mapping::Body::Expression(
                 expression.text().trim().to_owned(),
             ))
@@ -123,15 +123,15 @@ fn body(checker: &mut Checker, spot: &Spot) -> Option<response_mapping::Body> {
 }
 
 /// The text of the expression.
-fn status(checker: &mut Checker, spot: &Spot) -> Option<String> {
+fn status(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
     let place = place(checker, STATUS);
-    let expression: Expression = checker.expression(spot, place)?;
+    let expression: Expression = checker.expression(cursor, place)?;
     let text = expression.text().trim().to_owned();
     let number: Option<f64> = text.parse().ok();
     let whole: Option<u32> = text.parse().ok();
     if number.is_some() && !whole.is_some_and(|status| STATUSES.contains(&status)) {
-        checker.wrong(
-            spot,
+        checker.type_error(
+            cursor,
             "a status from 200 to 599, or an expression that gives one",
         );
     }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told() {
+    fn collects_the_names_that_it_uses() {
         let made =
             parse(r#"{"c": "source.c | lookup(countries)", "d": "source.d | adapter(tidy)"}"#)
                 .unwrap();

@@ -1,8 +1,7 @@
 //! `source`: what starts the flow.
 
 use super::Checker;
-use super::flow::optional;
-use super::spot::{Members, Spot};
+use super::cursor::{Cursor, Members, optional};
 use super::{poll, verify};
 use crate::definition::{Schedule, Source, Trigger};
 use crate::schedule::{self, CronExpression};
@@ -17,22 +16,22 @@ const KEYS: &[&str] = &[
 ];
 const TRIGGERS: &[&str] = &["webhook", "schedule", "poll", "manual", "api"];
 
-pub(super) fn source(checker: &mut Checker, spot: &Spot) -> Option<Source> {
-    let members = checker.members(spot, KEYS)?;
-    let connector = optional(members.get("connector"), |spot| {
-        checker.named(spot, "a text, the name of a connector instance")
+pub(super) fn source(checker: &mut Checker, cursor: &Cursor) -> Option<Source> {
+    let members = checker.members(cursor, KEYS)?;
+    let connector = optional(members.get("connector"), |cursor| {
+        checker.named(cursor, "a text, the name of a connector instance")
     });
     let trigger = checker
         .required(&members, "trigger")
-        .and_then(|spot| checker.word(&spot, TRIGGERS));
+        .and_then(|cursor| checker.one_of(&cursor, TRIGGERS));
     let has_connector = members.has("connector");
     // Each key is read even when it has no place here, so that what is wrong inside it shows too.
-    let verify = optional(members.get("verify"), |spot| {
-        verify::verify(checker, spot, has_connector)
+    let verify = optional(members.get("verify"), |cursor| {
+        verify::verify(checker, cursor, has_connector)
     });
     let schedule = timing(checker, &members);
-    let poll = optional(members.get("poll"), |spot| {
-        poll::poll(checker, spot, has_connector)
+    let poll = optional(members.get("poll"), |cursor| {
+        poll::poll(checker, cursor, has_connector)
     });
     let trigger = trigger?;
     misplaced(checker, &members, trigger);
@@ -81,15 +80,15 @@ fn misplaced(checker: &mut Checker, members: &Members, trigger: &str) {
 
 /// `schedule` and `timezone`.
 fn timing(checker: &mut Checker, members: &Members) -> Option<Option<Schedule>> {
-    let cron = optional(members.get("schedule"), |spot| {
+    let cron = optional(members.get("schedule"), |cursor| {
         checker.read(
-            spot,
+            cursor,
             "a text with five fields, as in \"0 6 * * 1-5\"",
             CronExpression::parse,
         )
     });
-    let zone = optional(members.get("timezone"), |spot| {
-        checker.read(spot, "a text, the IANA name of a time zone", |name| {
+    let zone = optional(members.get("timezone"), |cursor| {
+        checker.read(cursor, "a text, the IANA name of a time zone", |name| {
             schedule::timezone(name).map(|zone| (zone, name.to_owned()))
         })
     });

@@ -3,10 +3,9 @@
 use kanat_mapping::JsonTemplate;
 
 use super::Checker;
+use super::cursor::{Cursor, Members, optional};
 use super::expression::{Place, Secrets};
-use super::flow::optional;
-use super::spot::{Members, Spot};
-use crate::definition::{Named, OnFailure, Step};
+use crate::definition::{LocatedName, OnFailure, Step};
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
 use crate::yaml::{Member, Node, Value, member_path};
@@ -24,13 +23,13 @@ const KEYS: &[&str] = &[
 const MAX_STEPS: usize = 100;
 
 pub(super) fn steps(checker: &mut Checker, flow: &Members) -> Option<Vec<Step>> {
-    let Some(spot) = flow.get("steps") else {
+    let Some(cursor) = flow.get("steps") else {
         return Some(Vec::new());
     };
-    let items = match &spot.node.value {
+    let items = match &cursor.node.value {
         Value::List(items) if !items.is_empty() && items.len() <= MAX_STEPS => items,
         _ => {
-            checker.wrong(&spot, &format!("a list of 1 to {MAX_STEPS} steps"));
+            checker.type_error(&cursor, &format!("a list of 1 to {MAX_STEPS} steps"));
             return None;
         }
     };
@@ -38,9 +37,9 @@ pub(super) fn steps(checker: &mut Checker, flow: &Members) -> Option<Vec<Step>> 
     let spots = items
         .iter()
         .enumerate()
-        .map(|(index, item)| (index, spot.item(index, item)));
+        .map(|(index, item)| (index, cursor.item(index, item)));
     let steps: Vec<Option<Step>> = spots
-        .map(|(index, spot)| step(checker, &spot, index))
+        .map(|(index, cursor)| step(checker, &cursor, index))
         .collect();
     steps.into_iter().collect()
 }
@@ -61,28 +60,28 @@ fn name_of(node: &Node) -> String {
     }
 }
 
-fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
+fn step(checker: &mut Checker, cursor: &Cursor, index: usize) -> Option<Step> {
     let place = |name| Place {
         source: true,
         steps: index,
         instance: Some(InstanceOf::Step(index)),
         ..Place::new(name)
     };
-    let members = checker.members(spot, KEYS)?;
+    let members = checker.members(cursor, KEYS)?;
     let name = checker
         .required(&members, "name")
-        .and_then(|spot| name(checker, &spot, index));
+        .and_then(|cursor| name(checker, &cursor, index));
     let action = checker
         .required(&members, "action")
-        .and_then(|spot| action(checker, &spot));
-    let connector = optional(members.get("connector"), |spot| {
-        checker.named(spot, "a text, the name of a connector instance")
+        .and_then(|cursor| action(checker, &cursor));
+    let connector = optional(members.get("connector"), |cursor| {
+        checker.named(cursor, "a text, the name of a connector instance")
     });
     let params = members.get("params");
     let template = match &params {
-        Some(spot) => params_template(
+        Some(cursor) => params_template(
             checker,
-            spot,
+            cursor,
             Place {
                 secrets: Secrets::Whole,
                 ..place("a step's params")
@@ -90,11 +89,11 @@ fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
         ),
         None => JsonTemplate::parse("{}").ok(),
     };
-    let on_failure = optional(members.get("on_failure"), |spot| {
-        checker.word(spot, &["reject"])
+    let on_failure = optional(members.get("on_failure"), |cursor| {
+        checker.one_of(cursor, &["reject"])
     });
-    let when = optional(members.get("when"), |spot| {
-        checker.expression(spot, place("a step's when"))
+    let when = optional(members.get("when"), |cursor| {
+        checker.expression(cursor, place("a step's when"))
     });
     let (action, entry, slug) = action?;
     Some(Step {
@@ -105,8 +104,8 @@ fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
         connector: connector?,
         params: params
             .as_ref()
-            .map_or_else(|| "{}".to_owned(), |spot| spot.node.to_json()),
-        params_node: params.map(|spot| spot.node.clone()),
+            .map_or_else(|| "{}".to_owned(), |cursor| cursor.node.to_json()),
+        params_node: params.map(|cursor| cursor.node.clone()),
         params_template: template?,
         on_failure: if on_failure?.is_some() {
             OnFailure::Reject
@@ -117,20 +116,20 @@ fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
     })
 }
 
-fn name(checker: &mut Checker, spot: &Spot, index: usize) -> Option<String> {
-    let name = checker.text(spot, "a text, the step's name")?;
+fn name(checker: &mut Checker, cursor: &Cursor, index: usize) -> Option<String> {
+    let name = checker.text(cursor, "a text, the step's name")?;
     if !name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
     {
-        checker.wrong(spot, "a name of letters, digits, _ and -");
+        checker.type_error(cursor, "a name of letters, digits, _ and -");
     }
     if checker.step_names[..index]
         .iter()
         .any(|other| other == name)
     {
         checker.error(
-            spot,
+            cursor,
             format!(
                 "found a second step named {}, expected a name of its own",
                 quoted(name)
@@ -140,9 +139,9 @@ fn name(checker: &mut Checker, spot: &Spot, index: usize) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn action(checker: &mut Checker, spot: &Spot) -> Option<(Named, String, String)> {
+fn action(checker: &mut Checker, cursor: &Cursor) -> Option<(LocatedName, String, String)> {
     const EXPECTED: &str = "<catalog entry>.<action>, as in email-delivery.send-email";
-    let named = checker.named(spot, &format!("a text, {EXPECTED}"))?;
+    let named = checker.named(cursor, &format!("a text, {EXPECTED}"))?;
     match named.name.split_once('.') {
         Some((entry, slug)) if !entry.is_empty() && !slug.is_empty() && !slug.contains('.') => {
             let entry = entry.to_owned();
@@ -150,22 +149,22 @@ fn action(checker: &mut Checker, spot: &Spot) -> Option<(Named, String, String)>
             Some((named, entry, slug))
         }
         Some(_) | None => {
-            checker.wrong(spot, EXPECTED);
+            checker.type_error(cursor, EXPECTED);
             None
         }
     }
 }
 
-fn params_template(checker: &mut Checker, spot: &Spot, place: Place) -> Option<JsonTemplate> {
-    checker.any_members(spot, "a map of params")?;
-    if !params_parts(checker, spot, place) {
+fn params_template(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<JsonTemplate> {
+    checker.any_members(cursor, "a map of params")?;
+    if !params_parts(checker, cursor, place) {
         return None;
     }
-    match JsonTemplate::parse(&spot.node.to_json()) {
+    match JsonTemplate::parse(&cursor.node.to_json()) {
         Ok(template) => Some(template),
         Err(errors) => {
             for error in errors {
-                checker.error(spot, error.message);
+                checker.error(cursor, error.message);
             }
             None
         }
@@ -173,11 +172,11 @@ fn params_template(checker: &mut Checker, spot: &Spot, place: Place) -> Option<J
 }
 
 /// Checks each text of the tree in its own place; whether all were right.
-fn params_parts(checker: &mut Checker, spot: &Spot, place: Place) -> bool {
-    match &spot.node.value {
-        Value::Text(text) => checker.template_of(spot, &text.text, place).is_some(),
+fn params_parts(checker: &mut Checker, cursor: &Cursor, place: Place) -> bool {
+    match &cursor.node.value {
+        Value::Text(text) => checker.template_of(cursor, &text.text, place).is_some(),
         Value::Number(number) if number.json.is_none() => {
-            checker.wrong(spot, "a number that JSON has, or a text in quotes");
+            checker.type_error(cursor, "a number that JSON has, or a text in quotes");
             false
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
@@ -187,17 +186,17 @@ fn params_parts(checker: &mut Checker, spot: &Spot, place: Place) -> bool {
             let spots = items
                 .iter()
                 .enumerate()
-                .map(|(index, item)| spot.item(index, item));
+                .map(|(index, item)| cursor.item(index, item));
             spots
-                .filter(|spot| !params_parts(checker, spot, place))
+                .filter(|cursor| !params_parts(checker, cursor, place))
                 .count()
                 == 0
         }
         Value::Map(members) => {
             let wrong = members.iter().filter(|member| {
-                let inner = Spot {
+                let inner = Cursor {
                     node: &member.value,
-                    path: member_path(&spot.path, &member.name),
+                    path: member_path(&cursor.path, &member.name),
                 };
                 !params_parts(checker, &inner, place)
             });

@@ -7,9 +7,8 @@ use kanat_catalog::check::{header_name_fault, header_value_fault, is_dot_segment
 use kanat_mapping::Template;
 
 use super::Checker;
+use super::cursor::{Cursor, optional};
 use super::expression::{Place, Secrets};
-use super::flow::optional;
-use super::spot::Spot;
 use crate::definition::Target;
 use crate::duration::quoted;
 use crate::fields::InstanceOf;
@@ -23,7 +22,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
+pub(super) fn target(checker: &mut Checker, cursor: &Cursor) -> Option<Target> {
     let steps = checker.step_names.len();
     let place = |name| Place {
         source: true,
@@ -31,21 +30,21 @@ pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
         instance: Some(InstanceOf::Target),
         ..Place::new(name)
     };
-    let members = checker.members(spot, KEYS)?;
+    let members = checker.members(cursor, KEYS)?;
     let connector = checker
         .required(&members, "connector")
-        .and_then(|spot| checker.named(&spot, "a text, the name of a connector instance"));
+        .and_then(|cursor| checker.named(&cursor, "a text, the name of a connector instance"));
     let endpoint = checker
         .required(&members, "endpoint")
-        .and_then(|spot| endpoint(checker, &spot, place("target.endpoint")));
+        .and_then(|cursor| endpoint(checker, &cursor, place("target.endpoint")));
     let method = match members.get("method") {
-        Some(spot) => method(checker, &spot),
+        Some(cursor) => method(checker, &cursor),
         None => Some("POST".to_owned()),
     };
-    let headers = optional(members.get("headers"), |spot| {
+    let headers = optional(members.get("headers"), |cursor| {
         headers(
             checker,
-            spot,
+            cursor,
             Place {
                 secrets: Secrets::Whole,
                 ..place("target.headers")
@@ -53,7 +52,7 @@ pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
         )
     });
     let timeout = match members.get("timeout") {
-        Some(spot) => checker.duration(&spot, MIN_TIMEOUT, MAX_TIMEOUT),
+        Some(cursor) => checker.duration(&cursor, MIN_TIMEOUT, MAX_TIMEOUT),
         None => Some(DEFAULT_TIMEOUT),
     };
     Some(Target {
@@ -66,30 +65,30 @@ pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
 }
 
 /// An HTTP method, in capitals whatever the definition has.
-pub(super) fn method(checker: &mut Checker, spot: &Spot) -> Option<String> {
-    let found = checker.text(spot, "an HTTP method")?.to_ascii_uppercase();
+pub(super) fn method(checker: &mut Checker, cursor: &Cursor) -> Option<String> {
+    let found = checker.text(cursor, "an HTTP method")?.to_ascii_uppercase();
     if METHODS.contains(&found.as_str()) {
         return Some(found);
     }
     let near = nearest::suggestion(&found, METHODS.iter().copied());
-    checker.wrong(spot, &format!("one of {}{near}", METHODS.join(", ")));
+    checker.type_error(cursor, &format!("one of {}{near}", METHODS.join(", ")));
     None
 }
 
 /// A map from header names to texts that may be templates.
 pub(super) fn headers(
     checker: &mut Checker,
-    spot: &Spot,
+    cursor: &Cursor,
     place: Place,
 ) -> Option<Vec<(String, Template)>> {
-    let members = checker.any_members(spot, "a map of headers")?;
+    let members = checker.any_members(cursor, "a map of headers")?;
     let mut headers: Vec<Option<(String, Template)>> = Vec::new();
     let mut seen = HashSet::new();
-    for (member, spot) in members.iter() {
+    for (member, cursor) in members.iter() {
         if let Some(fault) = header_name_fault(&member.name) {
             checker.report(
                 member.at,
-                &spot.path,
+                &cursor.path,
                 format!("found {}, which {fault}", quoted(&member.name)),
             );
         }
@@ -98,15 +97,15 @@ pub(super) fn headers(
                 "found the header {} twice; headers do not tell case apart",
                 quoted(&member.name)
             );
-            checker.report(member.at, &spot.path, message);
+            checker.report(member.at, &cursor.path, message);
         }
-        let template = any_text(checker, &spot, place);
+        let template = any_text(checker, &cursor, place);
         if let Some(fault) = template
             .as_ref()
             .and_then(Template::is_literal)
             .and_then(header_value_fault)
         {
-            checker.error(&spot, format!("the value {fault}"));
+            checker.error(&cursor, format!("the value {fault}"));
         }
         headers.push(template.map(|template| (member.name.clone(), template)));
     }
@@ -114,11 +113,11 @@ pub(super) fn headers(
 }
 
 /// A text, maybe empty, that may have `{{ }}` in it.
-pub(super) fn any_text(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
-    match &spot.node.value {
-        Value::Text(Text { text, .. }) => checker.template_of(spot, text, place),
+pub(super) fn any_text(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Template> {
+    match &cursor.node.value {
+        Value::Text(Text { text, .. }) => checker.template_of(cursor, text, place),
         _ => {
-            checker.wrong(spot, "a text");
+            checker.type_error(cursor, "a text");
             None
         }
     }
@@ -139,9 +138,9 @@ fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
+fn endpoint(checker: &mut Checker, cursor: &Cursor, place: Place) -> Option<Template> {
     const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
-    let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
+    let template = checker.url_template(cursor, &format!("a text, {EXPECTED}"), place)?;
     let text = template.text();
     let has_scheme = ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len())
@@ -151,10 +150,10 @@ fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template
     let has_stray =
         literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
     if has_scheme || has_stray {
-        checker.wrong(spot, EXPECTED);
+        checker.type_error(cursor, EXPECTED);
     } else if path_segments(text).any(|segment| is_dot_segment(&segment)) {
         checker.error(
-            spot,
+            cursor,
             format!(
                 "found a segment of dots alone in {}, which leads elsewhere",
                 quoted(text)

@@ -139,7 +139,7 @@ fn gives_at_most_a_hundred_faults() {
 }
 
 #[test]
-fn what_comes_after_a_hundred_faults_is_not_looked_at() {
+fn nothing_is_checked_after_a_hundred_faults() {
     let fields: String = (0..500).map(|n| format!("  f{n}: sorce.a\n")).collect();
     let wrong = "flow: f\non_error: {retry: often}\nsource: {trigger: manual}\nmapping:\n";
     let diagnostics = parse(&format!("{wrong}{fields}")).unwrap_err();
@@ -168,7 +168,7 @@ fn points_inside_an_expression() {
 }
 
 #[test]
-fn tells_how_the_text_itself_is_written_where_it_was_meant() {
+fn shows_how_a_text_is_written_where_one_was_meant() {
     let told = |value: &str| {
         faults(&format!(
             "flow: f\nsource: {{trigger: api}}\nmapping:\n  a: {value}\n"
@@ -360,7 +360,7 @@ fn knows_what_can_be_seen_where() {
 }
 
 #[test]
-fn a_member_that_no_root_has_is_told_where_it_stands_and_taken_of_what_is_stored() {
+fn an_unknown_member_is_refused_in_new_definitions_and_taken_in_stored_ones() {
     let yaml = "flow: f\nsource: {trigger: webhook}\ntarget: {connector: erp, endpoint: \
                 /x}\nmapping:\n  a: source.a | default(trigger.bdy)\n";
     let diagnostics = parse(yaml).unwrap_err();

@@ -6,9 +6,8 @@ use kanat_catalog::check::header_name_fault;
 use kanat_mapping::Template;
 
 use super::Checker;
+use super::cursor::{Cursor, Members, optional};
 use super::expression::{Place, Secrets};
-use super::flow::optional;
-use super::spot::{Members, Spot};
 use crate::definition::Verify;
 use crate::fields::InstanceOf;
 use crate::webhook_key::{PREFIX, webhook_key};
@@ -44,48 +43,54 @@ const KEYS: &[&str] = &[
 
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
-pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Verify> {
+pub(super) fn verify(
+    checker: &mut Checker,
+    cursor: &Cursor,
+    has_connector: bool,
+) -> Option<Verify> {
     let place = Place {
         instance: has_connector.then_some(InstanceOf::Verify),
         calls: false,
         secrets: Secrets::Whole,
         ..Place::new("source.verify")
     };
-    let members = checker.members(spot, KEYS)?;
+    let members = checker.members(cursor, KEYS)?;
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let scheme = checker
         .required(&members, "scheme")
-        .and_then(|spot| checker.word(&spot, &names));
+        .and_then(|cursor| checker.one_of(&cursor, &names));
     let keys = scheme
         .and_then(|scheme| SCHEMES.iter().find(|(name, _)| *name == scheme))
         .map(|(_, keys)| *keys);
     if let (Some(scheme), Some(keys)) = (scheme, keys) {
         fit(checker, &members, scheme, keys);
     }
-    let secrets = optional(members.get("secret"), |spot| {
-        secrets(checker, spot, scheme, place)
+    let secrets = optional(members.get("secret"), |cursor| {
+        secrets(checker, cursor, scheme, place)
     });
-    let header = optional(members.get("header"), |spot| {
-        checker.read(spot, "a text, the name of a header", header)
+    let header = optional(members.get("header"), |cursor| {
+        checker.read(cursor, "a text, the name of a header", header)
     });
-    let query = optional(members.get("query"), |spot| {
-        checker.text(spot, "a text, the name of a query parameter")
+    let query = optional(members.get("query"), |cursor| {
+        checker.text(cursor, "a text, the name of a query parameter")
     });
-    let prefix = optional(members.get("prefix"), |spot| {
-        checker.any_text(spot, "a text such as sha256=")
+    let prefix = optional(members.get("prefix"), |cursor| {
+        checker.any_text(cursor, "a text such as sha256=")
     });
-    let encoding = optional(members.get("encoding"), |spot| {
-        checker.word(spot, &["hex", "base64"])
+    let encoding = optional(members.get("encoding"), |cursor| {
+        checker.one_of(cursor, &["hex", "base64"])
     });
     let mut template = |name: &str| {
-        optional(members.get(name), |spot| {
-            checker.template(spot, "a text", place)
+        optional(members.get(name), |cursor| {
+            checker.template(cursor, "a text", place)
         })
     };
     let verify_token = template("verify_token");
     let username = template("username");
     let password = template("password");
-    let tolerance = optional(members.get("tolerance"), |spot| tolerance(checker, spot));
+    let tolerance = optional(members.get("tolerance"), |cursor| {
+        tolerance(checker, cursor)
+    });
     let header = header?;
     let query = query?;
     let encoding = encoding?;
@@ -111,7 +116,7 @@ pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) ->
     })
 }
 
-/// Whether the keys are those of the scheme.
+/// Checks that the keys are those of the scheme.
 fn fit(checker: &mut Checker, members: &Members, scheme: &str, keys: &[&str]) {
     for key in KEYS
         .iter()
@@ -151,47 +156,47 @@ fn default_header(scheme: &str, has_query: bool) -> &'static str {
 /// One secret, or several while they are rotated.
 fn secrets(
     checker: &mut Checker,
-    spot: &Spot,
+    cursor: &Cursor,
     scheme: Option<&str>,
     place: Place,
 ) -> Option<Vec<Template>> {
     const EXPECTED: &str = "a text, or a list of texts of which any is accepted";
-    match &spot.node.value {
+    match &cursor.node.value {
         Value::List(items) if !items.is_empty() => {
             let spots = items
                 .iter()
                 .enumerate()
-                .map(|(index, item)| spot.item(index, item));
+                .map(|(index, item)| cursor.item(index, item));
             let secrets: Vec<_> = spots
-                .map(|spot| secret(checker, &spot, "a text", scheme, place))
+                .map(|cursor| secret(checker, &cursor, "a text", scheme, place))
                 .collect();
             secrets.into_iter().collect()
         }
-        _ => Some(vec![secret(checker, spot, EXPECTED, scheme, place)?]),
+        _ => Some(vec![secret(checker, cursor, EXPECTED, scheme, place)?]),
     }
 }
 
 /// No message shows what is there: it may be a secret all the same.
 fn secret(
     checker: &mut Checker,
-    spot: &Spot,
+    cursor: &Cursor,
     expected: &str,
     scheme: Option<&str>,
     place: Place,
 ) -> Option<Template> {
-    let template = checker.template(spot, expected, place)?;
+    let template = checker.template(cursor, expected, place)?;
     let is_key = match template.is_literal() {
         Some(text) => webhook_key(text).is_some(),
         None => !template.text().starts_with("whpk_"),
     };
     if template.is_literal() == Some(PREFIX) {
         checker.error(
-            spot,
+            cursor,
             format!("found {PREFIX} alone, expected the secret behind it, too"),
         );
     } else if scheme == Some("standard-webhooks") && !is_key {
         checker.error(
-            spot,
+            cursor,
             format!("the scheme standard-webhooks takes {PREFIX} and base64, and nothing else"),
         );
     }
@@ -209,14 +214,14 @@ fn header(name: &str) -> Result<String, String> {
 }
 
 /// A duration, or a number of seconds.
-fn tolerance(checker: &mut Checker, spot: &Spot) -> Option<Duration> {
+fn tolerance(checker: &mut Checker, cursor: &Cursor) -> Option<Duration> {
     const DAY_SECONDS: u32 = 24 * 60 * 60;
-    match &spot.node.value {
+    match &cursor.node.value {
         Value::Number(_) => checker
-            .whole(spot, 1, DAY_SECONDS)
+            .whole(cursor, 1, DAY_SECONDS)
             .map(|seconds| Duration::from_secs(u64::from(seconds))),
         _ => checker.duration(
-            spot,
+            cursor,
             Duration::from_secs(1),
             Duration::from_secs(u64::from(DAY_SECONDS)),
         ),

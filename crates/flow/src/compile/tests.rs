@@ -116,8 +116,8 @@ fn identity() -> Identity {
     }
 }
 
-/// Whether each text of the plan compiles again, as nodes will. A definition that names unknown
-/// actions has no plan.
+/// Returns whether each text of the plan compiles again, as on nodes. A definition that names
+/// unknown actions has no plan.
 pub(crate) fn compiles(definition: &Definition) -> bool {
     let Ok(plan) = compile(definition, &Everything, identity()) else {
         return !check_names(definition, &Everything).is_empty();

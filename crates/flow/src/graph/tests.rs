@@ -1,4 +1,4 @@
-//! What drawings look like.
+//! Drawings of graphs.
 
 use super::*;
 use crate::check::tests::FULL;

@@ -40,14 +40,14 @@ struct Composer<'y> {
     /// The collections that are open, outermost first.
     open: Vec<Open>,
     root: Option<Node>,
-    anchors: HashMap<usize, Anchored>,
-    /// What has been built so far, aliases counted as often as they are used.
+    anchors: HashMap<usize, Anchor>,
+    /// Size of the tree so far, aliases counted as often as they are used.
     size: Size,
     diagnostics: Vec<Diagnostic>,
 }
 
 /// A finished node that aliases may repeat.
-struct Anchored {
+struct Anchor {
     node: Node,
     size: Size,
     depth: usize,
@@ -222,7 +222,7 @@ impl<'y> Composer<'y> {
     }
 
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(), Diagnostic> {
-        let Some(Anchored { size, depth, .. }) = self.anchors.get(&anchor) else {
+        let Some(Anchor { size, depth, .. }) = self.anchors.get(&anchor) else {
             self.report(at, "found an alias of a value that contains it".to_owned());
             return self.leaf(
                 Node {
@@ -239,7 +239,7 @@ impl<'y> Composer<'y> {
         }
         let before = self.size;
         self.grow(size, at)?;
-        if let Some(Anchored { node, .. }) = self.anchors.get(&anchor) {
+        if let Some(Anchor { node, .. }) = self.anchors.get(&anchor) {
             let node = node.clone();
             self.finish(node, 0, before, depth);
         }
@@ -296,7 +296,7 @@ impl<'y> Composer<'y> {
             };
             self.anchors.insert(
                 anchor,
-                Anchored {
+                Anchor {
                     node: node.clone(),
                     size,
                     depth,
@@ -405,7 +405,7 @@ impl<'y> Composer<'y> {
             .push(Diagnostic::error(at, self.path(), message));
     }
 
-    /// Where the next value goes.
+    /// Returns the path of the next value.
     fn path(&self) -> String {
         self.open
             .iter()
@@ -420,7 +420,7 @@ impl<'y> Composer<'y> {
     }
 }
 
-/// What a node means as a key, and what is wrong with it; `seen` are the keys before it and their
+/// Returns the meaning of a node as a key, and its fault; `seen` are the keys before it and their
 /// lines.
 fn key_of(
     node: Node,

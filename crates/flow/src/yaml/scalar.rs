@@ -1,4 +1,4 @@
-//! What a plain scalar means: the core schema of YAML 1.2.
+//! Meaning of plain scalars: the core schema of YAML 1.2.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
-//! What to say of a text that is not YAML, in the words of someone who writes flows.
+//! Messages about texts that are not YAML, in the words of someone who writes flows.
 
 use granit_parser::ScanError;
 
 use crate::diagnostic::{Diagnostic, Position};
 
-/// What to write in the place of an unquoted template.
+/// Message about a template without quotes.
 pub(super) const QUOTE_THE_TEMPLATE: &str = "found {{ without quotes, which YAML takes for a map; \
                                              put the whole value in quotes, as in \"{{ source.id \
                                              }}\"";
@@ -60,7 +60,7 @@ fn advice(line: &str) -> Option<(u32, String)> {
     })
 }
 
-/// What stands on a line after `- ` and `key: `.
+/// Returns the rest of a line after `- ` and `key: `.
 fn value_of(line: &str) -> &str {
     let mut rest = line.trim_start();
     while let Some(item) = rest.strip_prefix("- ") {

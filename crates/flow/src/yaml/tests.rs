@@ -1,4 +1,4 @@
-//! What is read, what is refused, and where.
+//! Texts that are read and texts that are refused, with positions.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-//! What `kanat login` remembers: an address, a key and an environment, in a file that only its
-//! owner can read.
+//! Credentials that `kanat login` saves: an address, a key and an environment, in a file that only
+//! its owner can read.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Credentials {
     pub environment: Option<String>,
 }
 
-/// What was saved; nothing when there is no file.
+/// Loads the saved credentials; empty ones when there is no file.
 pub fn load() -> Result<Credentials> {
     let Some(path) = path() else {
         return Ok(Credentials::default());

@@ -12,7 +12,7 @@ pub struct Noun {
     pub name: &'static str,
     /// The path of its list.
     pub path: &'static str,
-    /// What its ids begin with, `_` included.
+    /// Beginning of its ids, `_` included.
     pub prefix: &'static str,
     /// The command that lists them.
     pub list: &'static str,

@@ -13,7 +13,7 @@ use crate::exit::failure;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-/// What can be done with adapters. An adapter is named by its id or its name.
+/// Commands for adapters. An adapter is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// Create an adapter of the code in a file, or of a template.

@@ -20,7 +20,7 @@ use crate::exit::usage;
 use crate::output::table::{self, Column};
 use crate::output::{self, Json};
 
-/// What can be done with published APIs. An API is named by its id or its name.
+/// Commands for published APIs. An API is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// Publish a flow that has the trigger api.
@@ -50,12 +50,12 @@ pub enum Command {
     },
 }
 
-/// What to publish, and where.
+/// Arguments of `kanat api create`.
 #[derive(Args)]
 pub struct Create {
     /// Name or id of the flow.
     flow: String,
-    /// Such as `orders/{id}`.
+    /// Path below the environment's base URL, such as `orders/{id}`.
     path: String,
     /// [default: method and path]
     #[arg(long)]
@@ -81,7 +81,7 @@ pub struct Create {
     content: Content,
 }
 
-/// What a version takes and answers.
+/// Schemas and response mapping of a version.
 #[derive(Args)]
 pub struct Content {
     /// JSON file with the schema of requests; `-` is standard input, `true` takes any.
@@ -93,8 +93,8 @@ pub struct Content {
     /// JSON file with the mapping block of answers.
     #[arg(long, conflicts_with = "response")]
     response_mapping: Option<String>,
-    /// What builds the answer: an expression or a template. A new API without --response-schema
-    /// then gives any answer.
+    /// Expression or template that builds the answer. A new API without --response-schema then
+    /// gives any answer.
     #[arg(long)]
     response: Option<String>,
 }
@@ -121,7 +121,7 @@ impl Content {
     }
 }
 
-/// What to call, and with what.
+/// Arguments of `kanat api call`.
 #[derive(Args)]
 pub struct Call {
     api: String,
@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_api_answers_is_told() {
+    fn says_what_an_api_answers() {
         let told = |members: &str| response(&Json::parse(&format!("{{{members}}}")).unwrap());
         assert_eq!(told(""), "202 with the message's id");
         assert_eq!(

@@ -18,10 +18,10 @@ use crate::output::{Format, Json};
 
 const PATH: &str = "/api-keys";
 
-/// What the ids of API keys begin with.
+/// Beginning of the ids of API keys.
 const PREFIX: &str = "key_";
 
-/// What can be done with API keys. A key is named by its id or its name.
+/// Commands for API keys. A key is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make a key; it shows here and nowhere else.

@@ -17,7 +17,7 @@ use crate::output::table::{self, Column};
 
 const PATH: &str = "/batch-jobs";
 
-/// What can be done with batch jobs.
+/// Commands for batch jobs.
 #[derive(Subcommand)]
 pub enum Command {
     /// Start a job: one message for each record of a file.

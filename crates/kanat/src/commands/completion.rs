@@ -16,8 +16,8 @@ use crate::client::name::{ADAPTER, API, ENVIRONMENT, FLOW, INSTANCE, Noun, TABLE
 /// The variable that a shell sets when it asks this program.
 const VARIABLE: &str = "COMPLETE";
 
-/// How long a shell waits for names.
-const PATIENCE: Duration = Duration::from_millis(800);
+/// Time that a shell waits for names.
+const NAMES_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Arguments of `kanat completion`.
 #[derive(clap::Args)]
@@ -81,7 +81,7 @@ fn names(noun: &Noun) -> Vec<CompletionCandidate> {
         let client = Client::new(connection)?;
         let query = [("limit", "500".to_owned())];
         let asked = runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, client.get(noun.path, &query)).await
+            tokio::time::timeout(NAMES_TIMEOUT, client.get(noun.path, &query)).await
         });
         Ok(asked??
             .list("data")

@@ -1,4 +1,4 @@
-//! Consent to what cannot be undone or goes to many: it is told first, then asked for on a
+//! Consent to what cannot be undone or goes to many: a command announces it first, then asks on a
 //! terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
@@ -19,7 +19,7 @@ pub struct Consent {
     dry_run: bool,
 }
 
-/// Whether a command goes on after it told what it is about to do.
+/// Decision about what a command has announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Act,
@@ -27,7 +27,7 @@ pub enum Decision {
 }
 
 impl Consent {
-    /// Tells `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run
+    /// Prints `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run
     /// stops here.
     ///
     /// # Errors
@@ -63,8 +63,8 @@ impl Consent {
         }
     }
 
-    /// Tells `what` would be done when this is a dry run, and goes on without a question otherwise.
-    pub fn tell(self, what: &str) -> Result<Decision> {
+    /// Prints `what` would be done when this is a dry run, and goes on without a question otherwise.
+    pub fn announce(self, what: &str) -> Result<Decision> {
         Self {
             yes: !self.dry_run,
             ..self
@@ -72,12 +72,13 @@ impl Consent {
         .ask(what)
     }
 
-    /// How to tell of what is to be done: a dry run does not do it.
+    /// Returns the verb of the announcement: a dry run does not act.
     pub fn will(self) -> &'static str {
         if self.dry_run { "would" } else { "will" }
     }
 
-    /// Whether nothing needs to be found out that only a person would be told.
+    /// Returns whether the answer is given on the command line, so that nothing has to be looked up
+    /// for a question.
     pub fn is_given(self) -> bool {
         self.yes
     }

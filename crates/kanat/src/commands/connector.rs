@@ -14,7 +14,7 @@ use crate::exit::failure;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-/// What can be done with connectors. An instance is named by its id or its name.
+/// Commands for connectors. An instance is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the catalog, or show one entry with its config fields and actions.
@@ -62,7 +62,7 @@ pub enum Command {
         #[command(flatten)]
         config: config::Flags,
         #[command(flatten)]
-        removed: config::Removed,
+        removed: config::UnsetFlags,
     },
     /// Take an instance out of service.
     Delete {
@@ -75,7 +75,8 @@ pub enum Command {
     /// Connect an instance by OAuth2: prints the address at which a person consents.
     Connect {
         instance: String,
-        /// Where the provider sends the person back to [default: the service's own address].
+        /// Address to which the provider sends the person back [default: the service's own
+        /// address].
         #[arg(long)]
         redirect_uri: Option<String>,
     },
@@ -85,7 +86,7 @@ pub enum Command {
         #[command(flatten)]
         page: Page,
     },
-    /// Ask the instance's endpoints, and tell what has changed in their answers.
+    /// Ask the instance's endpoints, and show the changes in their answers.
     Check { instance: String },
 }
 
@@ -258,7 +259,7 @@ async fn test(session: &Session, instance: &str) -> Result<()> {
     }
 }
 
-/// What a test found, and the headers that it sent.
+/// Returns the result of a test, and the headers that it sent.
 fn tested(answer: &Json) -> String {
     let mut out = format!(
         "{} ({} ms)",

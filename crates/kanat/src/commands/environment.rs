@@ -11,7 +11,7 @@ use crate::output::table::Column;
 
 const PATH: &str = "/environments";
 
-/// What can be done with environments. An environment is named by its id or its name.
+/// Commands for environments. An environment is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the environments of the account.
@@ -22,7 +22,7 @@ pub enum Command {
     /// Make an environment.
     Create {
         name: String,
-        /// Where consumers reach its published APIs, such as `https://api.example.com`.
+        /// Address of its published APIs, such as `https://api.example.com`.
         #[arg(long)]
         base_url: Option<String>,
     },
@@ -31,7 +31,7 @@ pub enum Command {
         environment: String,
         #[arg(long)]
         name: Option<String>,
-        /// Where consumers reach its published APIs; an empty text takes it away.
+        /// Address of its published APIs; an empty text takes it away.
         #[arg(long)]
         base_url: Option<String>,
     },

@@ -22,7 +22,7 @@ use crate::client::name::{FLOW, segment};
 use crate::exit::failure;
 use crate::output::Json;
 
-/// What can be done with flows. A flow is named by its id or its name.
+/// Commands for flows. A flow is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// Create a draft from a YAML definition.
@@ -54,7 +54,7 @@ pub enum Command {
     /// Validate, compile, keep a version and make it live on every node.
     Deploy {
         flow: String,
-        /// What changed, for the list of versions.
+        /// Summary of the change, for the list of versions.
         #[arg(long)]
         summary: Option<String>,
         /// Leave a paused flow paused.
@@ -154,7 +154,7 @@ impl Command {
                     "runs as its definition says"
                 };
                 let decision = if keep_paused {
-                    consent.tell(&format!("flow {flow} {what}, and stays paused if it is"))?
+                    consent.announce(&format!("flow {flow} {what}, and stays paused if it is"))?
                 } else {
                     resumes(session, &before, &flow, what, consent).await?
                 };
@@ -290,8 +290,8 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Asks before a deploy lets a paused flow run again, and says how many messages go on; `what` is
-/// told of another flow.
+/// Asks before a deploy lets a paused flow run again, and says how many messages go on; of another
+/// flow it announces `what`.
 async fn resumes(
     session: &Session,
     found: &Json,
@@ -300,7 +300,7 @@ async fn resumes(
     consent: Consent,
 ) -> Result<Decision> {
     if found.text("status") != "paused" {
-        return consent.tell(&format!("flow {flow} {what}"));
+        return consent.announce(&format!("flow {flow} {what}"));
     }
     let query = [
         ("flowId", found.text("id")),
@@ -333,7 +333,7 @@ async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()
         .post(&format!("{path}/rotate-webhook-token"), &body)
         .await?;
     session.print(&answer, |flow| flow.text("webhookUrl"))?;
-    session.hint(&rotation.told("address", &answer.text("updatedAt")));
+    session.hint(&rotation.notice("address", &answer.text("updatedAt")));
     Ok(())
 }
 

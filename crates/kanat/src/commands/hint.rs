@@ -18,9 +18,9 @@ const EVERYWHERE: [&str; 8] = [
 /// The environment that a flag chose for one command. Later commands do not know of it by
 /// themselves.
 #[derive(Clone)]
-pub struct Chosen(Option<String>);
+pub struct EnvironmentOption(Option<String>);
 
-impl Chosen {
+impl EnvironmentOption {
     /// Takes the environment of a command, unless KANAT_ENV gives it to later commands as well.
     pub fn of(environment: Option<&str>) -> Self {
         let lasting = std::env::var("KANAT_ENV").ok();
@@ -80,8 +80,8 @@ pub(super) fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn chosen(name: &str) -> Chosen {
-        Chosen(Some(name.to_owned()))
+    fn chosen(name: &str) -> EnvironmentOption {
+        EnvironmentOption(Some(name.to_owned()))
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let expected = "fill it with `kanat lookup set t KEY VALUE --env dev` or `kanat lookup \
                         import t FILE --env dev`";
         assert_eq!(chosen("dev").repeat(hint), expected);
-        assert_eq!(Chosen(None).repeat(hint), hint);
+        assert_eq!(EnvironmentOption(None).repeat(hint), hint);
         assert_eq!(
             chosen("bob's own").repeat("`kanat logs`"),
             r"`kanat logs --env 'bob'\''s own'`"

@@ -66,7 +66,7 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
     ))
 }
 
-/// What to call the file in a message.
+/// Returns the name of the file in messages.
 pub fn name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
 }

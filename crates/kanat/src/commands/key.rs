@@ -13,11 +13,11 @@ use crate::exit::failure;
 use crate::output::Json;
 use crate::output::table::Column;
 
-/// What the ids of keys begin with.
+/// Beginning of the ids of consumer keys.
 const PREFIX: &str = "ck_";
 
-/// What can be done with consumer keys. A key is named by its id, or by its consumer: then it is
-/// the one in use.
+/// Commands for consumer keys. A key is named by its id, or by its consumer: then it is the one in
+/// use.
 #[derive(Subcommand)]
 pub enum Command {
     /// Make a key; it shows here and nowhere else.
@@ -100,7 +100,7 @@ impl Command {
                 let body = json!({ "gracePeriod": rotation.grace });
                 let answer = client.post(&format!("{path}/rotate"), &body).await?;
                 shown_once(session, &answer)?;
-                session.hint(&rotation.told("key", &answer.text("createdAt")));
+                session.hint(&rotation.notice("key", &answer.text("createdAt")));
                 Ok(())
             }
             Self::List {

@@ -14,7 +14,7 @@ use crate::exit::usage;
 use crate::output::table::{self, Column};
 use crate::output::{self, Json};
 
-/// What can be done with lookup tables. A table is named by its id or its name.
+/// Commands for lookup tables. A table is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// Create an empty table.
@@ -191,8 +191,8 @@ fn changed(table: &str, answer: &Json) -> String {
     )
 }
 
-/// What of a table is not among the entries that are shown; with a search nobody counts what
-/// matches beyond the page.
+/// Returns a note about the entries of a table that are not shown. With a search the number of
+/// matches beyond the page is not known.
 fn left_out(table: &Json, search: Option<&str>) -> Option<String> {
     let shown = table.list("entries").len();
     let all: usize = table.text("entries_count").parse().unwrap_or(0);
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_shown_is_told() {
+    fn counts_the_entries_that_are_not_shown() {
         let table = |shown: usize, all: usize| {
             let entries = vec![r#"{"key":"a","value":"b"}"#; shown].join(",");
             Json::parse(&format!(

@@ -13,7 +13,7 @@ use crate::client::name::{FLOW, segment};
 use crate::output::Json;
 use bulk::{Selection, Verb};
 
-/// What can be done with messages.
+/// Commands for messages.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the messages of a flow, or of all flows, newest first.
@@ -25,7 +25,7 @@ pub enum Command {
         /// Only messages that failed: dead letters, and those that are tried again.
         #[arg(long, conflicts_with = "status")]
         failed: bool,
-        /// Where to go on, as the list before said.
+        /// Cursor of the next page, from the former list.
         #[arg(long)]
         cursor: Option<String>,
         #[command(flatten)]
@@ -168,11 +168,14 @@ impl Filter {
 
 /// Says of each message that it needs no delivery; asks when there are several.
 async fn discard(session: &Session, messages: &[String], consent: Consent) -> Result<()> {
-    let what = format!("{} will be discarded", bulk::told(messages.len(), messages));
+    let what = format!(
+        "{} will be discarded",
+        bulk::count_with_ids(messages.len(), messages)
+    );
     let decision = if messages.len() > 1 {
         consent.ask(&what)?
     } else {
-        consent.tell(&what)?
+        consent.announce(&what)?
     };
     match decision {
         Decision::Stop => return Ok(()),

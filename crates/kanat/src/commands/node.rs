@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::{Page, Session};
 use crate::output::table::Column;
 
-/// What can be asked about nodes.
+/// Commands for nodes.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the nodes, connected ones first.

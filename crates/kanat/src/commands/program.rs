@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_is_told_with_its_commit_when_it_is_known() {
+    fn the_build_is_named_with_its_commit_when_it_is_known() {
         let about = |commit: &str| {
             let text = format!(
                 r#"{{"version":"1.2.3","commit":{commit},"profile":"release",

@@ -56,8 +56,8 @@ async fn of_postgres(url: &str) -> Result<()> {
     store.close().await;
     log.close().await;
     let (of_store, of_log) = changed.context("cannot write a new epoch")?;
-    tell("configuration", &of_store)?;
-    tell("message log", &of_log)
+    print_epoch("configuration", &of_store)?;
+    print_epoch("message log", &of_log)
 }
 
 /// A log in files is read anew by the next start: nothing of before can meet it.
@@ -65,7 +65,7 @@ async fn of_folder(folder: &Path) -> Result<()> {
     let (_folder, store) = Folder::open_store(folder).await?;
     let changed = change_past(&store).await;
     store.close().await;
-    tell(
+    print_epoch(
         "configuration",
         &changed.context("cannot write a new epoch")?,
     )
@@ -81,6 +81,6 @@ async fn change_past(store: &Store) -> Result<(EpochId, EpochId), kanat_store::E
     Ok((former, present))
 }
 
-fn tell(what: &str, (former, present): &(EpochId, EpochId)) -> Result<()> {
+fn print_epoch(what: &str, (former, present): &(EpochId, EpochId)) -> Result<()> {
     output::line(&format!("the {what} has epoch {present}, after {former}"))
 }

@@ -27,7 +27,7 @@ impl Rotation {
     /// When the answer is no, and when there is neither `--yes` nor a terminal.
     pub fn ask(&self, what: &str, consequences: &str) -> Result<Decision> {
         match &self.grace {
-            Some(grace) if !ends_at_once(grace) => self.consent.tell(&format!(
+            Some(grace) if !ends_at_once(grace) => self.consent.announce(&format!(
                 "{what} will be replaced, and taken for another {grace}"
             )),
             Some(_) | None => self.consent.ask(&format!(
@@ -36,8 +36,8 @@ impl Rotation {
         }
     }
 
-    /// Tells what became of the former one, which was replaced at this instant (ISO 8601).
-    pub fn told(&self, what: &str, at: &str) -> String {
+    /// Returns the notice about the former one, which was replaced at this instant (ISO 8601).
+    pub fn notice(&self, what: &str, at: &str) -> String {
         let grace = self
             .grace
             .as_deref()
@@ -75,13 +75,13 @@ mod tests {
         let rotation = |arguments: &[&str]| {
             Command::parse_from([&["rotate"][..], arguments].concat()).rotation
         };
-        let told = |arguments: &[&str]| rotation(arguments).told("key", "2026-01-31T12:00:00Z");
+        let notice = |arguments: &[&str]| rotation(arguments).notice("key", "2026-01-31T12:00:00Z");
         assert_eq!(
-            told(&["--grace", "1d"]),
+            notice(&["--grace", "1d"]),
             "the former key is taken until 2026-02-01T12:00:00.000Z"
         );
         for arguments in [&["--grace", "0s"][..], &[]] {
-            assert_eq!(told(arguments), "the former key is taken no more");
+            assert_eq!(notice(arguments), "the former key is taken no more");
             let yes = [arguments, &["--yes"]].concat();
             assert_eq!(rotation(&yes).ask("the key", "").unwrap(), Decision::Act);
         }

@@ -14,10 +14,10 @@ use crate::output::table::{self, Column};
 
 const PATH: &str = "/schedules";
 
-/// What the ids of schedules begin with.
+/// Beginning of the ids of schedules.
 const PREFIX: &str = "sch_";
 
-/// What can be done with schedules. A schedule is named by its id, or by its flow's id or name.
+/// Commands for schedules. A schedule is named by its id, or by its flow's id or name.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the schedules of the environment. Flows that poll are not among them: `kanat flow show`
@@ -42,7 +42,7 @@ pub enum Command {
         /// IANA name of a time zone.
         #[arg(long)]
         timezone: Option<String>,
-        /// Whether the clock starts the flow.
+        /// `true` lets the clock start the flow, `false` does not.
         #[arg(long)]
         enabled: Option<bool>,
     },

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Session;
 use crate::output::Json;
 
-/// What can be done with sealed secrets.
+/// Commands for sealed secrets.
 #[derive(Subcommand)]
 pub enum Command {
     /// Seal everything anew: under a new master key, where the service keeps the key in a file of
@@ -23,7 +23,7 @@ impl Command {
                     .client
                     .post_long("/secrets/rotate", &json!({}))
                     .await?;
-                session.print(&answer, told)?;
+                session.print(&answer, summary)?;
                 session.hint(&next(&answer));
                 Ok(())
             }
@@ -31,7 +31,7 @@ impl Command {
     }
 }
 
-fn told(answer: &Json) -> String {
+fn summary(answer: &Json) -> String {
     let key = answer.text("keyId");
     let resealed = answer.text("resealed");
     let which = if answer.text("newKey") == "true" {

@@ -16,8 +16,8 @@ use crate::client::Client;
 use crate::client::name::{API, segment};
 use crate::output::Json;
 
-/// What can be done with versions. An API is named by its id or its name, a version by its label,
-/// as in `v2`.
+/// Commands for versions. An API is named by its id or its name, a version by its label, as in
+/// `v2`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Add an active version; what is left out is as in the current one.
@@ -37,7 +37,7 @@ pub enum Command {
         #[command(flatten)]
         page: Page,
     },
-    /// Say when a version is to end; until then it serves, and tells of it.
+    /// Set the date on which a version may end; until then it serves, and its answers name the date.
     Deprecate {
         api: String,
         version: String,
@@ -125,7 +125,7 @@ impl Command {
                 let what = format!("version {version} of {api} will answer 410 for ever");
                 let decision = match is_last {
                     true => consent.ask(&format!("{what}, and no other one serves"))?,
-                    false => consent.tell(&what)?,
+                    false => consent.announce(&what)?,
                 };
                 if decision == Decision::Stop {
                     return Ok(());

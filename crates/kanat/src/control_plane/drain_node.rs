@@ -1,5 +1,5 @@
-//! `kanat control-plane --drain-node`: an operator takes a node out of service from afar. Whoever
-//! can reach the database may; users of the API, who share nodes with others, may not.
+//! `kanat control-plane --drain-node`: an operator takes a node out of service from afar. Operators
+//! with access to the database may; users of the API, who share nodes with others, may not.
 
 use anyhow::{Context, Result};
 use kanat_model::id::NodeId;
@@ -10,7 +10,7 @@ use crate::exit::failure;
 use crate::settings::control_plane::Settings;
 use crate::settings::value::Database;
 
-/// Tells every control plane; the one that the node is connected to tells the node.
+/// Announces the drain to every control plane; the one that the node is connected to drains it.
 pub async fn announce_drain(settings: &Settings, node: &str) -> Result<()> {
     let Database::Postgres(url) = &settings.process.database else {
         return Err(failure("there is no database"));
@@ -19,12 +19,12 @@ pub async fn announce_drain(settings: &Settings, node: &str) -> Result<()> {
         .await
         .context("cannot open the configuration store in PostgreSQL")?;
     let node_id = NodeId::from(node);
-    let told = tell(&store, node_id, settings).await;
+    let announced = write(&store, node_id, settings).await;
     store.close().await;
-    told
+    announced
 }
 
-async fn tell(store: &Store, node_id: NodeId, settings: &Settings) -> Result<()> {
+async fn write(store: &Store, node_id: NodeId, settings: &Settings) -> Result<()> {
     let mut tx = store.begin().await?;
     let connected = node::all(&mut tx)
         .await?

@@ -1,6 +1,6 @@
-//! Where a node that has no plans and reaches no control plane gets some: a file that a control
-//! plane wrote, or what was published last, from the shared store. Both are sealed under the
-//! control planes' master key: the node must have it.
+//! Sources of plans for a node that has none and reaches no control plane: a file that a control
+//! plane wrote, or the last published plans in the shared store. Both are sealed under the control
+//! planes' master key: the node must have it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

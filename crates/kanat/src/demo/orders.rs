@@ -133,7 +133,7 @@ pub const ORDERS: [Order; 16] = [
     ),
 ];
 
-/// What the order of `examples/orders` with this file name has to become, by the flow's own
+/// Expected result of the order of `examples/orders` with this file name, by the flow's own
 /// example.
 pub struct Expectation {
     pub order_id: &'static str,

@@ -1,10 +1,10 @@
-//! What stands before the story begins: targets, a lookup table, connector instances and deployed
-//! flows, all made through the API as anyone would.
+//! Scene of the demo: targets, a lookup table, connector instances and deployed flows, all made
+//! through the API as anyone would.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::target::{Target, Temper};
+use super::target::{Behaviour, Target};
 use crate::client::Client;
 use crate::client::name::{FLOW, INSTANCE, TABLE};
 use crate::output::Json;
@@ -12,21 +12,21 @@ use crate::output::Json;
 const COUNTRIES: &str = include_str!("../../../../examples/lookups/country_codes.csv");
 
 /// A connector instance to make: its name, its config but for the address, how its target behaves.
-const TARGETS: [(&str, &str, Temper); 3] = [
+const TARGETS: [(&str, &str, Behaviour); 3] = [
     (
         "erp",
         include_str!("../../../../examples/connectors/erp.json"),
-        Temper::Works,
+        Behaviour::Works,
     ),
     (
         "courier",
         include_str!("../../../../examples/connectors/courier.json"),
-        Temper::FailsFirst(2),
+        Behaviour::FailsFirst(2),
     ),
     (
         "ledger",
         include_str!("../../../../examples/connectors/ledger.json"),
-        Temper::NeverWorks,
+        Behaviour::NeverWorks,
     ),
 ];
 
@@ -70,8 +70,8 @@ pub struct DeployedFlow {
 impl Scene {
     pub async fn build(client: &Client) -> Result<Self> {
         let mut targets = Vec::new();
-        for (name, config, temper) in TARGETS {
-            let target = Target::start(temper).await?;
+        for (name, config, behaviour) in TARGETS {
+            let target = Target::start(behaviour).await?;
             create_instance(client, name, config, &target).await?;
             targets.push(NamedTarget { name, target });
         }

@@ -56,7 +56,7 @@ impl Page {
         }
     }
 
-    /// What was set up.
+    /// Returns the text about the scene.
     pub fn scene(&self, url: &str, scene: &Scene) -> String {
         let mut out = self.ink(
             Ink::Bold,
@@ -64,12 +64,12 @@ impl Page {
         );
         out.push('\n');
         for flow in &scene.flows {
-            let temper = scene
+            let behaviour = scene
                 .target(flow.target)
                 .map_or_else(|_| String::new(), super::target::Target::describe);
             let _ = writeln!(
                 out,
-                "  flow {:<14} webhook -> {:<8} which {temper}",
+                "  flow {:<14} webhook -> {:<8} which {behaviour}",
                 flow.name, flow.target
             );
         }
@@ -134,7 +134,7 @@ impl Page {
         out
     }
 
-    /// What can be done with the service while it is up.
+    /// Returns the text about what can be tried while the service is up.
     pub fn next_steps(&self, client: &Client, key: &str, scene: &Scene) -> String {
         let mut out = self.title("How to go on");
         let url = client.url();

@@ -8,29 +8,29 @@ use anyhow::{Context, Result, bail};
 
 use super::orders::{EXPECTATIONS, End, ORDERS, Order};
 use super::scene::Scene;
-use super::target::Received;
+use super::target::TargetRequest;
 use crate::client::Client;
 use crate::client::events::Messages;
 use crate::client::name::segment;
 use crate::output::Json;
 
-/// Far more than the retries of the demo's flows take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for all orders, far more than the retries of the demo's flows take.
+const STORY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One order and what became of it.
 pub struct Chapter {
     pub order: &'static Order,
-    /// What the webhook answered: `accepted` or `duplicate`, and the message's id.
+    /// Answer of the webhook: `accepted` or `duplicate`, and the message's id.
     pub answer: Json,
-    /// The message as the API tells it, with its trace.
+    /// The message as the API gives it, with its trace.
     pub message: Json,
     /// Name of the target, and what it got.
     pub target: &'static str,
-    pub received: Vec<Received>,
+    pub received: Vec<TargetRequest>,
 }
 
 /// Posts every order and waits until all have ended.
-pub async fn tell(client: &Client, scene: &Scene) -> Result<Vec<Chapter>> {
+pub async fn play(client: &Client, scene: &Scene) -> Result<Vec<Chapter>> {
     // From the beginning of the log, so that nothing is missed.
     let mut stream = Messages::open(client, Vec::new(), Some("0".to_owned())).await?;
     let mut answers = Vec::new();
@@ -46,11 +46,11 @@ pub async fn tell(client: &Client, scene: &Scene) -> Result<Vec<Chapter>> {
         .iter()
         .map(|answer| answer.text("messageId"))
         .collect();
-    match tokio::time::timeout(PATIENCE, wait(&mut stream, ids)).await {
+    match tokio::time::timeout(STORY_TIMEOUT, wait(&mut stream, ids)).await {
         Ok(done) => done?,
         Err(_) => bail!(
             "the orders did not come to an end within {} s",
-            PATIENCE.as_secs()
+            STORY_TIMEOUT.as_secs()
         ),
     }
     let mut chapters = Vec::new();
@@ -107,11 +107,11 @@ impl Chapter {
     }
 
     /// The request that the target took.
-    pub fn taken(&self) -> Option<&Received> {
+    pub fn taken(&self) -> Option<&TargetRequest> {
         self.received.iter().find(|request| request.status < 300)
     }
 
-    /// What is not as it has to be; nothing when all is well.
+    /// Returns the difference from the expected result; nothing when there is none.
     pub fn deviation(&self) -> Option<String> {
         let found = self.deviations();
         (!found.is_empty()).then(|| format!("{}: {}", self.order.title, found.join("; ")))

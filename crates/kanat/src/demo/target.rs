@@ -1,4 +1,4 @@
-//! The systems that the demo delivers to: small HTTP servers on free ports, each with a temper of
+//! The systems that the demo delivers to: small HTTP servers on free ports, each with a behaviour of
 //! its own.
 
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ const BODY_LIMIT: usize = 1 << 20;
 
 /// How a target behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Temper {
+pub enum Behaviour {
     Works,
     /// Answers each message with 503 so many times before it takes it.
     FailsFirst(usize),
@@ -27,7 +27,7 @@ pub enum Temper {
 
 /// A request that a target got, and its answer.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct TargetRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
@@ -39,14 +39,14 @@ pub struct Received {
 /// A running target.
 pub struct Target {
     pub address: SocketAddr,
-    temper: Temper,
-    received: Arc<Mutex<Vec<Received>>>,
+    behaviour: Behaviour,
+    received: Arc<Mutex<Vec<TargetRequest>>>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Target {
-    pub async fn start(temper: Temper) -> Result<Self> {
+    pub async fn start(behaviour: Behaviour) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .context("cannot listen for a target of the demo")?;
@@ -54,7 +54,7 @@ impl Target {
         let received = Arc::default();
         let shared = Arc::clone(&received);
         let service =
-            tower::service_fn(move |request| answer(request, temper, Arc::clone(&shared)));
+            tower::service_fn(move |request| answer(request, behaviour, Arc::clone(&shared)));
         let shutdown = CancellationToken::new();
         let tasks = TaskTracker::new();
         tasks.spawn(server::serve(
@@ -65,24 +65,24 @@ impl Target {
         ));
         Ok(Self {
             address,
-            temper,
+            behaviour,
             received,
             shutdown,
             tasks,
         })
     }
 
-    /// What it is like, in words.
+    /// Returns the behaviour in words.
     pub fn describe(&self) -> String {
-        match self.temper {
-            Temper::Works => "works".to_owned(),
-            Temper::FailsFirst(times) => format!("fails {times} times, then works"),
-            Temper::NeverWorks => "never works".to_owned(),
+        match self.behaviour {
+            Behaviour::Works => "works".to_owned(),
+            Behaviour::FailsFirst(times) => format!("fails {times} times, then works"),
+            Behaviour::NeverWorks => "never works".to_owned(),
         }
     }
 
     /// Everything that came with this idempotency key, in order.
-    pub fn received(&self, idempotency_key: &str) -> Vec<Received> {
+    pub fn received(&self, idempotency_key: &str) -> Vec<TargetRequest> {
         let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
             .filter(|request| request.idempotency_key == idempotency_key)
@@ -105,8 +105,8 @@ impl Target {
 
 async fn answer(
     request: Request<Inbound>,
-    temper: Temper,
-    received: Arc<Mutex<Vec<Received>>>,
+    behaviour: Behaviour,
+    received: Arc<Mutex<Vec<TargetRequest>>>,
 ) -> Result<Response<Body>, Infallible> {
     let (head, incoming) = request.into_parts();
     let Ok(content) = body::read_limited(incoming, BODY_LIMIT).await else {
@@ -129,17 +129,17 @@ async fn answer(
         .iter()
         .filter(|request| request.idempotency_key == key)
         .count();
-    let (status, text) = match temper {
-        Temper::FailsFirst(times) if before < times => {
+    let (status, text) = match behaviour {
+        Behaviour::FailsFirst(times) if before < times => {
             (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"busy"}"#)
         }
-        Temper::NeverWorks => (
+        Behaviour::NeverWorks => (
             StatusCode::INTERNAL_SERVER_ERROR,
             r#"{"error":"the ledger is closed"}"#,
         ),
-        Temper::Works | Temper::FailsFirst(_) => (StatusCode::CREATED, r#"{"ok":true}"#),
+        Behaviour::Works | Behaviour::FailsFirst(_) => (StatusCode::CREATED, r#"{"ok":true}"#),
     };
-    all.push(Received {
+    all.push(TargetRequest {
         method: head.method.to_string(),
         path: path.to_owned(),
         idempotency_key: key.to_owned(),

@@ -84,7 +84,7 @@ pub fn render(file: &str, source: &str, faults: &[Fault], colour: Colour) -> Str
     rendered.collect()
 }
 
-/// Whether a report is coloured.
+/// Style of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     Plain,

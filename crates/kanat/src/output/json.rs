@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// What stands at `path` as text for people; empty when it is missing or null.
+    /// Returns the value at `path` as text for people; empty when it is missing or null.
     pub fn text(&self, path: &str) -> String {
         match self.at(path) {
             None => String::new(),
@@ -79,7 +79,7 @@ impl Json {
         }
     }
 
-    /// Whether something other than null stands at `path`.
+    /// Returns whether something other than null stands at `path`.
     pub fn has(&self, path: &str) -> bool {
         self.at(path)
             .is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))

@@ -95,14 +95,14 @@ enum Width {
 
 /// The text of a cell, which is one line.
 fn one_line(text: &str, width: Width) -> String {
-    const MOST: usize = 100;
+    const MAX_CHARACTERS: usize = 100;
     match width {
         Width::Unbounded => text.lines().collect::<Vec<_>>().join(" "),
         Width::Terminal => {
             let line = text.lines().next().unwrap_or_default();
-            let cut = line.chars().count() > MOST || text.lines().count() > 1;
+            let cut = line.chars().count() > MAX_CHARACTERS || text.lines().count() > 1;
             if cut {
-                line.chars().take(MOST).chain(['…']).collect()
+                line.chars().take(MAX_CHARACTERS).chain(['…']).collect()
             } else {
                 line.to_owned()
             }

@@ -104,7 +104,7 @@ fn block(text: &str, depth: usize) -> String {
     out
 }
 
-/// Whether `text` can stand bare and is read back as text.
+/// Returns whether `text` can stand bare and is read back as text.
 fn plain(text: &str) -> bool {
     let first = text
         .chars()

@@ -15,7 +15,7 @@ const WITH_POSTGRES: u64 = 8 << 30;
 /// Returns the bounds that the settings give.
 ///
 /// # Errors
-/// The file system of the data folder does not tell how much of it is free.
+/// The file system of the data folder does not say how much of it is free.
 pub fn limits(node: &node::Settings, process: &process::Settings) -> Result<BacklogLimits> {
     let bytes = match (node.backlog_bytes, &process.database) {
         (Some(bytes), _) => bytes,

@@ -1,4 +1,4 @@
-//! The wall clock, which others set: a jump is told and counted, and what waits keeps its distance.
+//! The wall clock, which others set: a jump is logged and counted, and timers keep their distance.
 
 use std::time::Duration;
 

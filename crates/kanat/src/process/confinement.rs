@@ -1,4 +1,5 @@
-//! What a service keeps from other processes of its user, and whether the system confines adapters.
+//! Protection of the process's memory from other processes of its user, and a check that the system
+//! confines adapters.
 
 use std::path::Path;
 

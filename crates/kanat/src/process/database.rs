@@ -11,7 +11,7 @@ use kanat_message_log::{Error, MessageLog};
 use kanat_store::Store;
 
 use super::folder::{Folder, STORE, close};
-use super::waiting::Doors;
+use super::waiting::Listeners;
 use crate::exit::usage;
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
@@ -20,7 +20,7 @@ use crate::settings::value::Database;
 pub async fn log(
     settings: &Settings,
     folder: &Folder,
-    doors: &Doors<'_>,
+    listeners: &Listeners<'_>,
 ) -> Result<Arc<dyn MessageLog>> {
     match &settings.database {
         Database::Files => {
@@ -32,7 +32,7 @@ pub async fn log(
         }
         Database::Postgres(url) => {
             let open = || PostgresLog::open(url.expose(), settings.pools.log());
-            let log = doors
+            let log = listeners
                 .wait_for(open, |error| matches!(error, Error::Unavailable(_)))
                 .await;
             Ok(Arc::new(
@@ -51,7 +51,7 @@ pub async fn log(
 pub async fn store(
     settings: &Settings,
     folder: &Folder,
-    doors: &Doors<'_>,
+    listeners: &Listeners<'_>,
     log: &dyn MessageLog,
     accept_empty: bool,
 ) -> Result<Store> {
@@ -67,7 +67,7 @@ pub async fn store(
         }
         Database::Postgres(url) => {
             let open = || Store::open_with(url.expose(), &options);
-            let store = doors.wait_for(open, kanat_store::Error::may_pass).await;
+            let store = listeners.wait_for(open, kanat_store::Error::may_pass).await;
             store.context("cannot open the configuration store in PostgreSQL")
         }
     }

@@ -1,18 +1,18 @@
-//! What a process may call for its users, and what it says of that at its start.
+//! Addresses that a process may call for its users, and the warnings about them at its start.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kanat_net::egress::{LocalTargets, OwnListeners, Policy};
 use kanat_net::outbound;
-use tokio::net::TcpListener;
 
+use super::listener::Port;
 use crate::settings::process::Settings;
 
-/// Where webhooks are received, below the address of a service.
+/// Path below the address of a service at which webhooks are received.
 pub const WEBHOOKS: &str = "/webhooks/receive/";
 
-/// Who reaches a service, as far as its settings tell.
+/// Reach of a service, as far as its settings show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     ThisMachine,
@@ -23,17 +23,17 @@ pub enum Reach {
 /// begin with `public`.
 ///
 /// # Errors
-/// Fails when the system offers no TLS roots, or a listener has no address.
+/// Fails when the system offers no TLS roots, or the public URL is none.
 pub fn client<'l>(
     settings: &Settings,
     local_targets: LocalTargets,
-    listeners: impl IntoIterator<Item = &'l TcpListener>,
+    listeners: impl IntoIterator<Item = &'l Port>,
     public: Option<&str>,
 ) -> Result<outbound::Client> {
     let ports = listeners
         .into_iter()
-        .map(|listener| Ok(listener.local_addr()?.port()))
-        .collect::<Result<_>>()?;
+        .map(|port| port.address.port())
+        .collect();
     let public = public
         .map(str::parse)
         .transpose()

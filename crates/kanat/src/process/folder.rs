@@ -1,5 +1,5 @@
 //! The data folder: one process at a time, and nobody else's to read. The locks are the system's,
-//! so that they are gone when the process is. The databases are locked themselves too: who deletes
+//! so that they are gone when the process is. The databases are locked themselves too: a person who deletes
 //! the file of the lock frees the folder, not them.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -16,7 +16,7 @@ const LOCK: &str = "lock";
 /// Folder of the plans that ran last.
 const PLANS: &str = "plans";
 
-/// What to do when another process has the folder.
+/// Advice for a folder that another process uses.
 const ADVICE: &str = "stop it, or give this one its own with --data-dir";
 
 /// The configuration store in a data folder.

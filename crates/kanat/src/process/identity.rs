@@ -1,5 +1,5 @@
-//! Who this node is: an id made at the first start and kept in the data folder, so that a restart
-//! is the same node.
+//! Identity of a node: an id that is made at the first start and kept in the data folder, so that a
+//! restart is the same node.
 
 use std::io::Write;
 use std::path::Path;

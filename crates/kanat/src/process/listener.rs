@@ -3,22 +3,43 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
-use kanat_data_plane::DataPlane;
 use kanat_net::peer::TrustedProxies;
 use kanat_net::server;
 use kanat_net::tls::ServerTls;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 use crate::exit::usage;
 use crate::settings::process::{Settings, TlsFiles};
 
-/// Takes an address to listen on.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
+/// A bound address that is not served yet.
+pub struct Port {
+    pub listener: TcpListener,
+    pub options: server::Options,
+    pub address: SocketAddr,
+}
+
+impl Port {
+    /// Takes an address to listen on. Warns where other machines reach it in clear text.
+    pub async fn bind(address: SocketAddr, options: server::Options) -> Result<Self> {
+        let listener = bind(address).await?;
+        let address = listener.local_addr()?;
+        warn_of_clear_text(address, &options);
+        Ok(Self {
+            listener,
+            options,
+            address,
+        })
+    }
+
+    /// Returns a URL that can be called from this machine.
+    pub fn url(&self) -> String {
+        url(self.address, &self.options)
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => usage(format!(
             "cannot listen on {address}: another process does\nstop it, or take another address \
@@ -30,7 +51,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
 
 /// Warns where other machines reach an address, and nothing hides on the way what they send and
 /// read.
-pub fn warn_of_clear_text(address: SocketAddr, options: &server::Options) {
+fn warn_of_clear_text(address: SocketAddr, options: &server::Options) {
     if !address.ip().is_loopback() && options.tls.is_none() {
         tracing::warn!(
             "{address} is open to other machines without TLS: keys and payloads pass in clear \
@@ -86,28 +107,8 @@ pub fn tls(files: &TlsFiles, clients: Option<&Path>, names: [&str; 2]) -> Result
         .map_err(|error| usage(format!("bad setting: {}: {error}", names[0])))
 }
 
-/// Lets open requests come to their end, none of which is refused; then drains the node in what is
-/// left of the time.
-pub async fn close_and_drain(listeners: &TaskTracker, data: DataPlane, within: Duration) {
-    let deadline = Instant::now() + within;
-    listeners.close();
-    // A sender that drips its body must not cost the messages in flight their time.
-    let closed = tokio::time::timeout(within / 2, listeners.wait())
-        .await
-        .is_ok();
-    data.drain(deadline.saturating_duration_since(Instant::now()))
-        .await;
-    if !closed
-        && tokio::time::timeout_at(deadline, listeners.wait())
-            .await
-            .is_err()
-    {
-        tracing::warn!("requests were still open at the deadline and are cut off");
-    }
-}
-
-/// An address that can be called from this machine: nobody can call 0.0.0.0.
-pub fn url(address: SocketAddr, options: &server::Options) -> String {
+/// Returns an address that can be called from this machine: nobody can call 0.0.0.0.
+fn url(address: SocketAddr, options: &server::Options) -> String {
     let ip = match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -88,7 +88,7 @@ impl Signals {
     }
 }
 
-/// Whether SIGHUP was ignored when the process started. Only Linux tells.
+/// Returns whether SIGHUP was ignored when the process started. Only Linux says so.
 fn ignores_hang_up() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored(&status) & 1 == 1)
 }

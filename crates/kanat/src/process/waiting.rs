@@ -15,27 +15,27 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::listener::Port;
 use super::plain;
 
-/// The wait after the first failure; it doubles with each.
+/// Pause after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Requests that are open when the database has come are given so long.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The listeners of a process that is about to start.
-pub struct Doors<'a>(Vec<(&'a TcpListener, server::Options)>);
+/// The ports of a process that is about to start.
+pub struct Listeners<'a>(Vec<&'a Port>);
 
-/// Answers on them, until it is closed.
-struct Answering {
+/// Answers on the ports until it is closed.
+struct StandIn {
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl<'a> Doors<'a> {
-    /// Each with its bounds.
-    pub fn new(listeners: impl IntoIterator<Item = (&'a TcpListener, server::Options)>) -> Self {
-        Self(listeners.into_iter().collect())
+impl<'a> Listeners<'a> {
+    pub fn new(ports: impl IntoIterator<Item = &'a Port>) -> Self {
+        Self(ports.into_iter().collect())
     }
 
     /// Opens a database, again and again as long as the error `may_pass`.
@@ -48,7 +48,7 @@ impl<'a> Doors<'a> {
         E: Display + Send + Sync + std::error::Error + 'static,
         F: Future<Output = Result<T, E>>,
     {
-        let mut answering: Option<Answering> = None;
+        let mut answering: Option<StandIn> = None;
         let mut pause = FIRST_PAUSE;
         let opened = loop {
             match open().await {
@@ -69,7 +69,7 @@ impl<'a> Doors<'a> {
                 );
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         };
         if let Some(answering) = answering {
             answering.close().await;
@@ -78,35 +78,36 @@ impl<'a> Doors<'a> {
         Ok(opened?)
     }
 
-    fn answer(&self) -> Result<Answering> {
-        let answering = Answering {
+    fn answer(&self) -> Result<StandIn> {
+        let answering = StandIn {
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        for (listener, options) in &self.0 {
+        for port in &self.0 {
             let service = tower::service_fn(|request: Request<Inbound>| async move {
                 Ok::<_, Infallible>(answer(request.uri().path(), request.headers()))
             });
-            let listener = share(listener)?;
+            let listener = share(&port.listener)?;
+            let options = port.options.clone();
             let shutdown = answering.shutdown.clone();
             answering
                 .tasks
-                .spawn(server::serve(listener, service, options.clone(), shutdown));
+                .spawn(server::serve(listener, service, options, shutdown));
         }
         Ok(answering)
     }
 }
 
-impl Answering {
+impl StandIn {
     async fn close(self) {
         self.shutdown.cancel();
         self.tasks.close();
-        // Who has not finished a request by then is answered all the same, beside what follows.
+        // A request that is still open by then is answered nevertheless, beside the further start.
         let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
     }
 }
 
-/// The same socket once more: what waits to be accepted when this one goes is accepted by the
+/// Duplicates a socket: connections that wait when this one is closed are accepted by the
 /// other.
 fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
     let socket = listener.as_fd().try_clone_to_owned()?;
@@ -151,7 +152,10 @@ mod tests {
         };
         let may_pass =
             |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
-        let error = Doors::new([]).wait_for(open, may_pass).await.unwrap_err();
+        let error = Listeners::new([])
+            .wait_for(open, may_pass)
+            .await
+            .unwrap_err();
         assert_eq!(
             error.downcast::<std::io::Error>().unwrap().kind(),
             std::io::ErrorKind::NotFound

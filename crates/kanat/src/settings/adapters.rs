@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problems, or};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of adapters, as the command line, the environment and the file give them; each may be
+/// left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
@@ -34,8 +35,8 @@ impl Flags {
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         let mut options = kanat_script::Options::default();
-        let mut within = |setting, given: Option<u64>, usual: u64, most: u64, unit: &str| {
-            let value = given.unwrap_or(usual);
+        let mut within = |setting, asked: Option<u64>, usual: u64, most: u64, unit: &str| {
+            let value = asked.unwrap_or(usual);
             let checked = if (1..=most).contains(&value) {
                 Ok(value)
             } else {

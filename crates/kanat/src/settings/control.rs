@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problems, nodes, or, process, value};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings that `up` and `control-plane` share, as the command line, the environment and the file
+/// give them; each may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {
-    /// What webhook URLs begin with, when the service stands behind a proxy [default: the address
+    /// Beginning of webhook URLs, when the service stands behind a proxy [default: the address
     /// listened on].
     #[arg(long, env = "KANAT_PUBLIC_URL")]
     pub public_url: Option<String>,
@@ -48,7 +49,7 @@ pub struct Flags {
         default_missing_value = "true"
     )]
     pub accept_empty_config: Option<bool>,
-    /// What data-plane nodes say to get their plans, 16 characters or more [default: none can
+    /// Token by which data-plane nodes get their plans, 16 characters or more [default: none can
     /// connect].
     #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
     pub join_token: Option<String>,

@@ -6,9 +6,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::value::Database;
-use super::{Given, Problems, control, environment, file, process};
+use super::{Problems, Sources, control, environment, file, process};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of a control plane, as the command line, the environment and the file give them; each
+/// may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
@@ -39,10 +40,10 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the
     /// whole.
-    pub fn resolve(self, given: Given) -> Result<Settings> {
-        let mut problems = Problems::of(&given);
+    pub fn resolve(self, sources: Sources) -> Result<Settings> {
+        let mut problems = Problems::of(&sources);
         environment::check(&mut problems);
-        let file: Self = file::read(given, self.process.config.as_deref(), &mut problems)?;
+        let file: Self = file::read(sources, self.process.config.as_deref(), &mut problems)?;
         let process = self.process.or(file.process);
         let control = self.control.or(file.control);
         Self {

@@ -7,9 +7,10 @@ use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Given, Problems, environment, file, node, or, process};
+use super::{Problems, Sources, environment, file, node, or, process};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of a data plane, as the command line, the environment and the file give them; each may
+/// be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
@@ -67,10 +68,10 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the
     /// whole.
-    pub fn resolve(self, given: Given) -> Result<Settings> {
-        let mut problems = Problems::of(&given);
+    pub fn resolve(self, sources: Sources) -> Result<Settings> {
+        let mut problems = Problems::of(&sources);
         environment::check(&mut problems);
-        let file = file::read(given, self.process.config.as_deref(), &mut problems)?;
+        let file = file::read(sources, self.process.config.as_deref(), &mut problems)?;
         self.or(file).check(problems)
     }
 

@@ -1,12 +1,12 @@
 //! Settings of `kanat demo`.
 
-/// What the command line takes.
+/// Settings of the demo, from the command line.
 #[derive(clap::Args)]
 pub struct Flags {
     /// End after the story: with 0 when it came out right.
     #[arg(long)]
     pub exit: bool,
-    /// What the service logs on standard error.
+    /// Filter of the service's log on standard error.
     #[arg(long, env = "KANAT_LOG", default_value = "error")]
     pub log: String,
 }

@@ -24,8 +24,8 @@ pub(super) fn check(problems: &mut Problems) {
     }
 }
 
-/// What a command of clients reads, and the names that are taken for it: a slip here makes the
-/// command speak to another service, or change another environment.
+/// Variables that client commands read, and names that are mistaken for them. A misspelt one makes
+/// the command reach another service or change another environment.
 const OF_CLIENTS: [(&str, &str); 5] = [
     ("KANAT_URL", "KANAT_URL"),
     ("KANAT_API_KEY", "KANAT_API_KEY"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_a_known_name_is_told_with_the_name_that_is_meant() {
+    fn a_misspelt_name_is_reported_with_the_known_one() {
         let slips = [
             ("KANAT_LISEN", "KANAT_LISTEN"),
             ("KANAT_LISTNE", "KANAT_LISTEN"),

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table};
 
-use super::{Given, Problems};
+use super::{Problems, Sources};
 use crate::exit::usage;
 
 const DEFAULT_FILE: &str = "kanat.toml";
@@ -27,7 +27,7 @@ const FILE_ONLY: [&str; 1] = ["nodes"];
 ///
 /// # Errors
 /// A file that cannot be read. Faults of its settings are added to `problems`.
-pub(super) fn read<T>(given: Given, named: Option<&Path>, problems: &mut Problems) -> Result<T>
+pub(super) fn read<T>(sources: Sources, named: Option<&Path>, problems: &mut Problems) -> Result<T>
 where
     T: clap::Args + DeserializeOwned + Default,
 {
@@ -38,7 +38,7 @@ where
             String::new()
         }
         Err(error) => {
-            let name = given
+            let name = sources
                 .names
                 .get("config")
                 .map(|name| format!("{name}: "))
@@ -50,7 +50,7 @@ where
         }
     };
     let settings = parse(&text, &path.display().to_string(), problems);
-    problems.names.extend(given.names);
+    problems.names.extend(sources.names);
     Ok(settings)
 }
 
@@ -318,7 +318,7 @@ mod tests {
         let names = [("drain_seconds".to_owned(), "KANAT_DRAIN_SECONDS".to_owned())];
         let faults = vec!["KANAT_RETENTION_DAYS: invalid value".to_owned()];
         let error = flags
-            .resolve(Given {
+            .resolve(Sources {
                 names: names.into(),
                 faults,
             })

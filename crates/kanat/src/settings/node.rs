@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problems, or, value};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of a node, as the command line, the environment and the file give them; each may be
+/// left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]

@@ -59,7 +59,7 @@ fn problem(entry: &Entry, has_authority: bool) -> Option<&'static str> {
             "token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` tells \
              them",
         ),
-        // Whoever shows no token would know this one.
+        // A client without a token would have the hash of the empty one.
         (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
             Some("token_sha256 is that of an empty token")
         }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problems, or, value};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of connection pools, as the command line, the environment and the file give them; each
+/// may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
@@ -44,8 +45,8 @@ impl Flags {
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         let store = kanat_store::Options::default();
         let log = postgres::Options::default();
-        let mut size = |setting, given: Option<u32>, usual| {
-            problems.take(setting, value::connections(given.unwrap_or(usual)))
+        let mut size = |setting, asked: Option<u32>, usual| {
+            problems.take(setting, value::connections(asked.unwrap_or(usual)))
         };
         Settings {
             store: size(

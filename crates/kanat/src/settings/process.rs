@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::value::{self, Database};
 use super::{Problems, adapters, or, pools};
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of all processes, as the command line, the environment and the file give them; each may
+/// be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
@@ -35,9 +36,9 @@ pub struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub adapters: adapters::Flags,
-    /// Whether targets may be on this machine and in private networks: `guarded` refuses them,
-    /// `local` allows them [default: guarded; local for `up` where it listens on loopback alone and
-    /// has no public URL].
+    /// Permission to call this machine and private networks: `guarded` refuses them, `local` allows
+    /// them [default: guarded; local for `up` where it listens on loopback alone and has no public
+    /// URL].
     #[arg(long, env = "KANAT_EGRESS", value_name = "guarded|local")]
     pub egress: Option<String>,
     /// Networks that targets may be in although they are private or special, separated by commas
@@ -79,7 +80,7 @@ pub struct Flags {
     /// [default: a file in the data folder].
     #[arg(long, env = "KANAT_MASTER_KEY", hide_env_values = true)]
     pub master_key: Option<String>,
-    /// What is logged, such as `info` or `info,kanat_data_plane=debug` [default: info].
+    /// Filter of the log, such as `info` or `info,kanat_data_plane=debug` [default: info].
     #[arg(long, env = "KANAT_LOG")]
     pub log: Option<String>,
     /// File with these settings, in TOML [default: kanat.toml, when there is one].

@@ -8,10 +8,11 @@ use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
 
-use super::{Given, Problems, control, environment, file, node, or, process, value};
+use super::{Problems, Sources, control, environment, file, node, or, process, value};
 use crate::process::egress::Reach;
 
-/// What the command line, the environment and the file may say; everything may be left out.
+/// Settings of `up`, as the command line, the environment and the file give them; each may be left
+/// out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
@@ -40,10 +41,10 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the
     /// whole.
-    pub fn resolve(self, given: Given) -> Result<Settings> {
-        let mut problems = Problems::of(&given);
+    pub fn resolve(self, sources: Sources) -> Result<Settings> {
+        let mut problems = Problems::of(&sources);
         environment::check(&mut problems);
-        let file = file::read(given, self.process.config.as_deref(), &mut problems)?;
+        let file = file::read(sources, self.process.config.as_deref(), &mut problems)?;
         self.or(file).check(problems)
     }
 
@@ -85,9 +86,9 @@ impl Settings {
         flags.check(Problems::default())
     }
 
-    /// Whether calls that users direct may reach this machine and private networks. Unless it is
-    /// set, they may where nobody else reaches the service: every listener is on loopback, and no
-    /// public URL leads to them.
+    /// Returns whether calls that users direct may reach this machine and private networks. Unless
+    /// it is set, they may where nobody else reaches the service: every listener is on loopback,
+    /// and no public URL leads to them.
     pub fn local_targets(&self) -> LocalTargets {
         self.process.egress.unwrap_or(match self.reach() {
             Reach::ThisMachine => LocalTargets::Allowed,
@@ -95,7 +96,7 @@ impl Settings {
         })
     }
 
-    /// Returns who reaches the service.
+    /// Returns the reach of the service.
     pub fn reach(&self) -> Reach {
         let listeners = [
             Some(self.process.listen),

@@ -13,7 +13,7 @@ use super::MASK;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where configuration and messages are kept.
+/// Database of configuration and messages.
 #[derive(Clone)]
 pub enum Database {
     /// SQLite files in the data folder.
@@ -115,7 +115,7 @@ pub fn collector(text: &str) -> Result<String, String> {
     url(text)
 }
 
-/// Whether an address of a service is on this machine, or hides what is sent to it.
+/// Returns whether an address of a service is on this machine, or hides what is sent to it.
 pub fn is_private(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else {
         return true;
@@ -128,7 +128,7 @@ pub fn is_private(url: &str) -> bool {
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether local targets may be reached.
+/// Parses the permission to reach local targets.
 pub fn egress(text: &str) -> Result<LocalTargets, String> {
     match text {
         "guarded" => Ok(LocalTargets::Refused),
@@ -155,7 +155,7 @@ pub fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
     words(texts).map(network).collect()
 }
 
-/// Those that say something.
+/// Returns the texts that are not blank, trimmed.
 pub fn words(texts: &[String]) -> impl Iterator<Item = &str> {
     texts
         .iter()
@@ -163,26 +163,40 @@ pub fn words(texts: &[String]) -> impl Iterator<Item = &str> {
         .filter(|text| !text.is_empty())
 }
 
+/// Largest limit of a body, in bytes.
+const MAX_BODY_LIMIT: usize = 64 << 20;
+
+/// Largest limit of a poll's answer, in bytes.
+const MAX_POLL_ANSWER_LIMIT: usize = 256 << 20;
+
+/// Maximum number of connections that one process may open for one purpose.
+const MAX_CONNECTIONS: u32 = 1_000;
+
+/// Smallest bound of unfinished messages, in bytes.
+const MIN_BACKLOG_BYTES: u64 = 64 << 10;
+
 pub fn body_limit(bytes: usize) -> Result<usize, String> {
-    const MOST: usize = 64 << 20;
-    if (1..=MOST).contains(&bytes) {
+    bytes_up_to(bytes, MAX_BODY_LIMIT)
+}
+
+fn bytes_up_to(bytes: usize, max: usize) -> Result<usize, String> {
+    if (1..=max).contains(&bytes) {
         Ok(bytes)
     } else {
-        Err(format!("{bytes} bytes are not between 1 and {MOST}"))
+        Err(format!("{bytes} bytes are not between 1 and {max}"))
     }
 }
 
-/// Bytes of unfinished messages.
+/// Checks the bound of unfinished messages, in bytes.
 pub fn backlog_bytes(bytes: u64) -> Result<u64, String> {
-    const LEAST: u64 = 64 << 10;
-    if bytes >= LEAST {
+    if bytes >= MIN_BACKLOG_BYTES {
         Ok(bytes)
     } else {
-        Err(format!("{bytes} bytes are fewer than {LEAST}"))
+        Err(format!("{bytes} bytes are fewer than {MIN_BACKLOG_BYTES}"))
     }
 }
 
-/// How long a message may wait for its first attempt.
+/// Parses the time that a message may wait for its first attempt.
 pub fn backlog_age(text: &str) -> Result<Duration, String> {
     match kanat_flow::duration::parse(text) {
         Ok(age) if age < Duration::from_secs(1) => Err(format!("{text} is shorter than 1s")),
@@ -190,17 +204,13 @@ pub fn backlog_age(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An answer is in memory while its records are stored, for each poll under way.
+/// Checks the limit of an answer, which is in memory while its records are stored, for each poll
+/// under way.
 pub fn poll_answer_limit(bytes: usize) -> Result<usize, String> {
-    const MOST: usize = 256 << 20;
-    if (1..=MOST).contains(&bytes) {
-        Ok(bytes)
-    } else {
-        Err(format!("{bytes} bytes are not between 1 and {MOST}"))
-    }
+    bytes_up_to(bytes, MAX_POLL_ANSWER_LIMIT)
 }
 
-/// `value` seconds, within bounds.
+/// Checks a number of seconds.
 pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
     if (least..=most).contains(&value) {
         return Ok(Duration::from_secs(value));
@@ -208,17 +218,16 @@ pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
     Err(format!("{value} s is not between {least} and {most}"))
 }
 
-/// As many connections as one process may open for one purpose.
+/// Checks a number of connections for one purpose.
 pub fn connections(count: u32) -> Result<u32, String> {
-    const MOST: u32 = 1_000;
-    if (1..=MOST).contains(&count) {
+    if (1..=MAX_CONNECTIONS).contains(&count) {
         Ok(count)
     } else {
-        Err(format!("{count} is not between 1 and {MOST}"))
+        Err(format!("{count} is not between 1 and {MAX_CONNECTIONS}"))
     }
 }
 
-/// None for 0 days, which are no end.
+/// Returns the retention of so many days; none for 0, which keeps everything.
 pub fn retention(days: u32) -> Option<Duration> {
     (days > 0).then(|| DAY.saturating_mul(days))
 }
@@ -282,7 +291,7 @@ pub fn join_token(text: String) -> Result<Secret<String>, String> {
     Ok(Secret::new(text))
 }
 
-/// What is printed of a secret.
+/// Returns the text that is printed of a secret.
 pub fn mask(secret: Option<&Secret<String>>) -> Option<String> {
     secret.map(|_| MASK.to_owned())
 }
@@ -358,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_machine_in_clear_text_is_told_apart() {
+    fn addresses_that_leave_the_machine_in_clear_text_are_recognised() {
         for private in [
             "https://control.example.com",
             "http://127.0.0.1:8080",

@@ -393,7 +393,7 @@ fn a_slip_in_a_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn a_shell_is_told_the_names_of_flows() {
+fn a_shell_completes_the_names_of_flows() {
     let service = Service::start();
     service.run(&["flow", "create", &example("flows/stock-count.yaml")]);
     assert!(service.run(&["completion", "bash"]).contains("COMPLETE"));

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::service::{Service, example, text};
 
 #[test]
-fn a_definition_from_standard_input_is_told_where_it_is_wrong() {
+fn faults_of_a_definition_from_standard_input_have_positions() {
     let service = Service::start();
     let mut command = service.command(&["flow", "validate", "-"]);
     let mut child = command

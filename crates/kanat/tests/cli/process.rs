@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::service::{KEY, Service, failure, kanat, log_of_a_start, text};
 
 #[test]
-fn the_demo_tells_its_story_and_ends_with_0() {
+fn the_demo_plays_its_story_and_ends_with_0() {
     let output = kanat().args(["demo", "--exit"]).output().unwrap();
     let story = text(&output.stdout);
     let complaints = text(&output.stderr);
@@ -81,7 +81,7 @@ on_error:
 ";
 
 #[test]
-fn a_second_process_on_one_folder_is_told_so() {
+fn a_second_process_on_one_folder_is_refused() {
     let service = Service::start();
     let data = service.folder.path().join("data");
     let output = kanat()
@@ -98,7 +98,7 @@ fn a_second_process_on_one_folder_is_told_so() {
 }
 
 #[test]
-fn an_address_in_use_is_named_with_a_way_out() {
+fn an_address_in_use_is_named_with_advice() {
     let service = Service::start();
     let address = service.url.trim_start_matches("http://");
     let folder = TempDir::new().unwrap();
@@ -201,7 +201,7 @@ fn what_is_shipped_and_planes_of_their_own_are_guarded_and_up_alone_on_loopback_
 }
 
 #[test]
-fn a_misspelt_variable_ends_the_start_and_is_told_with_all_other_faults() {
+fn a_misspelt_variable_ends_the_start_and_is_named_with_all_other_faults() {
     let folder = TempDir::new().unwrap();
     for command in ["up", "control-plane", "data-plane"] {
         let mut service = kanat();

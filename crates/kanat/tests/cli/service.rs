@@ -86,12 +86,12 @@ impl Service {
         command
     }
 
-    /// What a client command leaves behind, however it ends.
+    /// Runs a client command and returns its output, whether it succeeds or fails.
     pub fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
-    /// What a client command prints; it has to end well.
+    /// Runs a client command that succeeds, and returns its standard output.
     pub fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
         assert!(

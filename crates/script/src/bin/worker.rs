@@ -13,7 +13,7 @@ use kanat_script::{Limits, worker};
 
 type Attempt = fn() -> io::Result<()>;
 
-/// What a confined process tries, by name.
+/// Attempts of a confined process, by name.
 const ATTEMPTS: [(&str, Attempt); 11] = [
     ("read a file", || File::open("/proc/self/status").map(drop)),
     ("write a file", || {

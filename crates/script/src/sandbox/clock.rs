@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Default)]
 pub(crate) struct Clock {
     end: Cell<Duration>,
-    /// Whether the engine was told to stop.
+    /// The engine was asked to stop.
     over: Cell<bool>,
 }
 
@@ -21,7 +21,7 @@ impl Clock {
         self.over.set(false);
     }
 
-    /// What the engine asks every few thousand operations: whether to stop.
+    /// Returns whether the engine has to stop; the engine asks every few thousand operations.
     pub fn is_over(&self) -> bool {
         if used() >= self.end.get() {
             self.over.set(true);
@@ -29,7 +29,7 @@ impl Clock {
         self.over.get()
     }
 
-    /// Whether the call was stopped.
+    /// Returns whether the call was stopped.
     pub fn was_stopped(&self) -> bool {
         self.over.get()
     }

@@ -1,4 +1,4 @@
-//! Where an error came from, read from the stack that the engine wrote.
+//! Positions of errors, read from the stack that the engine wrote.
 
 use crate::failure::Position;
 

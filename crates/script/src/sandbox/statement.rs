@@ -1,6 +1,5 @@
-//! Where an error was made, as whoever wrote the code sees it: the engine names the place of the
-//! last thing that it did before the call, which is in the midst of the arguments, and maybe on
-//! another line.
+//! Position of the statement that made an error. The engine names the position of the last
+//! operation before the call, which is in the midst of the arguments, and maybe on another line.
 //!
 //! This reads no JavaScript, only where its words and brackets are. Where that is not enough to
 //! tell, the engine's place stands.
@@ -46,7 +45,8 @@ pub(super) fn begin(code: &str, place: Position, class: &str) -> Option<Position
     None
 }
 
-/// Where a call of the class whose name is at `name` begins, with the words before it.
+/// Returns the position at which a call of the class whose name is at `name` begins, with the words
+/// before it.
 fn call_begin(tokens: &[Token<'_>], name: usize) -> Position {
     let before = |at: usize, word: &str| {
         at.checked_sub(1)

@@ -1,4 +1,4 @@
-//! What code does in the sandbox: its output, its errors, its state, and what ends it.
+//! Code in the sandbox: its output, its errors, its state, and its ends.
 
 use super::*;
 use crate::failure::Position;
@@ -40,7 +40,7 @@ fn gives_what_transform_gives() {
             Some(r#"{"b":42,"flow":"f"}"#)
         );
     }
-    assert!(matches!(adapter.scripts[0].way, Way::Frozen(_)));
+    assert!(matches!(adapter.scripts[0].policy, WorldPolicy::Frozen(_)));
     for (code, expected) in [
         (
             "const transform = (input) => input",
@@ -196,7 +196,10 @@ fn ordinary_code_runs_in_a_frozen_world() {
                 "{code}"
             );
         }
-        assert!(matches!(adapter.scripts[0].way, Way::Frozen(_)), "{code}");
+        assert!(
+            matches!(adapter.scripts[0].policy, WorldPolicy::Frozen(_)),
+            "{code}"
+        );
     }
 }
 
@@ -491,7 +494,7 @@ fn a_world_that_was_filled_is_not_kept() {
     for _ in 0..2 {
         assert_eq!(output(&mut adapter, "1").as_deref(), Some("1"));
     }
-    assert!(matches!(adapter.scripts[0].way, Way::Frozen(_)));
+    assert!(matches!(adapter.scripts[0].policy, WorldPolicy::Frozen(_)));
     for _ in 0..30 {
         assert_eq!(
             output(&mut adapter, "2000000").as_deref(),

@@ -21,8 +21,8 @@ const PRELUDE: &str = include_str!("prelude.js");
 const FREEZE: &str = include_str!("freeze.js");
 /// The file name that our own code runs under.
 const OURS: &str = "kanat.js";
-/// What a frozen world's code is wrapped in: everything in it is made anew by each call. One line
-/// stands above the code.
+/// Wrapper of a frozen world's code: everything in it is made anew by each call. One line stands
+/// above the code.
 const AROUND: (&str, &str) = (
     "(function () { \"use strict\";\n",
     "\n;return transform; })",
@@ -32,8 +32,8 @@ const LARGE: i64 = 4 << 20;
 /// How deep the engine's own stack may get.
 const STACK: usize = 1 << 20;
 /// How many classes of an error are looked at.
-const MOST_CLASSES: usize = 8;
-/// What one call may log; what is more is left out, and said to be.
+const MAX_CLASSES: usize = 8;
+/// Number of lines and bytes that one call may log; a note stands in the place of the rest.
 const LOGS: (usize, usize) = (100, 16 << 10);
 
 pub(super) struct World {
@@ -60,7 +60,7 @@ pub(super) struct Bare {
     limits: Limits,
 }
 
-/// What the prelude gives.
+/// Functions of the prelude.
 struct Tools {
     /// Calls what a fresh world has, and what a frozen one has.
     call: Persistent<Function<'static>>,
@@ -131,7 +131,7 @@ impl Bare {
             .with(|ctx| self.tools.watch.clone().restore(&ctx)?.call::<_, ()>(()));
     }
 
-    /// Whether it was; if nobody looked, it may have been.
+    /// Returns whether it was filled; if that is not known, it may have been.
     fn was_filled(&self, ctx: &Ctx<'_>) -> bool {
         let filled = self
             .tools
@@ -257,13 +257,13 @@ impl World {
         (std::mem::take(&mut *bare.logs.borrow_mut()), outcome)
     }
 
-    /// Whether it holds more than a world that waits for its next message should.
+    /// Returns whether it holds more than an idle world should.
     pub fn is_large(&self) -> bool {
         self.bare.runtime.run_gc();
         self.bare.runtime.memory_usage().malloc_size > LARGE
     }
 
-    /// Whether nothing of the last message is left to be run.
+    /// Returns whether no job of the last message is left to be run.
     pub fn is_clean(&self) -> bool {
         !self.bare.runtime.is_job_pending()
     }
@@ -316,7 +316,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Where an error was made.
+    /// Returns the position at which an error was made.
     fn place(self, exception: &Exception<'_>) -> Option<Position> {
         let classes = classes(exception.as_object());
         let place = position::of(&exception.stack()?, self.above, &classes)?;
@@ -327,17 +327,17 @@ impl Source<'_> {
     }
 }
 
-/// The names of the classes that an object is of, its own first. They are the code's to tell.
+/// The names of the classes that an object is of, its own first. The code may give any names.
 fn classes<'js>(object: &Object<'js>) -> Vec<String> {
     let class = object.get::<_, Object<'js>>("constructor").ok();
     // By a property: one that throws is told as an error, where a prototype's would be a panic of
     // the bindings.
     let parent = |class: &Object<'js>| class.get::<_, Object<'js>>("__proto__").ok();
-    let classes = std::iter::successors(class, parent).take(MOST_CLASSES);
+    let classes = std::iter::successors(class, parent).take(MAX_CLASSES);
     classes.map_while(|class| class.get("name").ok()).collect()
 }
 
-/// What went wrong, in words; with the place in the code where that is known.
+/// Returns the failure in words, with the position in the code where it is known.
 fn failure(
     caught: CaughtError<'_>,
     clock: &Clock,
@@ -411,8 +411,8 @@ fn failure(
 
 /// Messages are the code's, and of any length.
 fn cut(mut message: String) -> String {
-    const LONGEST: usize = 1_000;
-    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 1_000;
+    if let Some((end, _)) = message.char_indices().nth(MAX_CHARACTERS) {
         message.truncate(end);
         message.push('…');
     }

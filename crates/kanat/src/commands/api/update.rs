@@ -14,7 +14,7 @@ use crate::commands::{Session, input};
 use crate::exit::usage;
 use crate::output::Json;
 
-/// What is to be changed.
+/// Arguments of `kanat api update`: the changes.
 #[derive(Args)]
 pub struct Update {
     api: String,
@@ -22,7 +22,7 @@ pub struct Update {
     name: Option<String>,
     #[arg(long)]
     description: Option<String>,
-    /// Such as `orders/{id}`.
+    /// Path below the environment's base URL, such as `orders/{id}`.
     #[arg(long)]
     path: Option<String>,
     /// GET, POST, PUT, PATCH or DELETE.
@@ -43,10 +43,10 @@ pub struct Update {
     /// How long a call waits for the flow, such as `30s`.
     #[arg(long)]
     deadline: Option<String>,
-    /// What becomes of the message of a call that ran out of time: `continue` or `discard`.
+    /// Treatment of the message of a call that ran out of time: `continue` or `discard`.
     #[arg(long)]
     on_timeout: Option<String>,
-    /// Whether an answer that does not fit its schema is refused.
+    /// `true` refuses an answer that does not fit its schema.
     #[arg(long)]
     strict_response: Option<bool>,
     /// Status of the answer: a number, or an expression that gives one.

@@ -27,7 +27,7 @@ pub enum Format {
 type Item = Result<String, BadInput>;
 
 impl Format {
-    /// The format that the end of a file's name tells: `.csv`, `.ndjson`, `.jsonl`, else JSON.
+    /// Returns the format by the end of a file's name: `.csv`, `.ndjson`, `.jsonl`, else JSON.
     pub fn of(file: &str) -> Self {
         let end = file
             .rsplit_once('.')
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_do_not_fit_are_told_with_their_line() {
+    fn rows_that_do_not_fit_are_reported_with_their_line() {
         let told = csv("id,name\n1,a\n2\n").unwrap_err().to_string();
         assert!(told.contains("a.csv") && told.contains("line: 3"), "{told}");
         assert!(
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_file_tells_its_format() {
+    fn the_name_of_a_file_decides_its_format() {
         for (file, format) in [
             ("a.CSV", Format::Csv),
             ("a.jsonl", Format::Ndjson),

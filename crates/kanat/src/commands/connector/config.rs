@@ -9,7 +9,7 @@ use crate::client::{Client, Refusal};
 use crate::exit::usage;
 use crate::output::Json;
 
-/// Where the config comes from.
+/// Sources of a config.
 #[derive(clap::Args)]
 pub struct Flags {
     /// JSON file with the config; `-` is standard input.
@@ -24,7 +24,7 @@ pub struct Flags {
 
 /// Which fields an update takes away.
 #[derive(clap::Args)]
-pub struct Removed {
+pub struct UnsetFlags {
     /// Take a field away, such as `token`, or a member of a map, such as `headers.X-Tenant`. May be
     /// repeated.
     #[arg(long = "unset", value_name = "FIELD")]
@@ -38,7 +38,7 @@ impl Flags {
         &self,
         client: &Client,
         instance: &Json,
-        removed: &Removed,
+        removed: &UnsetFlags,
     ) -> Result<Option<Map<String, Value>>> {
         if self.config.is_none() && self.fields.is_empty() && removed.removed.is_empty() {
             return Ok(None);

@@ -18,7 +18,7 @@ pub struct Apply {
     /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied; `-` is standard
     /// input.
     path: String,
-    /// What changed, for the list of versions.
+    /// Summary of the change, for the list of versions.
     #[arg(long)]
     summary: Option<String>,
 }

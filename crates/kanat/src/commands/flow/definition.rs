@@ -19,7 +19,7 @@ pub struct Create {
     /// Name of the flow [default: the one in the definition].
     #[arg(long)]
     name: Option<String>,
-    /// What the flow is for [default: the one in the definition].
+    /// Description of the flow [default: the one in the definition].
     #[arg(long)]
     description: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Update {
     flow: String,
     /// YAML file with the definition; `-` is standard input.
     file: String,
-    /// What changed.
+    /// Summary of the change.
     #[arg(long)]
     summary: Option<String>,
     /// Give the flow the name in the file.
@@ -109,7 +109,7 @@ impl Update {
     /// The name that the flow is given; none when it keeps its own. A file of another flow is taken
     /// for a mistake.
     async fn name(&self, session: &Session, path: &str, yaml: &str) -> Result<Option<String>> {
-        // What is wrong with the definition is the service's to tell.
+        // The service reports the faults of the definition.
         let Ok(definition) = kanat_flow::parse(yaml) else {
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl Update {
     }
 }
 
-/// Prints a draft that was created or changed, and tells what it lacks and how it becomes live.
+/// Prints a draft that was created or changed, its warnings, and the command that deploys it.
 fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
     session.print(flow, show::draft)?;
     let warnings = diagnostics::faults(flow, "warnings");

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, in one form for every command that takes one.
+//! Faults of a definition, in one form for every command that takes one.
 
 use std::io::IsTerminal;
 

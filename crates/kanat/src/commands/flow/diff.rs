@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_each_path() {
+    fn lists_each_path() {
         let answer = r#"{"from":"1","to":"draft","changes":[
             {"path":"mapping.a","before":"source.x","after":"source.y"},
             {"path":"when","after":"source.a"},{"path":"b","before":1}]}"#;

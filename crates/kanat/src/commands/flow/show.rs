@@ -56,12 +56,12 @@ pub fn whole(flow: &Json) -> String {
         + &definition
 }
 
-/// Whether a deployed flow has a draft that differs from what runs.
+/// Returns whether a deployed flow has a draft that differs from what runs.
 fn is_changed(flow: &Json) -> bool {
     flow.has("deployedVersion") && flow.text("draft") == "true"
 }
 
-/// What is said of a draft that differs from what runs.
+/// Returns the note about a draft that differs from what runs.
 fn pending(flow: &Json) -> String {
     if !is_changed(flow) {
         return String::new();
@@ -99,7 +99,7 @@ pub fn deployed_after(before: &Json, flow: &Json) -> String {
     live(flow, is_unchanged(before, flow))
 }
 
-/// Whether a deploy found that what runs is what was to be deployed.
+/// Returns whether a deploy changed nothing, because the definition ran already.
 pub fn is_unchanged(before: &Json, flow: &Json) -> bool {
     before.has("deployedVersion") && before.text("deployedVersion") == flow.text("deployedVersion")
 }
@@ -145,7 +145,7 @@ fn refusals(flow: &Json) -> String {
     flow.list("rejected").iter().map(line).collect()
 }
 
-/// What a definition names that does not exist, or has no usable value.
+/// Returns the names of a definition that do not exist, or have no usable value.
 pub fn warnings(flow: &Json) -> String {
     let file = format!("flow {}", flow.text("name"));
     diagnostics::report(

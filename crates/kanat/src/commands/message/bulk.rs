@@ -12,10 +12,10 @@ use crate::commands::confirm::{Consent, Decision};
 use crate::exit::{failure, usage};
 use crate::output::Json;
 
-/// Number of ids that are told before a command acts.
-const TOLD_IDS: usize = 3;
+/// Number of ids that are shown before a command acts.
+const SHOWN_IDS: usize = 3;
 
-/// What is done with messages.
+/// Action on messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Retry,
@@ -44,7 +44,7 @@ impl Verb {
         }
     }
 
-    /// What will happen to messages.
+    /// Returns the announcement of the action.
     fn announced(self) -> &'static str {
         match self {
             Self::Retry => "will be tried again",
@@ -55,7 +55,7 @@ impl Verb {
     /// Asks where messages go out that were delivered already.
     fn consent(self, consent: Consent, what: &str) -> Result<Decision> {
         match self {
-            Self::Retry => consent.tell(what),
+            Self::Retry => consent.announce(what),
             Self::Replay => consent.ask(what),
         }
     }
@@ -78,13 +78,13 @@ impl Selection {
             )));
         }
         let flow_id = session.client.id(&FLOW, flow).await?;
-        // What arrives after it was told is left alone.
+        // Messages that arrive after the announcement are left alone.
         let until = cutoff(self.filter.until.as_deref(), Timestamp::now());
         filter.retain(|(name, _)| *name != "until");
         filter.push(("until", until));
         let found = match self.messages.is_empty() {
             true => self.find(session, verb, &flow_id, &filter).await?,
-            false => told(self.messages.len(), &self.messages),
+            false => count_with_ids(self.messages.len(), &self.messages),
         };
         match verb.consent(
             self.consent,
@@ -124,7 +124,7 @@ impl Selection {
     ) -> Result<String> {
         let mut query = vec![
             ("flowId", flow_id.to_owned()),
-            ("limit", TOLD_IDS.to_string()),
+            ("limit", SHOWN_IDS.to_string()),
         ];
         query.extend_from_slice(filter);
         if verb == Verb::Retry && self.filter.status.is_none() {
@@ -136,7 +136,7 @@ impl Selection {
             .iter()
             .map(|message| message.text("id"))
             .collect();
-        Ok(told(
+        Ok(count_with_ids(
             answer.text("pagination.total").parse().unwrap_or(ids.len()),
             &ids,
         ))
@@ -151,11 +151,11 @@ impl Selection {
         }
         let what = format!(
             "{} {}",
-            told(self.messages.len(), &self.messages),
+            count_with_ids(self.messages.len(), &self.messages),
             verb.announced()
         );
         let decision = match self.messages.len() {
-            1 => self.consent.tell(&what)?,
+            1 => self.consent.announce(&what)?,
             _ => verb.consent(self.consent, &what)?,
         };
         match decision {
@@ -200,17 +200,17 @@ fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
 }
 
 /// A number of messages, with the first of their ids.
-pub fn told(total: usize, ids: &[String]) -> String {
+pub fn count_with_ids(total: usize, ids: &[String]) -> String {
     let first = ids
         .iter()
-        .take(TOLD_IDS)
+        .take(SHOWN_IDS)
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
     match total {
         0 => "no message".to_owned(),
         1 => format!("1 message ({first})"),
-        _ if total > ids.len().min(TOLD_IDS) => format!("{total} messages ({first}, ...)"),
+        _ if total > ids.len().min(SHOWN_IDS) => format!("{total} messages ({first}, ...)"),
         _ => format!("{total} messages ({first})"),
     }
 }
@@ -232,13 +232,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_will_be_hit_is_told_with_three_ids() {
+    fn the_announcement_names_three_ids() {
         let ids = ["a", "b", "c", "d"].map(str::to_owned);
-        assert_eq!(told(0, &[]), "no message");
-        assert_eq!(told(1, &ids[..1]), "1 message (a)");
-        assert_eq!(told(3, &ids[..3]), "3 messages (a, b, c)");
-        assert_eq!(told(4, &ids), "4 messages (a, b, c, ...)");
-        assert_eq!(told(20_090, &ids[..3]), "20090 messages (a, b, c, ...)");
+        assert_eq!(count_with_ids(0, &[]), "no message");
+        assert_eq!(count_with_ids(1, &ids[..1]), "1 message (a)");
+        assert_eq!(count_with_ids(3, &ids[..3]), "3 messages (a, b, c)");
+        assert_eq!(count_with_ids(4, &ids), "4 messages (a, b, c, ...)");
+        assert_eq!(
+            count_with_ids(20_090, &ids[..3]),
+            "20090 messages (a, b, c, ...)"
+        );
     }
 
     #[test]

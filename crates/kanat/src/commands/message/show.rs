@@ -87,7 +87,7 @@ pub fn error(message: &Json) -> String {
     )
 }
 
-/// What was called, and what came back. A failure that tells it is not repeated.
+/// Returns a call and its answer. A failure that names both is not repeated.
 fn exchange(entry: &Json) -> String {
     let mut out = String::new();
     if entry.has("response.status") {
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_tells_what_was_called_and_what_came_back() {
-        let told = |error: &str| {
+    fn a_trace_shows_calls_and_their_answers() {
+        let shown = |error: &str| {
             let entry = format!(
                 r#"[{{"at":"2026-01-31T12:00:00.000Z","stage":"delivery","name":"erp",
                 "status":"failed","durationMs":7,"attempt":1,"error":"{error}",
@@ -176,7 +176,7 @@ mod tests {
             };
             trace(&entries)
         };
-        let short = told("the target refused it");
+        let short = shown("the target refused it");
         assert!(
             short.ends_with(
                 " -> 500\n    POST http://erp/in\n    {\"error\":\"E42\"}\n    the \
@@ -184,7 +184,7 @@ mod tests {
             ),
             "{short}"
         );
-        let whole = told("POST http://erp/in answered 500: E42");
+        let whole = shown("POST http://erp/in answered 500: E42");
         assert!(
             whole.ends_with(" -> 500\n    POST http://erp/in answered 500: E42\n"),
             "{whole}"
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_attempt_tells_its_error_once() {
+    fn each_attempt_shows_its_error_once() {
         let entry = |attempt: u32, stage: &str| {
             format!(
                 r#"{{"at":"2026-01-31T12:00:00.000Z","stage":"{stage}","name":"erp",

@@ -197,9 +197,10 @@ pub(crate) fn unknown_letters(format: &str) -> Option<String> {
 fn meant(format: &str, found: &str) -> String {
     if !found.starts_with('y') {
         let tokens = TOKENS.map(|(name, _)| name);
-        return Some(suggestion(found, &tokens))
-            .filter(|_| found.len() > 1)
-            .unwrap_or_default();
+        return match found.len() {
+            1 => String::new(),
+            _ => suggestion(found, &tokens),
+        };
     }
     let year = if found.len() == 2 { "YY" } else { "YYYY" };
     let mut meant = format.replace(found, year);

@@ -1,5 +1,5 @@
-//! What the command line and the environment give: the command, what each setting comes from, and
-//! the variables whose values are of a wrong type.
+//! Command line and environment: the command, the source of each setting, and the variables whose
+//! values are of a wrong type.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -13,16 +13,16 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use super::{Problems, environment};
 use crate::cli::Cli;
 
-/// Where settings come from, the file left aside.
+/// Parsed command line and environment, without the file.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct Sources {
     /// The flag or variable that each setting comes from, as in `KANAT_LISTEN` for `listen`.
     pub(super) names: BTreeMap<String, String>,
     /// Variables whose values cannot be read, each with what is wrong.
     pub(super) faults: Vec<String>,
 }
 
-impl Given {
+impl Sources {
     /// Reads the command line and the environment. A variable whose value cannot be read counts as
     /// not set, and is a fault of what is returned: it must not hide other faults. A command line
     /// that is wrong ends the process.
@@ -55,14 +55,14 @@ impl Given {
         let faults = faults.into_iter().filter(|fault| {
             fault.command.as_deref().is_none_or(|of| Some(of) == name) && !is_overridden(fault)
         });
-        let mut given = Self {
+        let mut sources = Self {
             names: BTreeMap::new(),
             faults: faults.map(|fault| fault.text).collect(),
         };
         let Some((called, matches)) =
             called.and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
         else {
-            return given;
+            return sources;
         };
         for argument in called.get_arguments() {
             let id = argument.get_id().as_str();
@@ -73,9 +73,9 @@ impl Given {
                 Some(ValueSource::EnvVariable) => variable(argument),
                 Some(_) | None => None,
             };
-            given.names.extend(name.map(|name| (id.to_owned(), name)));
+            sources.names.extend(name.map(|name| (id.to_owned(), name)));
         }
-        given
+        sources
     }
 
     /// Checks what a command reads that has no settings.
@@ -198,18 +198,18 @@ mod tests {
 
     /// Reads a command line beside these variables. Only their faults are looked at: their values
     /// are not read.
-    fn given(arguments: &[&str], variables: &[(&str, &[u8])]) -> Given {
+    fn given(arguments: &[&str], variables: &[(&str, &[u8])]) -> Sources {
         let value = |name: &str| {
             let (_, value) = variables.iter().find(|(variable, _)| *variable == name)?;
             Some(OsString::from_vec(value.to_vec()))
         };
         let (mut command, faults) = without_wrong_values(Cli::command(), value);
         let matches = command.try_get_matches_from_mut(arguments).unwrap();
-        Given::of(&command, &matches, faults)
+        Sources::of(&command, &matches, faults)
     }
 
     #[test]
-    fn every_variable_of_a_wrong_type_is_told_by_its_name() {
+    fn every_variable_of_a_wrong_type_is_named() {
         let wrong: [(&str, &[u8]); 6] = [
             ("KANAT_DATA_DIR", b""),
             ("KANAT_RETENTION_DAYS", b"ten"),

@@ -1,0 +1,53 @@
+//! Options of the planes, from the settings that several kinds of processes share.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use kanat_control_plane::PublicUrl;
+
+use super::folder::Folder;
+use super::{backlog, database, identity};
+use crate::settings::{control, node, process};
+
+/// Returns the options of a control plane that is reached at these URLs.
+pub fn control_options(
+    process: &process::Settings,
+    control: &control::Settings,
+    public_url: PublicUrl,
+    api_url: PublicUrl,
+) -> kanat_control_plane::Options {
+    kanat_control_plane::Options {
+        bootstrap_api_key: control.bootstrap_api_key.clone(),
+        accept_empty_config: control.accept_empty_config,
+        public_url,
+        api_url,
+        allowed_origins: control.allowed_origins.clone(),
+        nodes: control.access(),
+        retention: control.retention,
+        batch_retention: control.batch_retention,
+        key_file: database::own_key_file(process),
+        adapters: process.adapters.0.clone(),
+    }
+}
+
+/// Returns the options of a node of all environments that listens on this address.
+///
+/// # Errors
+/// The node's id cannot be read or kept, or its backlog has no bounds.
+pub fn node_options(
+    process: &process::Settings,
+    node: &node::Settings,
+    folder: &Folder,
+    address: SocketAddr,
+) -> Result<kanat_data_plane::Options> {
+    let node_id = identity::node_id(folder.path())?;
+    let mut options = kanat_data_plane::Options::new(node_id, process.data_dir.clone());
+    options.address = address.to_string();
+    options.body_limit = node.body_limit;
+    options.poll_answer = node.poll_answer_limit;
+    options.lease = node.lease;
+    options.backlog = backlog::limits(node, process)?;
+    options.adapters = process.adapters.0.clone();
+    env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
+    Ok(options)
+}
