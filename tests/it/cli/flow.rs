@@ -502,3 +502,26 @@ async fn hints_are_commands_that_a_shell_takes_and_mention_a_pause() {
         "{run}"
     );
 }
+
+#[tokio::test]
+async fn a_scheduled_flow_runs_by_hand_with_the_payload_of_its_schedule() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    cli.file(
+        "yearly.yaml",
+        &crate::schedule::scheduled("yearly", "30 12 29 2 *", "UTC"),
+    );
+    cli.run(&["flow", "apply", "yearly.yaml"]).await.expect();
+    let run = cli
+        .run(&["flow", "run", "yearly", "-o", "json"])
+        .await
+        .json();
+    let message = app
+        .api
+        .message_becomes(run["messageId"].as_str().unwrap(), "delivered")
+        .await;
+    assert_eq!(message["trigger"], "schedule");
+    assert_eq!(message["payload"]["manual"], true);
+}

@@ -314,3 +314,60 @@ mapping:
     assert_eq!(&tested["matched"], &json!(true));
     assert_eq!(tested["errors"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test]
+async fn a_key_that_a_message_lacks_is_shown_in_the_test_and_in_the_trace() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "\
+flow: keyed
+version: 1
+source:
+  trigger: manual
+target:
+  connector: erp
+  endpoint: /in
+ordering_key: source.id
+idempotency_key: source.event
+";
+    let (id, _) = app.api.deployed(yaml).await;
+    let warnings = |trace: &serde_json::Value| -> Vec<(String, String)> {
+        let records = trace.as_array().unwrap().iter();
+        let text =
+            |record: &serde_json::Value, name: &str| record[name].as_str().map(str::to_owned);
+        records
+            .filter(|record| record["stage"] == "validated" && record["status"] == "warning")
+            .map(|record| {
+                (
+                    text(record, "name").unwrap(),
+                    text(record, "error").unwrap(),
+                )
+            })
+            .collect()
+    };
+    let path = format!("/api/v1/flows/{id}");
+    let sample = json!({ "sampleData": { "id": 7 } });
+    let tested = app
+        .api
+        .post(&format!("{path}/test"), &sample)
+        .await
+        .expect(200);
+    let found = warnings(&tested["trace"]);
+    assert_eq!(found.len(), 1, "{tested:?}");
+    assert_eq!(found[0].0, "idempotency_key");
+    assert!(
+        found[0].1.contains("the message has no idempotency_key"),
+        "{found:?}"
+    );
+    let run = app
+        .api
+        .post(&format!("{path}/run"), &json!({ "payload": { "id": 7 } }))
+        .await
+        .expect(202);
+    let message = app
+        .api
+        .message_becomes(run["messageId"].as_str().unwrap(), "delivered")
+        .await;
+    assert_eq!(warnings(&message["trace"]), found);
+}
