@@ -230,7 +230,7 @@ struct NodeEntry {
 
 /// A session's registration of its node. Updates of a replaced session have no effect.
 #[derive(Debug)]
-pub struct Seat<'a> {
+pub struct Registration<'a> {
     nodes: &'a Nodes,
     id: NodeId,
     session: CancellationToken,
@@ -264,7 +264,7 @@ impl Nodes {
         node: Node,
         grant: &Grant,
         session: CancellationToken,
-    ) -> Result<Seat<'_>, IdInUse> {
+    ) -> Result<Registration<'_>, IdInUse> {
         let id = node.id.clone();
         let oldest = Timestamp::now().before(LISTED);
         let mut known = self.lock();
@@ -290,7 +290,7 @@ impl Nodes {
         }
         drop(known);
         self.changed.send_replace(());
-        Ok(Seat {
+        Ok(Registration {
             nodes: self,
             id,
             session,
@@ -334,7 +334,7 @@ impl Nodes {
     }
 }
 
-impl Seat<'_> {
+impl Registration<'_> {
     /// Changes the state of the node, unless another session has replaced this one.
     pub fn update(&self, change: impl FnOnce(&mut Node)) {
         if let Some(known) = self.nodes.lock().get_mut(&self.id)
@@ -351,7 +351,7 @@ impl Seat<'_> {
     }
 
     /// Changes the state of the node after a message from it.
-    pub fn heard(&self, change: impl FnOnce(&mut Node)) {
+    pub fn message_received(&self, change: impl FnOnce(&mut Node)) {
         self.update(|node| {
             node.last_seen = Timestamp::now();
             change(node);
@@ -360,7 +360,7 @@ impl Seat<'_> {
 }
 
 /// A session that ends leaves its node listed as disconnected.
-impl Drop for Seat<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
         self.update(|node| {
             node.status = Status::Disconnected;

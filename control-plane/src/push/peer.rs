@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, SetHash};
-use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource};
+use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Rejection, Resource};
 
-use super::refusals::Withheld;
+use super::refusals::{Refusal, Withheld};
 use super::set::{Entry, PlanSet};
 
 /// Size of the bodies of a delta above which a snapshot is sent, whose chunks keep the stream
@@ -71,10 +71,10 @@ pub enum PushKind {
 /// Outcome of a node's answer.
 #[derive(Debug, PartialEq)]
 pub enum AckOutcome {
-    /// The node runs the generation, but for these resources: id, refused hash, reason.
+    /// The node runs the generation without the refused content of these resources.
     Applied {
         generation: u64,
-        refused: Vec<(String, Hash, String)>,
+        refused: Vec<(String, Refusal)>,
     },
     /// The node kept what it had, for this reason.
     Refused(String),
@@ -114,7 +114,7 @@ impl Peer {
 
     /// Returns the epoch, generation and hash that the node should run by the last push; `None`
     /// before the first push, and when the node refused the last one.
-    pub fn wanted(&self) -> Option<(&EpochId, u64, SetHash)> {
+    pub fn target(&self) -> Option<(&EpochId, u64, SetHash)> {
         match (&self.in_flight, &self.held) {
             (Some(push), _) => Some((&push.set.epoch, push.set.generation, push.set_hash)),
             (None, Some(held)) if self.refused.is_none() => {
@@ -136,7 +136,7 @@ impl Peer {
     }
 
     /// Returns whether a push waits for its answer.
-    pub fn waits(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         self.in_flight.is_some()
     }
 
@@ -152,7 +152,7 @@ impl Peer {
             .as_ref()
             .map(|refused| (&refused.epoch, refused.generation));
         let is_refused = refused == Some((&current.epoch, current.generation));
-        if self.waits() || is_refused {
+        if self.is_waiting() || is_refused {
             return None;
         }
         let push = match &self.held {
@@ -164,7 +164,7 @@ impl Peer {
     }
 
     /// Makes the next push a snapshot: the set of the node is not known.
-    pub fn wants_snapshot(&mut self) {
+    pub fn require_snapshot(&mut self) {
         self.held = None;
         self.in_flight = None;
         self.refused = None;
@@ -173,7 +173,7 @@ impl Peer {
     /// Compares a heartbeat with the set that the node is known to run. A heartbeat that was sent
     /// before the last answer has an earlier generation; another set of the same generation is a
     /// mismatch, and a snapshot follows.
-    pub fn beat(&mut self, state: &EnvironmentState) -> AckOutcome {
+    pub fn handle_heartbeat(&mut self, state: &EnvironmentState) -> AckOutcome {
         let is_other = |held: &mut HeldSet| {
             (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
                 && SetHash::from_slice(&state.set_hash) != Some(held.hash)
@@ -188,13 +188,13 @@ impl Peer {
     }
 
     /// Handles an ack: the node runs all of the push.
-    pub fn acked(&mut self, ack: &Ack) -> AckOutcome {
-        self.answered(ack.nonce, ack.generation, &ack.set_hash, &[])
+    pub fn handle_ack(&mut self, ack: &Ack) -> AckOutcome {
+        self.complete(ack.nonce, ack.generation, &ack.set_hash, &[])
     }
 
     /// Handles a nack: the node refused some of the push, or all of it; then a rejection names no
     /// resource.
-    pub fn nacked(&mut self, nack: &Nack) -> AckOutcome {
+    pub fn handle_nack(&mut self, nack: &Nack) -> AckOutcome {
         let names_no_resource = nack
             .rejections
             .iter()
@@ -215,28 +215,21 @@ impl Peer {
             });
             return AckOutcome::Refused(reason);
         }
-        let refused: Vec<_> = nack
-            .rejections
-            .iter()
-            .filter_map(|r| {
-                let hash = Hash::from_slice(&r.hash)?;
-                Some((
-                    r.resource_id.clone(),
-                    hash,
-                    Hash::from_slice(&r.running_hash),
-                    r.message.clone(),
-                ))
-            })
-            .collect();
-        self.answered(nack.nonce, nack.generation, &nack.set_hash, &refused)
+        self.complete(
+            nack.nonce,
+            nack.generation,
+            &nack.set_hash,
+            &nack.rejections,
+        )
     }
 
-    fn answered(
+    /// Ends the push in flight.
+    fn complete(
         &mut self,
         nonce: u64,
         generation: u64,
         set_hash: &[u8],
-        refused: &[(String, Hash, Option<Hash>, String)],
+        rejections: &[Rejection],
     ) -> AckOutcome {
         let Some(push) = self
             .in_flight
@@ -245,11 +238,16 @@ impl Peer {
             return AckOutcome::Stale;
         };
         let mut exceptions = push.exceptions;
-        exceptions.extend(
-            refused
-                .iter()
-                .map(|(id, _, running, _)| (id.clone(), *running)),
-        );
+        let mut refused = Vec::new();
+        for rejection in rejections {
+            let Some(hash) = Hash::from_slice(&rejection.hash) else {
+                continue;
+            };
+            let id = &rejection.resource_id;
+            let message = rejection.message.clone();
+            exceptions.insert(id.clone(), Hash::from_slice(&rejection.running_hash));
+            refused.push((id.clone(), Refusal { hash, message }));
+        }
         let hash = hash_of(&push.set, &exceptions);
         if SetHash::from_slice(set_hash) != Some(hash) {
             self.held = None;
@@ -269,10 +267,6 @@ impl Peer {
             hash,
             exceptions,
         });
-        let refused = refused
-            .iter()
-            .map(|(id, hash, _, message)| (id.clone(), *hash, message.clone()))
-            .collect();
         AckOutcome::Applied {
             generation,
             refused,

@@ -27,7 +27,7 @@ struct EnvironmentRefusals {
 type ByResource = HashMap<String, HashMap<String, Refusal>>;
 
 /// Refusal of one content of a resource.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub hash: Hash,
     pub message: String,

@@ -1,22 +1,21 @@
 //! Stream of one node, from its hello to its end: reads and sends messages, and keeps the
 //! heartbeat. `peer` decides what to send.
 
+mod inbound;
+mod outbound;
 mod report;
 pub(super) mod subscription;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
 use kanat_plan_stream::{HEARTBEAT, SILENCE, Schemas};
 use kanat_proto::node::v1::control_message::Kind as Out;
-use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::{
-    ControlMessage, Delta, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, SnapshotBegin,
-    SnapshotChunk, SnapshotEnd, Welcome,
+    ControlMessage, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, Welcome,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -26,11 +25,7 @@ use tonic::{Status, Streaming};
 use super::context::Context;
 use super::grant::Grant;
 use super::node_record::NodeRecord;
-use super::nodes::{self, Node, Running, Scope, Seat};
-use super::observations::Observation;
-use super::peer::{AckOutcome, Peer, Push, PushKind};
-use super::refusals::Refusal;
-use super::set::PlanSet;
+use super::nodes::{self, Node, Registration, Running, Scope};
 use super::source::Environment;
 use subscription::Subscription;
 
@@ -141,11 +136,12 @@ impl Session {
     pub async fn run(mut self) {
         let context = Arc::clone(&self.context);
         let node_id = self.node.id.clone();
-        let seat = context
-            .nodes
-            .connect(self.node.clone(), &self.grant, self.replaced.clone());
-        let seat = match seat {
-            Ok(seat) => seat,
+        let registration =
+            context
+                .nodes
+                .connect(self.node.clone(), &self.grant, self.replaced.clone());
+        let registration = match registration {
+            Ok(registration) => registration,
             Err(taken) => {
                 let reason = taken.to_string();
                 tracing::warn!(node.id = %self.node.id, reason, "a node was refused");
@@ -161,7 +157,7 @@ impl Session {
         let answered = Arc::clone(&self.answered);
         let mut record = NodeRecord::new(node_id);
         let end = tokio::select! {
-            end = self.serve(&seat) => end,
+            end = self.serve(&registration) => end,
             () = replaced.cancelled() => {
                 End::Failed(Status::aborted("the node opened another stream"))
             }
@@ -182,22 +178,23 @@ impl Session {
                 let _ = self.outbound.try_send(Err(status));
             }
         }
-        drop(seat);
+        drop(registration);
         record.write(&context).await;
     }
 
-    async fn serve(&mut self, seat: &Seat<'_>) -> End {
-        match self.serve_until_it_fails(seat).await {
-            Ok(never) => match never {},
-            Err(end) => end,
-        }
+    async fn serve(&mut self, registration: &Registration<'_>) -> End {
+        let Err(end) = self.serve_until_it_fails(registration).await;
+        end
     }
 
-    async fn serve_until_it_fails(&mut self, seat: &Seat<'_>) -> Result<Infallible, End> {
+    async fn serve_until_it_fails(
+        &mut self,
+        registration: &Registration<'_>,
+    ) -> Result<Infallible, End> {
         let mut sets = self.context.watch_sets();
         let mut environments = self.context.environments.subscribe();
         environments.borrow_and_update();
-        let mut drain_requests = seat.drain_requests();
+        let mut drain_requests = registration.drain_requests();
         let mut questions = self.context.observations.questions();
         questions.borrow_and_update();
         let mut heartbeat = interval(HEARTBEAT);
@@ -205,12 +202,12 @@ impl Session {
         if let Some(welcome) = self.welcome.take() {
             self.send(Out::Welcome(welcome)).await?;
         }
-        let mut heard = Instant::now();
+        let mut last_message_at = Instant::now();
         loop {
             sets.borrow_and_update();
-            if self.push(seat).await? {
+            if self.push(registration).await? {
                 // Chunks may have taken long, and messages that came meanwhile wait to be read.
-                heard = Instant::now();
+                last_message_at = Instant::now();
             }
             if let Some(welcome) = self
                 .welcome
@@ -233,14 +230,14 @@ impl Session {
                     let nonce = *questions.borrow_and_update();
                     self.send(Out::ObservedRequest(ObservedRequest { nonce })).await?;
                 }
-                _ = environments.changed() => self.serve_others(seat).await?,
+                _ = environments.changed() => self.update_subscriptions(registration).await?,
                 message = self.inbound.message() => {
-                    heard = Instant::now();
+                    last_message_at = Instant::now();
                     let message = message.map_err(|_| End::Closed)?.ok_or(End::Closed)?;
-                    self.received(message, seat)?;
+                    self.handle_message(message, registration)?;
                 }
                 _ = sets.changed() => {}
-                () = sleep_until(heard + SILENCE) => {
+                () = sleep_until(last_message_at + SILENCE) => {
                     return Err(End::Failed(Status::deadline_exceeded(
                         "three heartbeats of the node are missing",
                     )));
@@ -253,7 +250,7 @@ impl Session {
     fn heartbeat(&self) -> Heartbeat {
         let subscriptions = self.subscriptions.iter();
         let wanted = subscriptions.filter_map(|(environment, subscription)| {
-            report::wanted(environment, subscription.peer.as_ref()?)
+            report::target(environment, subscription.peer.as_ref()?)
         });
         Heartbeat {
             states: wanted.collect(),
@@ -262,7 +259,7 @@ impl Session {
     }
 
     /// Updates the subscriptions after environments were created or removed.
-    async fn serve_others(&mut self, seat: &Seat<'_>) -> Result<(), End> {
+    async fn update_subscriptions(&mut self, registration: &Registration<'_>) -> Result<(), End> {
         // The database may be away for a moment, which is no reason to end the stream: the next
         // change of the environments brings the rest.
         let Ok((epoch, all)) = environments(&self.context).await else {
@@ -288,256 +285,13 @@ impl Session {
                 .entry(id.clone())
                 .or_insert_with(|| Subscription::open(context.feed(id), None));
         }
-        seat.update(|node| {
+        registration.update(|node| {
             node.environments.retain(|id, _| ids.contains(id));
             for id in ids {
                 node.environments.entry(id).or_default();
             }
         });
         self.welcome = Some(welcome(epoch, served));
-        Ok(())
-    }
-
-    /// Sends the pushes that the node needs, and returns whether there were any.
-    async fn push(&mut self, seat: &Seat<'_>) -> Result<bool, End> {
-        let mut pushes = Vec::new();
-        for (environment, subscription) in &mut self.subscriptions {
-            // Later changes are sent together, once this push is answered.
-            if subscription.peer.as_ref().is_some_and(Peer::waits) {
-                continue;
-            }
-            let withheld =
-                self.context
-                    .refusals
-                    .withheld(environment, &self.node.build, self.schemas);
-            if subscription.begin() {
-                seat.update(|node| {
-                    report::runs(node, environment, subscription.peer.as_ref(), &withheld)
-                });
-            }
-            let Some(set) = subscription.set() else {
-                continue;
-            };
-            let Some(peer) = subscription.peer.as_mut() else {
-                continue;
-            };
-            if let Some(push) = peer.next(&set, &withheld, self.nonce + 1) {
-                self.nonce += 1;
-                pushes.push((environment.clone(), push));
-            }
-        }
-        let any = !pushes.is_empty();
-        for (environment, push) in pushes {
-            self.send_push(environment, push).await?;
-        }
-        Ok(any)
-    }
-
-    async fn send_push(&mut self, environment: EnvironmentId, push: Push) -> Result<(), End> {
-        let environment_id = environment.into_string();
-        let nonce = push.nonce;
-        let epoch = push.set.epoch.to_string();
-        let generation = push.set.generation;
-        let set_hash = push.set_hash.to_vec();
-        match push.kind {
-            PushKind::Delta {
-                from_generation,
-                upserts,
-                removals,
-            } => {
-                self.send(Out::Delta(Delta {
-                    nonce,
-                    environment_id,
-                    epoch,
-                    from_generation,
-                    generation,
-                    upserts,
-                    removals,
-                    set_hash,
-                    tables: Vec::new(),
-                }))
-                .await
-            }
-            PushKind::Snapshot(sent) => {
-                self.encode(&sent).await?;
-                let encoded = sent.encoded();
-                let begin = SnapshotBegin {
-                    nonce,
-                    environment_id,
-                    epoch,
-                    generation,
-                    length: encoded.length(),
-                    sha256: encoded.sha256().to_vec(),
-                    set_hash,
-                    // That all of a set is withheld is no reason to empty the node.
-                    empty_is_meant: push.set.is_empty() && push.set.empty_is_meant(),
-                };
-                self.send(Out::SnapshotBegin(begin)).await?;
-                for data in encoded.chunks() {
-                    self.send(Out::SnapshotChunk(SnapshotChunk { nonce, data }))
-                        .await?;
-                }
-                self.send(Out::SnapshotEnd(SnapshotEnd { nonce })).await
-            }
-        }
-    }
-
-    /// Encodes a snapshot, which may wait long for its turn. Heartbeats meanwhile name no set: the
-    /// snapshot is on its way.
-    async fn encode(&self, set: &Arc<PlanSet>) -> Result<(), End> {
-        let mut encoding = pin!(self.context.encode(Arc::clone(set)));
-        let mut heartbeat = interval(HEARTBEAT);
-        loop {
-            tokio::select! {
-                () = &mut encoding => return Ok(()),
-                _ = heartbeat.tick() => self.send(Out::Heartbeat(Heartbeat::default())).await?,
-            }
-        }
-    }
-
-    fn received(&mut self, message: NodeMessage, seat: &Seat<'_>) -> Result<(), End> {
-        match message.kind {
-            Some(In::Ack(ack)) => self.answered(&ack.environment_id, seat, |peer| peer.acked(&ack)),
-            Some(In::Nack(nack)) => {
-                self.answered(&nack.environment_id, seat, |peer| peer.nacked(&nack))
-            }
-            Some(In::Heartbeat(heartbeat)) => {
-                seat.heard(|node| report::loaded(node, heartbeat.load.as_ref()));
-                for state in &heartbeat.states {
-                    let subscription = self
-                        .subscriptions
-                        .get_mut(&EnvironmentId::from(state.environment_id.as_str()));
-                    let ended = subscription
-                        .and_then(|subscription| subscription.peer.as_mut())
-                        .map(|peer| peer.beat(state));
-                    if ended == Some(AckOutcome::Mismatch) {
-                        let environment = &state.environment_id;
-                        tracing::warn!(
-                            node.id = %self.node.id,
-                            environment.id = environment,
-                            "node has another set than it should",
-                        );
-                    }
-                }
-                Ok(())
-            }
-            Some(In::SnapshotRequest(request)) => {
-                let environment = request.environment_id;
-                let reason = request.reason;
-                tracing::warn!(
-                    node.id = %self.node.id,
-                    environment.id = environment,
-                    reason,
-                    "node asks for a snapshot",
-                );
-                if let Some(Subscription {
-                    peer: Some(peer), ..
-                }) = self.subscriptions.get_mut(&EnvironmentId::new(environment))
-                {
-                    peer.wants_snapshot();
-                }
-                Ok(())
-            }
-            Some(In::Observed(observed)) => {
-                // A node reports on the environments that it serves alone.
-                let served = |id: &str| self.subscriptions.contains_key(&EnvironmentId::from(id));
-                let connectors = observed
-                    .connectors
-                    .into_iter()
-                    .filter(|seen| served(&seen.environment_id));
-                connectors.for_each(|seen| {
-                    self.context
-                        .observations
-                        .report(Observation::Connector(seen))
-                });
-                if observed.nonce > 0 {
-                    self.context.observations.report(Observation::Answered {
-                        node: self.node.id.clone(),
-                        nonce: observed.nonce,
-                    });
-                }
-                Ok(())
-            }
-            // The node has finished its messages.
-            Some(In::Drained(_)) => Err(End::Closed),
-            Some(In::Hello(_)) => Err(End::Failed(Status::invalid_argument(
-                "a hello is the first message of a stream, and no other",
-            ))),
-            // A newer build may send messages that this one does not know.
-            None => Ok(()),
-        }
-    }
-
-    fn answered(
-        &mut self,
-        environment: &str,
-        seat: &Seat<'_>,
-        answer: impl FnOnce(&mut Peer) -> AckOutcome,
-    ) -> Result<(), End> {
-        let environment = EnvironmentId::from(environment);
-        let Some(subscription) = self.subscriptions.get_mut(&environment) else {
-            return Ok(());
-        };
-        let Some(peer) = &mut subscription.peer else {
-            return Ok(());
-        };
-        let build = &self.node.build;
-        let node = &self.node.id;
-        match answer(peer) {
-            AckOutcome::Applied {
-                generation,
-                refused,
-            } => {
-                tracing::debug!(
-                    node.id = %node,
-                    environment.id = %environment,
-                    generation,
-                    "node applied plans",
-                );
-                for (resource, hash, message) in refused {
-                    tracing::warn!(
-                        node.id = %node,
-                        resource.id = resource,
-                        reason = message,
-                        "node refused a resource",
-                    );
-                    let refusal = Refusal { hash, message };
-                    self.context.refusals.note(
-                        (&environment, generation),
-                        build,
-                        &resource,
-                        refusal,
-                    );
-                }
-            }
-            AckOutcome::Refused(reason) => {
-                tracing::error!(
-                    node.id = %node,
-                    environment.id = %environment,
-                    reason,
-                    "node refused a whole set",
-                );
-            }
-            AckOutcome::Stale => {}
-            AckOutcome::Mismatch => {
-                tracing::warn!(
-                    node.id = %node,
-                    environment.id = %environment,
-                    "node has another set than it should",
-                );
-            }
-            AckOutcome::Broken => {
-                return Err(End::Failed(Status::aborted(
-                    "a snapshot left the node with another set than it should",
-                )));
-            }
-        }
-        let withheld = self
-            .context
-            .refusals
-            .withheld(&environment, build, self.schemas);
-        seat.heard(|node| report::runs(node, &environment, subscription.peer.as_ref(), &withheld));
-        self.answered.notify_one();
         Ok(())
     }
 

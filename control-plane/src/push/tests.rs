@@ -2,8 +2,8 @@
 
 mod node;
 mod refused;
+mod registration;
 mod restored;
-mod seat;
 mod silence;
 mod table;
 

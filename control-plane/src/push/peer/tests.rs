@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Schemas, schema};
-use kanat_proto::node::v1::{Rejection, ResourceHash};
+use kanat_proto::node::v1::ResourceHash;
 use kanat_proto::plan::v1::Head;
 use prost::Message;
 
-use super::super::refusals::{Refusal, Refusals};
+use super::super::refusals::Refusals;
 use super::super::set::{Change, Entry};
 use super::*;
 
@@ -97,7 +97,7 @@ fn a_node_that_holds_nothing_gets_a_snapshot() {
     let push = next(&mut peer, &set, 1).unwrap();
     assert!(is_snapshot(&push));
     assert_eq!(push.set_hash, set.hash);
-    assert_eq!(peer.acked(&ack(&push)), applied(3));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
     assert_eq!(next(&mut peer, &set, 2).map(|push| push.nonce), None);
 }
 
@@ -135,14 +135,17 @@ fn a_heartbeat_with_another_set_of_the_same_generation_brings_a_snapshot() {
     let mut peer = Peer::new(None, &first);
     let push = next(&mut peer, &first, 1).unwrap();
     // It may be live already, and not answered yet.
-    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), AckOutcome::Stale);
-    assert_eq!(peer.acked(&ack(&push)), applied(3));
+    assert_eq!(
+        peer.handle_heartbeat(&state(3, &[("flow/1", "b")])),
+        AckOutcome::Stale
+    );
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
     for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
-        assert_eq!(peer.beat(&told), AckOutcome::Stale);
+        assert_eq!(peer.handle_heartbeat(&told), AckOutcome::Stale);
     }
     assert!(next(&mut peer, &first, 2).is_none());
     assert_eq!(
-        peer.beat(&state(3, &[("flow/1", "b")])),
+        peer.handle_heartbeat(&state(3, &[("flow/1", "b")])),
         AckOutcome::Mismatch
     );
     assert!(is_snapshot(&next(&mut peer, &first, 2).unwrap()));
@@ -161,7 +164,7 @@ fn a_node_that_was_away_gets_what_changed_meanwhile() {
     let push = next(&mut peer, &set, 1).unwrap();
     assert_eq!(delta(&push), (vec!["flow/2", "flow/3"], vec!["flow/9"]));
     assert_eq!(push.set_hash, set.hash);
-    assert_eq!(peer.acked(&ack(&push)), applied(5));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(5));
     assert_eq!(peer.generation(), Some((&EpochId::from("epoch_1"), 5)));
 }
 
@@ -196,7 +199,7 @@ fn one_push_waits_for_its_answer_and_later_changes_merge() {
     let second = put(&first, "flow/2", "b");
     let push = next(&mut peer, &second, 1).unwrap();
     assert_eq!(
-        peer.wanted(),
+        peer.target(),
         Some((&second.epoch, 2, second.hash)),
         "what is under way is wanted"
     );
@@ -204,9 +207,9 @@ fn one_push_waits_for_its_answer_and_later_changes_merge() {
     let fourth = put(&third, "flow/3", "c2");
     assert!(next(&mut peer, &third, 2).is_none());
     assert!(next(&mut peer, &fourth, 2).is_none());
-    assert_eq!(peer.acked(&ack(&push)), applied(2));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(2));
     assert_eq!(
-        peer.wanted(),
+        peer.target(),
         Some((&second.epoch, 2, second.hash)),
         "and no more than was sent"
     );
@@ -225,9 +228,9 @@ fn an_answer_to_another_push_says_nothing() {
         nonce: 6,
         ..ack(&push)
     };
-    assert_eq!(peer.acked(&stale), AckOutcome::Stale);
-    assert_eq!(peer.acked(&ack(&push)), applied(1));
-    assert_eq!(peer.acked(&ack(&push)), AckOutcome::Stale);
+    assert_eq!(peer.handle_ack(&stale), AckOutcome::Stale);
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(1));
+    assert_eq!(peer.handle_ack(&ack(&push)), AckOutcome::Stale);
 }
 
 #[test]
@@ -255,18 +258,17 @@ fn a_refused_resource_is_withheld_until_it_changes() {
         rejections: vec![rejection],
         ..Nack::default()
     };
-    let refused = vec![("flow/1".to_owned(), refused, "no such transform".to_owned())];
-    assert_eq!(
-        peer.nacked(&nack),
-        AckOutcome::Applied {
-            generation: 3,
-            refused
-        }
-    );
     let refusal = Refusal {
-        hash: Hash::of(b"bad"),
+        hash: refused,
         message: "no such transform".to_owned(),
     };
+    assert_eq!(
+        peer.handle_nack(&nack),
+        AckOutcome::Applied {
+            generation: 3,
+            refused: vec![("flow/1".to_owned(), refusal.clone())],
+        }
+    );
     refusals.note((&environment, 3), "1.0.0", "flow/1", refusal);
     assert_eq!(peer.set_hash(), Some(running));
     assert_eq!(push.set_hash, bad.hash);
@@ -279,7 +281,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     let push = peer.next(&more, &withheld, 2).unwrap();
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
     assert_eq!(push.set_hash, running.toggled("flow/3", Hash::of(b"c")));
-    assert_eq!(peer.acked(&ack(&push)), applied(4));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(4));
     assert_eq!(
         peer.exceptions().map(|(id, _)| id).collect::<Vec<_>>(),
         ["flow/1"]
@@ -310,7 +312,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
     let after = put(&before, "flow/2", "b");
     let push = next(&mut peer, &after, 1).unwrap();
     assert_eq!(
-        peer.acked(&Ack {
+        peer.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
@@ -319,7 +321,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
     let push = next(&mut peer, &after, 2).unwrap();
     assert!(is_snapshot(&push));
     assert_eq!(
-        peer.acked(&Ack {
+        peer.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
@@ -327,7 +329,7 @@ fn a_node_that_ends_up_elsewhere_gets_a_snapshot_and_the_second_time_its_stream_
     );
     let push = next(&mut peer, &after, 3).unwrap();
     assert_eq!(
-        peer.acked(&Ack {
+        peer.handle_ack(&Ack {
             set_hash: vec![9; 32],
             ..ack(&push)
         }),
@@ -358,7 +360,7 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
         ..Nack::default()
     };
     assert_eq!(
-        peer.nacked(&nack),
+        peer.handle_nack(&nack),
         AckOutcome::Refused("not meant".to_owned())
     );
     assert!(next(&mut peer, &empty, 2).is_none());
@@ -367,9 +369,9 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
         Some("not meant"),
         "it is not asked for again"
     );
-    assert_eq!(peer.wanted(), None, "it is not asked for again");
+    assert_eq!(peer.target(), None, "it is not asked for again");
     let push = next(&mut peer, &put(&empty, "flow/1", "a"), 2).unwrap();
-    assert_eq!(peer.acked(&ack(&push)), applied(1));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(1));
     assert_eq!(peer.refusal(), None);
 }
 
@@ -388,7 +390,7 @@ fn a_node_that_asks_gets_a_snapshot() {
     let set = set(1, &[("flow/1", "a")]);
     let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &set);
     assert!(next(&mut peer, &set, 1).is_none());
-    peer.wants_snapshot();
+    peer.require_snapshot();
     assert!(is_snapshot(&next(&mut peer, &set, 1).unwrap()));
 }
 
@@ -407,7 +409,7 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     assert_eq!(delta(&push), (vec!["flow/2"], vec![]));
     let running = SetHash::of([("flow/1", Hash::of(b"a")), ("flow/2", Hash::of(b"b"))]);
     assert_eq!(push.set_hash, running);
-    assert_eq!(peer.acked(&ack(&push)), applied(3));
+    assert_eq!(peer.handle_ack(&ack(&push)), applied(3));
     let (id, entry) = peer.exceptions().next().unwrap();
     let message = of_build(1).message(id, entry).unwrap();
     assert_eq!(id, "flow/1");

@@ -9,7 +9,7 @@ use crate::push::peer::Peer;
 use crate::push::refusals::Withheld;
 
 /// Updates the state of an environment on the node.
-pub fn runs(
+pub fn update_environment(
     node: &mut Node,
     environment: &EnvironmentId,
     peer: Option<&Peer>,
@@ -43,7 +43,7 @@ pub fn runs(
 }
 
 /// Updates the load of the node.
-pub fn loaded(node: &mut Node, load: Option<&Load>) {
+pub fn update_load(node: &mut Node, load: Option<&Load>) {
     if let Some(load) = load {
         node.in_flight = load.in_flight;
         node.status = if load.draining {
@@ -55,8 +55,8 @@ pub fn loaded(node: &mut Node, load: Option<&Load>) {
 }
 
 /// Returns the set of an environment that the node should run, for a heartbeat.
-pub fn wanted(environment: &EnvironmentId, peer: &Peer) -> Option<EnvironmentState> {
-    let (epoch, generation, set_hash) = peer.wanted()?;
+pub fn target(environment: &EnvironmentId, peer: &Peer) -> Option<EnvironmentState> {
+    let (epoch, generation, set_hash) = peer.target()?;
     Some(EnvironmentState {
         environment_id: environment.to_string(),
         epoch: epoch.to_string(),

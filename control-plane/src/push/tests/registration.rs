@@ -63,7 +63,7 @@ async fn is_gone(control: &Control, node: &str) {
 }
 
 #[tokio::test]
-async fn a_node_takes_the_seat_of_one_with_the_same_token_and_no_other() {
+async fn a_node_replaces_one_with_the_same_token_and_no_other() {
     let control = Control::start().await;
     let mut own = control.up_to_date().await;
     let mut first = connect(&control, "join", "node_2").await.unwrap();
