@@ -79,11 +79,11 @@ struct Node {
     id: String,
     shared: Arc<FleetState>,
     report: watch::Sender<Report>,
-    held: Option<RunningSet>,
+    held: Option<NodeState>,
 }
 
 #[derive(Clone)]
-struct RunningSet {
+struct NodeState {
     environment_id: String,
     epoch: String,
     generation: u64,
@@ -282,7 +282,7 @@ impl Node {
             set_hash,
             ..
         } = begin;
-        self.held = Some(RunningSet {
+        self.held = Some(NodeState {
             environment_id,
             epoch,
             generation,

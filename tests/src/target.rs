@@ -64,12 +64,12 @@ struct Inner {
 }
 
 impl Inner {
-    async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, ConnectionCut> {
+    async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, ConnectionAbort> {
         self.released
             .subscribe()
             .wait_for(|released| *released)
             .await
-            .map_err(|_| ConnectionCut)?;
+            .map_err(|_| ConnectionAbort)?;
         Ok(response(code, &[], "{}".to_owned()))
     }
 }
@@ -189,17 +189,17 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
 
 /// The script cuts the connection.
 #[derive(Debug)]
-struct ConnectionCut;
+struct ConnectionAbort;
 
-impl std::fmt::Display for ConnectionCut {
+impl std::fmt::Display for ConnectionAbort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("cut")
     }
 }
 
-impl std::error::Error for ConnectionCut {}
+impl std::error::Error for ConnectionAbort {}
 
-impl From<Infallible> for ConnectionCut {
+impl From<Infallible> for ConnectionAbort {
     fn from(never: Infallible) -> Self {
         match never {}
     }
@@ -208,9 +208,13 @@ impl From<Infallible> for ConnectionCut {
 async fn answer(
     request: Request<Incoming>,
     inner: &Inner,
-) -> Result<Response<Full<Bytes>>, ConnectionCut> {
+) -> Result<Response<Full<Bytes>>, ConnectionAbort> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| ConnectionCut)?.to_bytes();
+    let body = body
+        .collect()
+        .await
+        .map_err(|_| ConnectionAbort)?
+        .to_bytes();
     let path = parts
         .uri
         .path_and_query()
@@ -236,7 +240,7 @@ async fn answer(
         }
         Reply::Hang => inner.late(200).await,
         Reply::Late(code) => inner.late(code).await,
-        Reply::Reset => Err(ConnectionCut),
+        Reply::Reset => Err(ConnectionAbort),
     }
 }
 
