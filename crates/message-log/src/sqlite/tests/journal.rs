@@ -94,7 +94,7 @@ async fn pending_writes_outlive_a_crash() {
     let subject = Subject::open(&file).await;
     let flow = FlowId::generate();
     let early = held(&subject, &flow, 3).await;
-    // They are in the tables before the other program comes.
+    // The tables have these before the other program locks them.
     assert_eq!(count(&subject, &flow, Status::Processing).await, 3);
     let other = locked(&file).await;
     let late = message(&flow);
@@ -117,7 +117,7 @@ async fn pending_writes_outlive_a_crash() {
     assert_eq!(count(&next, &flow, Status::Received).await, 1);
     assert_eq!(count(&next, &flow, Status::Processing).await, 6);
     assert_eq!(next.get(&late.id).await.payload, late.raw_body);
-    // What the dead boot held is claimed by the next one, but for what had ended.
+    // The next boot claims the messages of the dead one, without the one that had ended.
     assert_eq!(next.claim(100, &[&flow]).await.len(), 7);
     next.close().await;
     subject.close().await;
@@ -190,11 +190,11 @@ async fn a_journal_of_another_time_is_set_aside() {
     let backup = crashed(&file);
     held(&subject, &flow, 5).await;
     assert_eq!(count(&subject, &flow, Status::Processing).await, 5);
-    // The journal begins again with what comes after a commit that is on disk.
+    // After a synced commit the journal restarts with the next record.
     assert_eq!(subject.renew().await, RenewalOutcome::Done);
     let other = locked(&file).await;
     held(&subject, &flow, 2).await;
-    // The tables of the backup have nothing of what came between.
+    // The tables of the backup lack the messages between.
     std::fs::copy(journal(&file), journal(&backup)).unwrap();
     let stale = backup.path.with_file_name("stale");
     std::fs::copy(journal(&file), &stale).unwrap();
@@ -210,7 +210,7 @@ async fn a_journal_of_another_time_is_set_aside() {
     let again = Subject::open(&again).await;
     assert_eq!(count(&again, &flow, Status::Processing).await, 2);
     again.close().await;
-    // The same one once more, and the one from before is there still.
+    // A second one is set aside beside the first.
     std::fs::copy(&stale, journal(&backup)).unwrap();
     backup.open_with(Options::default()).await.close().await;
     assert_eq!(set_aside(&backup), 2);
@@ -278,7 +278,7 @@ async fn a_damaged_journal_is_set_aside_and_what_is_whole_of_it_is_taken_up() {
     }
 }
 
-/// As where the file of the lock was deleted, and a second process wrote beside the first one.
+/// This happens when the lock file was deleted, so that a second process wrote to the same log.
 #[tokio::test]
 async fn what_another_process_wrote_in_between_keeps_its_places_and_nothing_is_lost() {
     let file = File::new();
@@ -336,7 +336,7 @@ async fn a_record_that_was_cut_off_by_the_crash_is_no_damage() {
     assert_eq!(
         count(&next, &flow, Status::Processing).await,
         19,
-        "nobody was told of the last one"
+        "the last one was never acknowledged"
     );
     assert_eq!(set_aside(&crash), 0);
     next.close().await;
@@ -470,8 +470,8 @@ async fn a_second_message_of_an_id_is_refused_wherever_the_first_one_is() {
     subject.close().await;
 }
 
-/// SQLite failures nothing for a transaction that changed nothing, and the power may fail before it
-/// failures anything again.
+/// SQLite does not sync a transaction that changed nothing, and the power may fail before its next
+/// sync.
 #[tokio::test]
 async fn a_commit_that_wrote_nothing_lets_the_journal_forget_nothing() {
     let file = File::new();
@@ -505,8 +505,7 @@ async fn a_commit_that_wrote_nothing_lets_the_journal_forget_nothing() {
     subject.close().await;
 }
 
-/// The journal begins again from its start when it is full, and what it held by then is in the
-/// tables.
+/// A full journal restarts once the tables have all of its records.
 #[tokio::test]
 async fn more_comes_in_than_the_journal_holds() {
     let file = File::new();
@@ -540,7 +539,7 @@ async fn more_comes_in_than_the_journal_holds() {
     subject.close().await;
 }
 
-/// The tables would not know it any more once they have the number of the next one.
+/// Tables with the salt of the next journal would not know the former one any more.
 #[tokio::test]
 async fn a_journal_goes_before_the_tables_know_of_the_next_one() {
     let file = File::new();

@@ -58,7 +58,7 @@ async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
     unlock(other).await;
     subject.close().await;
 
-    // No page more than it has.
+    // The file cannot grow.
     let full = Options {
         max_pages: Some(1),
         ..Options::default()
@@ -115,7 +115,7 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
         ));
         waited += begun.elapsed();
     }
-    // The journal takes what it has room for, and then nothing more comes in.
+    // The journal takes messages until it is full, and then all are refused.
     let mut taken = 2;
     let place = Placement::Leased(subject.boot.clone());
     let refused = loop {
@@ -205,7 +205,7 @@ async fn nothing_is_acknowledged_into_a_log_after_the_part_that_a_failed_sync_lo
         "it neither takes more nor begins again"
     );
 
-    // The power fails. Of what the sync was to write, nothing is there that was not written again.
+    // The power fails. The bytes of the failed sync are lost, unless they were written again.
     let copy = crashed(&file);
     let mut there = std::fs::read(wal(&copy)).unwrap();
     if let Some(same) = there

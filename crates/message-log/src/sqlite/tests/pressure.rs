@@ -71,13 +71,13 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
         .unwrap();
     let leases = filled(&log, &flow, &boot).await;
     assert!(leases.len() > 50, "{} messages went in", leases.len());
-    // What did not fit as a group might fit alone; this does not.
+    // A message that did not fit in a group does not fit alone either.
     assert!(matches!(
         log.append(sized(&flow, 500_000)).await,
         Err(Error::Disk(_))
     ));
 
-    // What is in can be seen, and what was refused is not there.
+    // Accepted messages are listed, and refused ones are not.
     let sample = message(&flow);
     let tenant = Tenant {
         account_id: sample.account_id,
@@ -90,7 +90,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
         u64::try_from(leases.len()).unwrap()
     );
 
-    // What is in gets on where it can; what cannot be written says so and can be tried again.
+    // Settlements succeed as far as there is room. The others fail, and can be tried again.
     let mut ended = 0;
     let mut open = Vec::new();
     for lease in &leases {
@@ -106,7 +106,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
         }
     }
     assert!(ended > 0, "there is room in the pages for some settlements");
-    // Retention makes room, and the log goes on by itself.
+    // Retention makes room, and the log goes on without a restart.
     assert_eq!(
         log.retain(Timestamp::now().after(HOUR)).await.unwrap(),
         ended
@@ -142,7 +142,7 @@ async fn a_full_queue_refuses_at_once_and_finishes_what_it_took() {
         .await;
     let flow = FlowId::generate();
     let mut other = file.connect().await;
-    // The writer waits for the file until the other program lets go of it.
+    // The writer waits until the other program unlocks the file.
     sqlx::raw_sql("BEGIN IMMEDIATE")
         .execute(&mut other)
         .await
@@ -182,7 +182,7 @@ async fn a_queue_full_of_bytes_refuses_too() {
         })
         .await;
     let flow = FlowId::generate();
-    // More than the limit, and nothing before it.
+    // A message larger than the limit, in an empty queue.
     assert_eq!(
         log.append(sized(&flow, 200_000)).await.unwrap(),
         AppendOutcome::Waiting

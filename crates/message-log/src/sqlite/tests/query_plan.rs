@@ -30,7 +30,7 @@ const TABLES: &[&str] = &[
     "d",
 ];
 
-/// The steps of the plan.
+/// Returns the steps of the query plan.
 async fn explain(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let explain = format!("EXPLAIN QUERY PLAN {statement}");
     let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
@@ -150,7 +150,7 @@ async fn no_statement_reads_a_whole_table() {
     );
     for statement in statements {
         let scans = scans(&mut conn, &statement).await;
-        // The stretch that retention looks at is limited by itself.
+        // Retention limits its stretch itself.
         let limited = statement == retain::NEXT_STRETCH;
         assert!(scans.is_empty() || limited, "{scans:?} in {statement}");
     }

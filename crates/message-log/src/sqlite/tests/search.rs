@@ -13,7 +13,7 @@ use crate::sqlite::Options;
 use crate::sqlite::search::search;
 use crate::{Error, Filter, Position};
 
-/// As many as make SQLite's machine look at the clock several times.
+/// Number of messages for which the search checks the clock several times.
 const MESSAGES: usize = 1_000;
 
 #[tokio::test]
