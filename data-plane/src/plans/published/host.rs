@@ -15,7 +15,8 @@ pub(crate) struct Host {
     /// Address of the environment's APIs, without a slash at the end; `None` when it has none.
     pub base_url: Option<Box<str>>,
     authority: Option<Authority>,
-    /// True if the environment gets the requests whose host names no environment, unless it has an address.
+    /// True if the environment gets the requests whose host names no environment, unless it has an
+    /// address.
     is_default: bool,
     /// Host name of the service's public URL.
     public_host: Option<Box<str>>,
