@@ -12,15 +12,10 @@ const GLOSSARY: &str = "docs/GLOSSARY.md";
 /// Folders whose names still contain retired words.
 const EXCEPTIONS: &[&str] = &[
     "control-plane/",
-    "crates/catalog/",
     "crates/engine/",
-    "crates/flow/",
-    "crates/kanat/",
     "crates/message-log/",
     "crates/model/",
     "crates/net/",
-    "crates/script/",
-    "crates/store/",
     "crates/telemetry/",
     "data-plane/",
 ];
