@@ -227,7 +227,7 @@ mod tests {
         let app = testing::in_folder(folder.path()).await;
         let caller = testing::caller(&app, Role::Editor).await;
         let flow = testing::flow(&app, "orders").await;
-        let told = || app.batch_jobs.notified().now_or_never().is_some();
+        let is_notified = || app.batch_jobs.notified().now_or_never().is_some();
         let piece = |records| {
             stream::iter([Ok(Piece {
                 flow_id: flow.id.to_string(),
@@ -236,14 +236,14 @@ mod tests {
             })])
         };
         create(&app, &caller, piece(Vec::new())).await.unwrap_err();
-        assert!(!told());
+        assert!(!is_notified());
         let job = create(&app, &caller, piece(vec!["{}".to_owned()]))
             .await
             .unwrap();
-        assert!(told() && !told());
+        assert!(is_notified() && !is_notified());
 
         retry(&app, &caller, &job.id).await.unwrap_err();
-        assert!(!told());
+        assert!(!is_notified());
         let mut tx = app.store.begin().await.unwrap();
         let end = record::End::Failed {
             kind: "status".to_owned(),
@@ -260,7 +260,7 @@ mod tests {
         );
         tx.commit().await.unwrap();
         retry(&app, &caller, &job.id).await.unwrap();
-        assert!(told() && !told());
+        assert!(is_notified() && !is_notified());
         app.log.close().await;
     }
 }

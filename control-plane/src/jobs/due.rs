@@ -64,11 +64,11 @@ mod tests {
             .unwrap();
         pause();
         let begun = Instant::now();
-        let looks = Mutex::new(Vec::new());
+        let calls = Mutex::new(Vec::new());
         let work = |now: Timestamp| {
-            let mut looks = looks.lock().unwrap();
-            looks.push(begun.elapsed().as_secs_f64().round());
-            let next = match looks.len() {
+            let mut calls = calls.lock().unwrap();
+            calls.push(begun.elapsed().as_secs_f64().round());
+            let next = match calls.len() {
                 1 => Ok(Some(now.after(3 * SECOND))),
                 2 => Err(Error::unavailable("the store")),
                 3 => Ok(Some(now.after(Duration::from_secs(60 * 60)))),
@@ -79,6 +79,6 @@ mod tests {
         let all = run(&store, "it fails", work);
         assert!(timeout(10 * SECOND, all).await.is_err());
         // Nothing is written, and what is due in an hour may be so sooner by a clock that is set.
-        assert_eq!(*looks.lock().unwrap(), [0.0, 3.0, 4.0, 9.0]);
+        assert_eq!(*calls.lock().unwrap(), [0.0, 3.0, 4.0, 9.0]);
     }
 }

@@ -18,11 +18,11 @@ where
     W: Fn() -> F,
     F: Future<Output = ()>,
 {
-    let mut looks = interval(POLL_INTERVAL);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = None;
     loop {
-        looks.tick().await;
+        ticks.tick().await;
         let due = due(Timestamp::now());
         if last == Some(due) {
             continue;

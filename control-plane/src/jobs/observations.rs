@@ -13,14 +13,14 @@ use tokio::sync::mpsc;
 
 use crate::app::App;
 use crate::app::connector::{health, oauth, schemas};
-use crate::push::Observation as Told;
+use crate::push::Observation as NodeObservation;
 
 /// Runs for ever. What cannot be written is gone: nodes will see it again.
-pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<Told>) {
+pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<NodeObservation>) {
     while let Some(told) = observed.recv().await {
         let connector = match told {
-            Told::Connector(connector) => connector,
-            Told::Answered { node, nonce } => {
+            NodeObservation::Connector(connector) => connector,
+            NodeObservation::Answered { node, nonce } => {
                 app.hub.observations_processed(node, nonce);
                 continue;
             }

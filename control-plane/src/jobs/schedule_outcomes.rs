@@ -16,10 +16,10 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// Runs for ever. A failure waits for the next minute.
 pub async fn run(app: Arc<App>) {
-    let mut looks = interval(EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        ticks.tick().await;
         if let Err(error) = settle(&app, Timestamp::now()).await {
             tracing::warn!(%error, "cannot see how the runs of schedules ended");
         }

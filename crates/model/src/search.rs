@@ -10,12 +10,12 @@ use crate::Error;
 /// Longest search text, in characters.
 pub const MAX_CHARS: usize = 500;
 
-/// Letters that differ only in case, by their folded form, for all that fold to more than
+/// Letters that differ only in case, by their common form, for all forms of more than
 /// themselves.
 static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
     let mut cases: HashMap<char, Vec<char>> = HashMap::new();
     for c in ('\0'..=char::MAX).filter(|c| c.is_alphabetic() || !c.is_ascii()) {
-        let folded = fold_char(c);
+        let folded = common_case(c);
         if folded != c {
             cases.entry(folded).or_insert_with(|| vec![folded]).push(c);
         }
@@ -40,7 +40,7 @@ pub fn check(text: &str) -> Result<(), Error> {
 
 /// Returns whether `text` has `wanted` anywhere, in any case of its letters.
 pub fn contains(text: &str, wanted: &str) -> bool {
-    fold(text).contains(&fold(wanted))
+    ignoring_case(text).contains(&ignoring_case(wanted))
 }
 
 /// Pattern of SQLite's `GLOB` that finds `text` anywhere, in any case of its letters.
@@ -109,13 +109,13 @@ pub fn regex_in_encoded_json(text: &str) -> String {
     pattern
 }
 
-/// Text without difference of case.
-fn fold(text: &str) -> String {
-    text.chars().map(fold_char).collect()
+/// Returns the text in a form that is equal for texts that differ only in case.
+fn ignoring_case(text: &str) -> String {
+    text.chars().map(common_case).collect()
 }
 
 /// Simple case folding; a letter whose other case is several letters stays as it is.
-fn fold_char(c: char) -> char {
+fn common_case(c: char) -> char {
     lower(upper(c))
 }
 
@@ -131,7 +131,10 @@ fn lower(c: char) -> char {
 
 /// All letters that differ from `c` only in case, and `c`.
 fn cases(c: char) -> Vec<char> {
-    CASES.get(&fold_char(c)).cloned().unwrap_or_else(|| vec![c])
+    CASES
+        .get(&common_case(c))
+        .cloned()
+        .unwrap_or_else(|| vec![c])
 }
 
 fn push_class(pattern: &mut String, class: &[char]) {

@@ -24,9 +24,9 @@ pub async fn observe(
     reason: &str,
 ) -> Result<(), Error> {
     let known = connector_health::get(db, id).await?;
-    let was_told_by_calls =
+    let was_judged_by_calls =
         |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
-    let heals = observation.heals() && known.as_ref().is_some_and(was_told_by_calls);
+    let heals = observation.heals() && known.as_ref().is_some_and(was_judged_by_calls);
     let observation = if heals {
         Observation::Passed
     } else {

@@ -54,7 +54,7 @@ pub fn exposed_by_version(
     running: &Definition,
     names: &EnvironmentNames,
 ) -> Vec<Diagnostic> {
-    let told = |exposed: Diagnostic| Diagnostic {
+    let diagnostic = |exposed: Diagnostic| Diagnostic {
         severity: Severity::Warning,
         message: format!(
             "version {version}, which runs, has it otherwise: {}",
@@ -64,7 +64,7 @@ pub fn exposed_by_version(
     };
     exposed_secrets(running, names)
         .into_iter()
-        .map(told)
+        .map(diagnostic)
         .collect()
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{filter, tenant};
 use crate::app::{App, Caller};
 
-/// Bytes of payloads and outputs that a reader may be behind.
+/// Bytes of payloads and outputs by which a reader may lag.
 const MAX_LAG: u64 = 16 << 20;
 
 /// Filter and position of a stream that a caller follows.
@@ -72,7 +72,7 @@ pub async fn follow(
         more: true,
         // A reader that begins at the end has everything.
         lag: Lag {
-            behind: (after == last).then_some(0),
+            lag_bytes: (after == last).then_some(0),
             last_sent: after,
         },
         ended: false,
@@ -117,7 +117,7 @@ impl Following {
                 }));
             }
             if !self.more {
-                self.lag.behind = Some(0);
+                self.lag.lag_bytes = Some(0);
                 if self.changed.changed().await.is_err() {
                     return Ok(None);
                 }
@@ -131,29 +131,29 @@ impl Following {
     }
 }
 
-/// How far a reader is behind the log. One that was at its end keeps up from then on; one that
-/// begins with earlier events may take its time until it is there.
+/// Lag of a reader. A reader that was at the end keeps up from then on; one that begins with earlier
+/// events may take its time until it is there.
 #[derive(Debug)]
 struct Lag {
-    /// Bytes that were sent since the reader last had everything; none before it had.
-    behind: Option<u64>,
+    /// Bytes that were sent since the reader was last at the end; none before it was.
+    lag_bytes: Option<u64>,
     last_sent: i64,
 }
 
 impl Lag {
     fn sent(&mut self, event: &Event) {
         self.last_sent = event.seq;
-        if let Some(behind) = &mut self.behind {
+        if let Some(lag_bytes) = &mut self.lag_bytes {
             let output = event
                 .message
                 .output
                 .as_ref()
                 .map_or(0, |output| output.len());
-            *behind = behind.saturating_add((event.message.payload.len() + output) as u64);
+            *lag_bytes = lag_bytes.saturating_add((event.message.payload.len() + output) as u64);
         }
     }
 
     fn is_too_far(&self) -> bool {
-        self.behind.is_some_and(|behind| behind > MAX_LAG)
+        self.lag_bytes.is_some_and(|lag_bytes| lag_bytes > MAX_LAG)
     }
 }

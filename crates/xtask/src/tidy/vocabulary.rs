@@ -11,10 +11,8 @@ const GLOSSARY: &str = "docs/GLOSSARY.md";
 
 /// Folders whose names still contain retired words.
 const EXCEPTIONS: &[&str] = &[
-    "control-plane/",
     "crates/engine/",
     "crates/message-log/",
-    "crates/model/",
     "crates/net/",
     "crates/telemetry/",
     "data-plane/",
