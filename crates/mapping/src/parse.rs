@@ -2,10 +2,10 @@
 //! the text that was found, the one that was expected, and the nearest known name.
 
 mod arguments;
+mod comparison;
 mod nearest;
 mod path;
 mod token;
-mod types;
 
 use crate::node::{Call, Literal, Node, Operator};
 use crate::transform;
@@ -125,7 +125,7 @@ impl<'t> Parser<'t> {
         let node = match self.operator() {
             Some(operator) => {
                 let right = self.pipeline()?;
-                let constant = types::constant_comparison(&left, operator, &right);
+                let constant = comparison::constant_comparison(&left, operator, &right);
                 self.references
                     .constant_comparisons
                     .extend(constant.map(|message| ParseError::new(offset, message)));

@@ -60,7 +60,8 @@ impl FirstPage<'_> {
             None => {
                 let reason = self.reason_for_more(path, &poll.records_path)?;
                 Some(format!(
-                    "the answer has no value at {key} {path:?}, {reason}: no further page was asked for"
+                    "the answer has no value at {key} {path:?}, {reason}: no further page was \
+                     asked for"
                 ))
             }
         }

@@ -63,7 +63,8 @@ impl Consent {
         }
     }
 
-    /// Prints `what` would be done when this is a dry run, and goes on without a question otherwise.
+    /// Prints `what` would be done when this is a dry run, and goes on without a question
+    /// otherwise.
     pub fn announce(self, what: &str) -> Result<Decision> {
         Self {
             yes: !self.dry_run,

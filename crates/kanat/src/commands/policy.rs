@@ -11,7 +11,7 @@ use crate::client::name::POLICY;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-/// What can be done with policies. A policy is named by its id or its name.
+/// Commands for policies. A policy is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
     /// List the policies of the account.

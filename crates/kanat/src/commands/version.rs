@@ -37,7 +37,8 @@ pub enum Command {
         #[command(flatten)]
         page: Page,
     },
-    /// Set the date on which a version may end; until then it serves, and its answers name the date.
+    /// Set the date on which a version may end; until then it serves, and its answers name the
+    /// date.
     Deprecate {
         api: String,
         version: String,

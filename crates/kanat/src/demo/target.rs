@@ -1,5 +1,5 @@
-//! The systems that the demo delivers to: small HTTP servers on free ports, each with a behaviour of
-//! its own.
+//! The systems that the demo delivers to: small HTTP servers on free ports, each with a behaviour
+//! of its own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! The data folder: one process at a time, and nobody else's to read. The locks are the system's,
-//! so that they are gone when the process is. The databases are locked themselves too: a person who deletes
-//! the file of the lock frees the folder, not them.
+//! so that they are gone when the process is. The databases are locked themselves too: deleting the
+//! file of the lock frees the folder, not them.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
