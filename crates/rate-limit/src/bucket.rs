@@ -407,7 +407,7 @@ impl Bucket {
         }
     }
 
-    /// So many tokens come in so many periods.
+    /// Adds the tokens gained up to an instant: `tokens` in `periods` periods, up to `size`.
     fn gain_until(&mut self, until: Instant, tokens: u32, periods: u32, size: u64) {
         let period = self.limits.rate.period;
         let elapsed = until.saturating_duration_since(self.at).as_micros();

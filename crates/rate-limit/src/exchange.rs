@@ -1,5 +1,4 @@
-//! Exchanges of a node with the store: what the node returns, uses and requests for, and what it is
-//! given.
+//! Exchanges of a node with the store: requests for keys, and the grants.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TOKEN;
 
-/// A bucket of so many calls, which grants as many in a period.
+/// Number of calls per period, which is also the size of the bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rate {
     /// 0 for no limit.
