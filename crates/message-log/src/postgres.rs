@@ -45,7 +45,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::convert::identity;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +60,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::options::{Durability, Options};
 
-use self::failure::{outward, silent};
+use self::failure::{Outward, outward, silent};
 use self::group_commit::GroupCommitQueue;
 use self::in_doubt::{InDoubtOperation, InDoubtTransaction, Resolver};
 use self::notify::NotifyChannel;
@@ -177,8 +176,7 @@ impl PostgresLog {
     /// # Errors
     /// The database does not answer.
     pub async fn change_past(&self) -> Result<(EpochId, EpochId), Error> {
-        self.ask(lease::change_past(&self.workers.current()), outward)
-            .await
+        self.ask(lease::change_past(&self.workers.current())).await
     }
 
     fn space(&self) -> LockSpace {
@@ -187,16 +185,15 @@ impl PostgresLog {
 
     /// Returns the answer of the database, or an error when it does not come in time: a connection
     /// may fall silent without being closed, and the database may continue on another server.
-    async fn ask<T, E>(
-        &self,
-        call: impl Future<Output = Result<T, E>>,
-        outward_of: impl FnOnce(E) -> Error,
-    ) -> Result<T, Error> {
+    async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, Error>
+    where
+        E: Outward,
+    {
         let patience = self.context.connecting.patience();
         let answered = patience.answered(async { Ok(call.await) }).await;
         answered.map_or_else(
             |error| Err(outward(error)),
-            |result| result.map_err(outward_of),
+            |result| result.map_err(Outward::outward),
         )
     }
 
@@ -310,13 +307,11 @@ impl DeliveryStore for PostgresLog {
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
-        self.ask(claim::waiting(&self.workers.current()), outward)
-            .await
+        self.ask(claim::waiting(&self.workers.current())).await
     }
 
     async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
-        self.ask(backlog::backlog(&self.workers.current()), outward)
-            .await
+        self.ask(backlog::backlog(&self.workers.current())).await
     }
 
     fn claimable(&self) -> watch::Receiver<u64> {
@@ -330,10 +325,7 @@ impl DeliveryStore for PostgresLog {
         ttl: Duration,
     ) -> Result<NodeLease, Error> {
         let lease = self
-            .ask(
-                lease::open(&self.workers.current(), owner, node, ttl),
-                outward,
-            )
+            .ask(lease::open(&self.workers.current(), owner, node, ttl))
             .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(lease)
@@ -341,19 +333,19 @@ impl DeliveryStore for PostgresLog {
 
     async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
         let workers = self.workers.current();
-        let renewed = self.ask(lease::renew(&workers, lease), outward).await?;
+        let renewed = self.ask(lease::renew(&workers, lease)).await?;
         if let RenewalOutcome::PastChanged { .. } = &renewed {
             // The copy may be older than the partitions of today.
             let prepared =
                 async { day::prepare(&mut *workers.acquire().await?, self.space()).await };
-            self.ask(prepared, outward).await?;
+            self.ask(prepared).await?;
             self.context.shared.publish(Notification::Claimable);
         }
         Ok(renewed)
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
-        self.ask(lease::hand_back(&self.workers.current(), owner), outward)
+        self.ask(lease::hand_back(&self.workers.current(), owner))
             .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(())
@@ -362,10 +354,7 @@ impl DeliveryStore for PostgresLog {
     async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
         let workers = self.workers.current();
         let end = self
-            .ask(
-                end::end_flow(&workers, self.space(), flow_id, failure),
-                identity,
-            )
+            .ask(end::end_flow(&workers, self.space(), flow_id, failure))
             .await?;
         if end == FlowEnd::Partial {
             self.context.shared.publish(Notification::Events);
@@ -374,8 +363,7 @@ impl DeliveryStore for PostgresLog {
     }
 
     async fn probe(&self) -> Result<(), Error> {
-        self.ask(append::probe(&self.workers.current()), outward)
-            .await
+        self.ask(append::probe(&self.workers.current())).await
     }
 }
 
@@ -388,26 +376,26 @@ impl MessageLog for PostgresLog {
         flow_version: Option<u32>,
     ) -> Result<(), Error> {
         let decision = Decision::Retry { flow_version };
-        self.ask(
-            person::decide(&self.workers.current(), self.space(), tenant, id, decision),
-            identity,
-        )
+        self.ask(person::decide(
+            &self.workers.current(),
+            self.space(),
+            tenant,
+            id,
+            decision,
+        ))
         .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(())
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        self.ask(
-            person::decide(
-                &self.workers.current(),
-                self.space(),
-                tenant,
-                id,
-                Decision::Discard,
-            ),
-            identity,
-        )
+        self.ask(person::decide(
+            &self.workers.current(),
+            self.space(),
+            tenant,
+            id,
+            Decision::Discard,
+        ))
         .await?;
         self.context.shared.publish(Notification::Claimable);
         Ok(())
@@ -422,12 +410,11 @@ impl MessageLog for PostgresLog {
     }
 
     async fn is_empty(&self) -> Result<bool, Error> {
-        self.ask(read::is_empty(&self.readers.current()), outward)
-            .await
+        self.ask(read::is_empty(&self.readers.current())).await
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        self.ask(read::ping(&self.readers.current()), outward).await
+        self.ask(read::ping(&self.readers.current())).await
     }
 
     fn stats(&self) -> Stats {

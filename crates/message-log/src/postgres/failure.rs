@@ -62,6 +62,23 @@ pub(super) fn is_silence(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(cause) if cause.kind() == io::ErrorKind::TimedOut)
 }
 
+/// An error that can become one for callers of the log.
+pub(super) trait Outward {
+    fn outward(self) -> Error;
+}
+
+impl Outward for sqlx::Error {
+    fn outward(self) -> Error {
+        outward(self)
+    }
+}
+
+impl Outward for Error {
+    fn outward(self) -> Error {
+        self
+    }
+}
+
 /// Returns the error for a caller of the log.
 pub(super) fn outward(error: sqlx::Error) -> Error {
     let error = with_advice(error);

@@ -9,7 +9,6 @@ use sqlx::{PgPool, Row};
 
 use super::PostgresLog;
 use super::append::each;
-use super::failure::outward;
 use super::text::text;
 use crate::row::Columns;
 use crate::{Error, PlanStore, SavedPlan};
@@ -44,12 +43,11 @@ WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
 #[async_trait::async_trait]
 impl PlanStore for PostgresLog {
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.ask(save(&self.workers.current(), plans), outward)
-            .await
+        self.ask(save(&self.workers.current(), plans)).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-        self.ask(get(&self.workers.current(), flow_id, version), outward)
+        self.ask(get(&self.workers.current(), flow_id, version))
             .await
     }
 }

@@ -6,7 +6,6 @@ use sqlx::{PgPool, Row};
 
 use super::PostgresLog;
 use super::append::each;
-use super::failure::outward;
 use super::text::text;
 use crate::row::{self, Columns};
 use crate::{
@@ -55,12 +54,11 @@ pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = $1";
 #[async_trait::async_trait]
 impl PollStore for PostgresLog {
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
-        self.ask(self::claim(&self.workers.current(), claim), outward)
-            .await
+        self.ask(self::claim(&self.workers.current(), claim)).await
     }
 
     async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
-        self.ask(keep(&self.workers.current(), poll), outward).await
+        self.ask(keep(&self.workers.current(), poll)).await
     }
 
     async fn seen_records(
@@ -68,31 +66,29 @@ impl PollStore for PostgresLog {
         flow_id: &FlowId,
         ids: &[String],
     ) -> Result<Vec<SeenRecord>, Error> {
-        self.ask(seen(&self.readers.current(), flow_id, ids), outward)
-            .await
+        self.ask(seen(&self.readers.current(), flow_id, ids)).await
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.ask(note(&self.workers.current(), flow_id, &records), outward)
+        self.ask(note(&self.workers.current(), flow_id, &records))
             .await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.ask(forget(&self.workers.current(), flow_id, before), outward)
+        self.ask(forget(&self.workers.current(), flow_id, before))
             .await
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-        self.ask(standings(&self.readers.current(), flow_ids), outward)
-            .await
+        self.ask(standings(&self.readers.current(), flow_ids)).await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        self.ask(flows(&self.readers.current()), outward).await
+        self.ask(flows(&self.readers.current())).await
     }
 
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        self.ask(forget_poll(&self.workers.current(), flow_id), outward)
+        self.ask(forget_poll(&self.workers.current(), flow_id))
             .await
     }
 }

@@ -11,7 +11,6 @@ use sqlx::{PgConnection, PgPool, Row};
 use super::PostgresLog;
 use super::append::each;
 use super::claim::database_now;
-use super::failure::outward;
 use super::text::text;
 use crate::quota::CONNECTOR_RETENTION;
 use crate::{Error, KeyUsage, QuotaStore};
@@ -72,15 +71,14 @@ impl QuotaStore for PostgresLog {
 
     async fn exchange(&self, exchange: &Exchange) -> Result<ExchangeOutcome, Error> {
         if exchange.requests.is_empty() {
-            return self.ask(look(&self.readers.current()), outward).await;
+            return self.ask(look(&self.readers.current())).await;
         }
-        self.ask(self::exchange(&self.workers.current(), exchange), outward)
+        self.ask(self::exchange(&self.workers.current(), exchange))
             .await
     }
 
     async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        self.ask(usage(&self.readers.current(), keys), outward)
-            .await
+        self.ask(usage(&self.readers.current(), keys)).await
     }
 }
 

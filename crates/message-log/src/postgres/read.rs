@@ -1,14 +1,11 @@
 //! Reads of messages and events.
 
-use std::convert::identity;
-
 use kanat_model::id::MessageId;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgPool, Postgres};
 use tokio::sync::watch;
 
-use super::failure::outward;
 use super::text::text;
 use super::{PostgresLog, events, list, list_environment, sequence};
 use crate::row::{self, fixed_columns, present_columns};
@@ -40,11 +37,8 @@ const PING: &str = "SELECT last_value FROM events";
 #[async_trait::async_trait]
 impl MessageReader for PostgresLog {
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        self.ask(
-            list::list(&self.readers.current(), filter, position),
-            identity,
-        )
-        .await
+        self.ask(list::list(&self.readers.current(), filter, position))
+            .await
     }
 
     async fn list_environment(
@@ -52,26 +46,24 @@ impl MessageReader for PostgresLog {
         filter: &EnvironmentFilter,
         position: Position,
     ) -> Result<MessagePage, Error> {
-        self.ask(
-            list_environment::list(&self.readers.current(), filter, position),
-            identity,
-        )
+        self.ask(list_environment::list(
+            &self.readers.current(),
+            filter,
+            position,
+        ))
         .await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        self.ask(get(&self.readers.current(), tenant, id), outward)
-            .await
+        self.ask(get(&self.readers.current(), tenant, id)).await
     }
 
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        self.ask(content(&self.readers.current(), tenant, id), outward)
-            .await
+        self.ask(content(&self.readers.current(), tenant, id)).await
     }
 
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        self.ask(trace(&self.readers.current(), tenant, id), outward)
-            .await
+        self.ask(trace(&self.readers.current(), tenant, id)).await
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
@@ -79,19 +71,13 @@ impl MessageReader for PostgresLog {
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        self.ask(
-            events::events(&self.readers.current(), self.space(), query),
-            outward,
-        )
-        .await
+        self.ask(events::events(&self.readers.current(), self.space(), query))
+            .await
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
         let horizon = self
-            .ask(
-                sequence::horizon(&self.readers.current(), self.space()),
-                outward,
-            )
+            .ask(sequence::horizon(&self.readers.current(), self.space()))
             .await?;
         Ok(horizon.readable)
     }
