@@ -17,7 +17,7 @@ async fn a_job_is_started_from_a_file_and_followed() {
         .await
         .fails(1);
     assert!(
-        refused.contains("records[1].n: malformed JSON"),
+        refused.contains("wrong.json is not JSON: expected value at line 1 column 18"),
         "{refused}"
     );
     let started = cli

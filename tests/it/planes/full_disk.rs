@@ -247,5 +247,5 @@ async fn what_became_of_messages_is_written_on_a_full_disk_and_room_is_taken_up_
     .await;
     let later = app.api.webhook(&url, &payload(0)).await;
     app.api.message_becomes(&later, "delivered").await;
-    assert!(app.log().contains("the reserve is kept"), "{}", app.log());
+    assert!(app.log().contains("the reserve is back"), "{}", app.log());
 }

@@ -131,8 +131,8 @@ impl Following {
     }
 }
 
-/// Lag of a reader. A reader that was at the end keeps up from then on; one that begins with earlier
-/// events may take its time until it is there.
+/// Lag of a reader. A reader that was at the end keeps up from then on. A reader that begins with
+/// earlier events may take its time until it is there.
 #[derive(Debug)]
 struct Lag {
     /// Bytes that were sent since the reader was last at the end; none before it was.

@@ -89,7 +89,7 @@ fn warns_of_parts_that_do_not_do_what_they_seem_to_do() {
     assert_eq!(compared.len(), 1);
     assert!(
         compared[0].starts_with(
-            "line 3, column 32, when: found a comparison (`>`) of a text with a number"
+            "line 3, column 33, when: found a comparison (`>`) of a text with a number"
         ),
         "{compared:?}"
     );

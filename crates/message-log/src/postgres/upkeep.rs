@@ -61,7 +61,11 @@ pub(super) async fn release(
     let mut changes = Vec::new();
     loop {
         tokio::select! {
-            received = releases.recv_many(&mut changes, RELEASE_BATCH) => if received == 0 { return },
+            received = releases.recv_many(&mut changes, RELEASE_BATCH) => {
+                if received == 0 {
+                    return;
+                }
+            }
             () = closing.cancelled() => return,
         }
         while !changes.is_empty() && !closing.is_cancelled() {
