@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use kanat_model::Error;
 use kanat_model::id::ApiKeyId;
-use kanat_net::budget::{Budget, Held, NoRoom, Shares};
+use kanat_net::budget::{Budget, NoRoom, SharedReservation, Shares};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -56,9 +56,9 @@ impl Middleware for Admission {
             return next.run(request).await;
         };
         let share = self.shares.of(caller.key_id.clone());
-        let held = Held::new(&self.memory);
-        // The memory that the gateway holds of the same request.
-        let before = request.extensions_mut().remove::<Held>();
+        let held = SharedReservation::new(&self.memory);
+        // What the gateway holds of the same request.
+        let before = request.extensions_mut().remove::<SharedReservation>();
         let all = [Some(&held), before.as_ref()];
         let within = all
             .into_iter()
@@ -99,7 +99,7 @@ fn no_room(refused: NoRoom) -> Response<Body> {
 struct CountedBody {
     body: Body,
     message: Message,
-    held: Held,
+    held: SharedReservation,
 }
 
 /// The message under way, as far as it has come.
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(code("key_2", &[100]).await, 0);
         // What the gateway holds of a body is part of the same quarter.
         let mut before = request(ONE, "key_3", &[50]);
-        let body = Held::new(&memory);
+        let body = SharedReservation::new(&memory);
         body.hold(51).unwrap();
         before.extensions_mut().insert(body.clone());
         let answer = admission.clone().oneshot(before).await.unwrap();

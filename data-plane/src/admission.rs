@@ -9,14 +9,13 @@ use kanat_net::budget::{Budget, Reservation};
 pub(crate) use shares::Holders;
 use shares::{Share, Shares};
 
-/// Bytes that a request costs beside its body.
+/// Overhead of a request beside its body, in bytes.
 const OVERHEAD: usize = 16 << 10;
 
-/// Room that a body gets to begin with: most are no longer, and need no more.
-const FIRST: usize = 4 << 10;
+/// Initial reservation of a body, in bytes. Most bodies need no more.
+const INITIAL_BYTES: usize = 4 << 10;
 
-/// Parts of the memory, of which the bodies of one flow may take one while they are waited for,
-/// and those of one peer one.
+/// Inverse of the share of the memory that waiting bodies of one flow, or of one peer, may take.
 const SHARES: usize = 4;
 
 pub(crate) struct Admission {
@@ -25,16 +24,16 @@ pub(crate) struct Admission {
     body_limit: usize,
 }
 
-/// Room for one body.
+/// Memory reservation of one body.
 pub(crate) struct Room {
     reservation: Reservation,
     limit: usize,
 }
 
-/// The wait for the rest of a body.
+/// Share of a body that waits for its rest.
 pub(super) struct Waiting<'a>(Share<'a>);
 
-/// Why there is no room.
+/// Reason why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoRoom {
     #[error("the body is larger than {limit} bytes")]
@@ -56,8 +55,8 @@ impl Admission {
         }
     }
 
-    /// Makes room for the beginning of a body, whose length may be known. What has not come takes
-    /// no room.
+    /// Reserves memory for the beginning of a body, whose length may be known. Bytes that have not
+    /// arrived take no memory.
     pub fn admit(&self, size: Option<u64>) -> Result<Room, NoRoom> {
         let limit = self.body_limit;
         let size = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -66,13 +65,12 @@ impl Admission {
         }
         let reservation = self
             .budget
-            .take(cost(size.min(FIRST)))
+            .take(cost(size.min(INITIAL_BYTES)))
             .ok_or(NoRoom::Busy)?;
         Ok(Room { reservation, limit })
     }
 
-    /// Takes of the shares of its holders for a body that is waited for, of which `size` bytes have
-    /// come.
+    /// Takes of the shares of its holders for a waiting body of which `size` bytes were read.
     pub(super) fn wait<'a>(
         &'a self,
         holders: Holders<'a>,
@@ -86,7 +84,7 @@ impl Admission {
 }
 
 impl Room {
-    /// Makes room for a body that has come to `size` bytes.
+    /// Extends the reservation of a body to `size` bytes.
     pub fn grow(&mut self, size: usize) -> Result<(), NoRoom> {
         if size > self.limit {
             return Err(NoRoom::TooLarge { limit: self.limit });
@@ -98,14 +96,14 @@ impl Room {
         }
     }
 
-    /// The size that no body may exceed.
+    /// Returns the maximum size of a body.
     pub fn limit(&self) -> usize {
         self.limit
     }
 }
 
 impl Waiting<'_> {
-    /// Takes more of the shares for a body that has come to `size` bytes.
+    /// Extends the shares of a body to `size` bytes.
     pub fn grow(&mut self, size: usize) -> Result<(), NoRoom> {
         if self.0.grow(cost(size)) {
             Ok(())
@@ -115,7 +113,7 @@ impl Waiting<'_> {
     }
 }
 
-/// A body stands in memory as it came and once more as its payload.
+/// Returns the memory that a body takes: once as received and once as its payload.
 fn cost(size: usize) -> usize {
     size.saturating_mul(2).saturating_add(OVERHEAD)
 }

@@ -1,5 +1,5 @@
-//! The bound on the backlog: messages that were accepted and have not come to their end. Beyond it,
-//! intake is refused, that of the flow with the largest backlog first.
+//! Bound on the backlog: messages that were accepted and have not ended. Beyond it, messages are
+//! refused, first those of the flow with the largest backlog.
 //!
 //! The log counts its backlog now and then ([`Backlog::follow`]). Between two counts, this node
 //! adds what it appends and subtracts what it ends, so that intake costs two atomic additions.
@@ -17,11 +17,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Shortest time from one count to the next.
-const COUNT_PAUSE: Duration = Duration::from_secs(1);
-/// Counting takes at most one part in so many of the time.
+const MIN_COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// Inverse of the part of the time that counting may take.
 const COUNT_SHARE: u32 = 20;
-/// A flow may have so many times the bytes that are left to all flows: a flow that is alone comes
-/// to four fifths of the bound, and the rest is for others.
+/// Ratio of a flow's backlog to the bytes that are left to all flows: a single flow reaches four
+/// fifths of the bound, and the rest is for others.
 const FLOW_FACTOR: u64 = 4;
 /// Value of [`Share::oldest`] for a flow of which nothing waits for its first attempt.
 const NOTHING_WAITS: i64 = i64::MAX;
@@ -59,7 +59,7 @@ struct Estimate {
     changed: AtomicI64,
 }
 
-/// Why intake is refused.
+/// Reason why a message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overload {
     #[error("too many messages wait for their delivery")]
@@ -208,7 +208,13 @@ impl Backlog {
                         Err(error) => tracing::debug!(%error, "the backlog could not be counted"),
                     }
                 }
-                sleep(begun.elapsed().saturating_mul(COUNT_SHARE).max(COUNT_PAUSE)).await;
+                sleep(
+                    begun
+                        .elapsed()
+                        .saturating_mul(COUNT_SHARE)
+                        .max(MIN_COUNT_INTERVAL),
+                )
+                .await;
             }
         };
         tokio::select! {

@@ -1,12 +1,11 @@
-//! What each connector is given by all flows together: so many calls a second over all nodes, and
-//! of each node so many at once, and none while its breaker is open. Waiting here is no attempt.
+//! Limits on the calls to each connector, shared by all flows: a rate over all nodes, a number of
+//! concurrent calls per node, and a circuit breaker. Waiting here does not count as an attempt.
 //!
-//! A call waits in place for its turn, which holds up the lane that its message is in and no other.
-//! An open breaker is not waited for: the message goes back into the log until the breaker lets one
-//! try.
+//! A call waits in place for its turn, which holds up the lane of its message and no other. No call
+//! waits for an open breaker: the message goes back into the log until the breaker allows a probe.
 
 mod breaker;
-mod line;
+mod rate_queue;
 #[cfg(test)]
 mod tests;
 
@@ -21,61 +20,61 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::limit::Limiter;
-pub(crate) use breaker::Verdict;
-use breaker::{Answer, Breaker, Rules, Turn};
-use line::Line;
+pub(crate) use breaker::Outcome;
+use breaker::{Admission, Breaker, CallKind, Rules, Transition};
+use rate_queue::RateQueue;
 
-/// A connector that says nothing of its breaker: one that has failed at everything for a while.
-const USUAL: Rules = Rules {
+/// Default settings of the circuit breakers.
+const DEFAULT_RULES: Rules = Rules {
     failures: 20,
-    over: Duration::from_secs(10),
-    pause: Duration::from_secs(5),
+    min_span: Duration::from_secs(10),
+    open_for: Duration::from_secs(5),
 };
 
-/// Bounds that nobody uses are dropped once there are this many.
-const PRUNE_AT: usize = 1024;
+/// Number of connectors from which unused ones are dropped.
+const PRUNE_THRESHOLD: usize = 1024;
 
-/// The bounds of all connectors, by the id of the instance.
-pub(crate) struct Bounds {
-    /// Calls at once, where an instance does not say.
+/// State of all connectors that were called, by the id of the instance.
+pub(crate) struct Connectors {
+    /// Concurrent calls of an instance that sets no limit.
     concurrency: usize,
-    /// Nobody waits any more.
+    /// Cancelled when calls no longer wait.
     stopping: CancellationToken,
     limiter: Arc<Limiter>,
-    instances: Mutex<HashMap<String, Arc<Bound>>>,
+    instances: Mutex<HashMap<String, Arc<Connector>>>,
 }
 
-/// Those of one connector.
-struct Bound {
+/// Limits and state of one connector.
+struct Connector {
     limits: Limits,
-    places: Arc<Semaphore>,
-    line: Arc<Line>,
+    permits: Arc<Semaphore>,
+    queue: Arc<RateQueue>,
     breaker: Arc<Mutex<Breaker>>,
 }
 
-/// The right to make one call. Dropped without a verdict, it tells nothing.
-pub(crate) struct Pass {
+/// Permit for one call. Dropped without a result, it records [`Outcome::Unknown`].
+pub(crate) struct CallPermit {
     instance: String,
     breaker: Arc<Mutex<Breaker>>,
-    tried: bool,
-    judged: bool,
-    _place: OwnedSemaphorePermit,
+    kind: CallKind,
+    is_recorded: bool,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// No call may be made before this time has passed.
+/// The connector takes no call before this time has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotNow(pub Duration);
+pub(crate) struct Unavailable(pub Duration);
 
-/// How many calls a connector may be given.
+/// Number of calls that a connector can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outlook {
+pub(crate) enum Capacity {
     None,
-    /// The one that tries.
-    One,
-    Any,
+    /// One call, which probes the connector.
+    Probe,
+    Full,
 }
 
-impl Bounds {
+impl Connectors {
     pub fn new(concurrency: usize, stopping: CancellationToken, limiter: Arc<Limiter>) -> Self {
         Self {
             concurrency,
@@ -86,122 +85,124 @@ impl Bounds {
     }
 
     /// Waits for the turn of one call.
-    pub async fn enter(&self, instance: &Instance) -> Result<Pass, NotNow> {
-        let bound = self.bound(instance);
-        // Not even in line, while the breaker is open.
-        if let Answer::Wait(wait) = lock(&bound.breaker).outlook(Instant::now()) {
+    ///
+    /// # Errors
+    /// The breaker is open, or the node is draining.
+    pub async fn acquire(&self, instance: &Instance) -> Result<CallPermit, Unavailable> {
+        let connector = self.connector(instance);
+        // Checked before the wait for a turn too.
+        if let Admission::Wait(wait) = lock(&connector.breaker).peek(Instant::now()) {
             metrics().connector_waits("breaker");
-            return Err(NotNow(wait));
+            return Err(Unavailable(wait));
         }
         let turn = async {
-            let in_line = bound.places.available_permits() == 0;
-            let place = Arc::clone(&bound.places).acquire_owned().await;
-            if bound.line.turn().await || in_line {
+            let is_queued = connector.permits.available_permits() == 0;
+            let permit = Arc::clone(&connector.permits).acquire_owned().await;
+            if connector.queue.wait_turn().await || is_queued {
                 metrics().connector_waits("turn");
             }
-            place
+            permit
         };
-        let place = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            () = self.stopping.cancelled() => return Err(NotNow(Duration::ZERO)),
-            place = turn => place.map_err(|_| NotNow(Duration::ZERO))?,
+            () = self.stopping.cancelled() => return Err(Unavailable(Duration::ZERO)),
+            permit = turn => permit.map_err(|_| Unavailable(Duration::ZERO))?,
         };
-        let tried = match lock(&bound.breaker).ask(Instant::now()) {
-            Answer::Go => false,
-            Answer::Try => true,
-            Answer::Wait(wait) => {
+        let kind = match lock(&connector.breaker).try_acquire(Instant::now()) {
+            Admission::Allow => CallKind::Regular,
+            Admission::Probe => CallKind::Probe,
+            Admission::Wait(wait) => {
                 metrics().connector_waits("breaker");
-                return Err(NotNow(wait));
+                return Err(Unavailable(wait));
             }
         };
-        let breaker = Arc::clone(&bound.breaker);
-        Ok(Pass {
+        Ok(CallPermit {
             instance: instance.id().to_owned(),
-            breaker,
-            tried,
-            judged: false,
-            _place: place,
+            breaker: Arc::clone(&connector.breaker),
+            kind,
+            is_recorded: false,
+            _permit: permit,
         })
     }
 
-    /// Connectors that get no call at present but one that tries.
+    /// Returns the number of connectors whose breaker is not closed.
     pub fn open(&self) -> usize {
         lock(&self.instances)
             .values()
-            .filter(|bound| !lock(&bound.breaker).is_closed())
+            .filter(|connector| !lock(&connector.breaker).is_closed())
             .count()
     }
 
-    /// What a call would meet at the worst of these connectors.
-    pub fn outlook<'i>(&self, instances: impl Iterator<Item = &'i str>) -> Outlook {
+    /// Returns the least capacity among these connectors.
+    pub fn capacity<'i>(&self, instances: impl Iterator<Item = &'i str>) -> Capacity {
         let known = lock(&self.instances);
         let now = Instant::now();
-        let each = instances.filter_map(|id| known.get(id)).map(|bound| {
-            match lock(&bound.breaker).outlook(now) {
-                Answer::Go => Outlook::Any,
-                Answer::Try => Outlook::One,
-                Answer::Wait(_) => Outlook::None,
+        let each = instances.filter_map(|id| known.get(id)).map(|connector| {
+            match lock(&connector.breaker).peek(now) {
+                Admission::Allow => Capacity::Full,
+                Admission::Probe => Capacity::Probe,
+                Admission::Wait(_) => Capacity::None,
             }
         });
-        each.min().unwrap_or(Outlook::Any)
+        each.min().unwrap_or(Capacity::Full)
     }
 
-    fn bound(&self, instance: &Instance) -> Arc<Bound> {
+    fn connector(&self, instance: &Instance) -> Arc<Connector> {
         let mut instances = lock(&self.instances);
         let limits = instance.limits();
         let former = instances.get(instance.id());
-        if let Some(bound) = former.filter(|bound| bound.limits == limits) {
-            return Arc::clone(bound);
+        if let Some(connector) = former.filter(|connector| connector.limits == limits) {
+            return Arc::clone(connector);
         }
-        // What it learned of the connector stands when its limits change.
+        // The breaker keeps its state when the limits change.
         let breaker = former.map_or_else(
-            || Arc::new(Mutex::new(Breaker::new(USUAL))),
-            |f| Arc::clone(&f.breaker),
+            || Arc::new(Mutex::new(Breaker::new(DEFAULT_RULES))),
+            |former| Arc::clone(&former.breaker),
         );
         lock(&breaker).set_rules(rules(limits));
-        let new_line = || Arc::new(Line::new(Arc::clone(&self.limiter), instance.id()));
-        let line = former.map_or_else(new_line, |former| Arc::clone(&former.line));
-        line.set_rate(limits.requests_per_second);
-        if instances.len() >= PRUNE_AT && instances.len().is_power_of_two() {
-            instances.retain(|_, bound| {
-                Arc::strong_count(bound) > 1 || !lock(&bound.breaker).is_closed()
+        let new_queue = || Arc::new(RateQueue::new(Arc::clone(&self.limiter), instance.id()));
+        let queue = former.map_or_else(new_queue, |former| Arc::clone(&former.queue));
+        queue.set_rate(limits.requests_per_second);
+        if instances.len() >= PRUNE_THRESHOLD && instances.len().is_power_of_two() {
+            instances.retain(|_, connector| {
+                Arc::strong_count(connector) > 1 || !lock(&connector.breaker).is_closed()
             });
         }
-        let concurrency = limits.concurrency.map_or(self.concurrency, |most| {
-            usize::try_from(most).unwrap_or(usize::MAX)
+        let concurrency = limits.concurrency.map_or(self.concurrency, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
         });
-        let bound = Arc::new(Bound {
+        let connector = Arc::new(Connector {
             limits,
-            places: Arc::new(Semaphore::new(concurrency.min(Semaphore::MAX_PERMITS))),
-            line,
+            permits: Arc::new(Semaphore::new(concurrency.min(Semaphore::MAX_PERMITS))),
+            queue,
             breaker,
         });
-        instances.insert(instance.id().to_owned(), Arc::clone(&bound));
-        bound
+        instances.insert(instance.id().to_owned(), Arc::clone(&connector));
+        connector
     }
 }
 
-impl Pass {
-    /// Says how the call went.
-    pub fn judge(mut self, verdict: Verdict) {
-        self.hear(verdict);
+impl CallPermit {
+    /// Records the result of the call.
+    pub fn record(mut self, outcome: Outcome) {
+        self.record_once(outcome);
     }
 
-    fn hear(&mut self, verdict: Verdict) {
-        self.judged = true;
-        match lock(&self.breaker).heard(verdict, self.tried, Instant::now()) {
-            Some(Turn::Opened) => {
+    fn record_once(&mut self, outcome: Outcome) {
+        self.is_recorded = true;
+        match lock(&self.breaker).record(outcome, self.kind, Instant::now()) {
+            Some(Transition::Opened) => {
                 metrics().breaker_turned("open");
                 tracing::warn!(
                     instance.id = %self.instance,
-                    "a connector fails at everything: its messages wait",
+                    "circuit breaker opened: messages to the connector wait",
                 );
             }
-            Some(Turn::Closed) => {
+            Some(Transition::Closed) => {
                 metrics().breaker_turned("closed");
                 tracing::info!(
                     instance.id = %self.instance,
-                    "a connector answers again: its messages go on",
+                    "circuit breaker closed: messages to the connector continue",
                 );
             }
             None => {}
@@ -209,30 +210,33 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for CallPermit {
     fn drop(&mut self) {
-        if !self.judged {
-            self.hear(Verdict::Unknown);
+        if !self.is_recorded {
+            self.record_once(Outcome::Unknown);
         }
     }
 }
 
-/// What an instance says of its breaker, completed.
+/// Returns the breaker settings of an instance, completed by the defaults.
 fn rules(limits: Limits) -> Rules {
-    let pause = limits
+    let open_for = limits
         .breaker_seconds
-        .map_or(USUAL.pause, Duration::from_secs_f64);
+        .map_or(DEFAULT_RULES.open_for, Duration::from_secs_f64);
     match limits.breaker_failures {
         Some(failures) => Rules {
             failures,
-            over: Duration::ZERO,
-            pause,
+            min_span: Duration::ZERO,
+            open_for,
         },
-        None => Rules { pause, ..USUAL },
+        None => Rules {
+            open_for,
+            ..DEFAULT_RULES
+        },
     }
 }
 
-/// A panic elsewhere leaves counters that are still right.
+/// Locks a mutex. A panic elsewhere leaves its counters valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the requests of a node are answered from.
+//! Shared state of the request handlers of a node.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use crate::limit::Limiter;
 use crate::oauth2::Issuers;
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
-use crate::refused::Refused;
+use crate::refusal_log::RefusalLog;
 
-/// What requests are answered from.
-pub(crate) struct Shared {
+/// State that request handlers share.
+pub(crate) struct NodeContext {
     pub plans: Plans,
     pub pipeline: Arc<Pipeline>,
     pub admission: Admission,
-    pub refused: Refused,
+    pub refusals: RefusalLog,
     pub limiter: Arc<Limiter>,
     pub issuers: Issuers,
-    /// Cancelled when the node serves on, but not for long.
+    /// Cancelled when the node is about to stop; it still serves.
     pub leaving: CancellationToken,
 }
 
-impl Shared {
+impl NodeContext {
     pub fn is_ready(&self) -> bool {
         !self.leaving.is_cancelled() && self.plans.loaded() && self.pipeline.is_ready()
     }
 
-    /// Whether connections are to be closed with the answer at hand.
+    /// Returns whether connections are to be closed with the current response.
     pub fn is_going(&self) -> bool {
         self.leaving.is_cancelled() || self.pipeline.is_draining()
     }

@@ -1,36 +1,36 @@
-//! Credentials that a request came with: masked in what the message log keeps, and sealed beside it
-//! for a flow that reads them, so that a retry reads what the first attempt read, wherever it runs.
+//! Credentials in a request: masked in the message log, and sealed beside the message for a flow
+//! that reads them, so that a retry reads the same values on any node.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use kanat_engine::Program;
-use kanat_engine::trigger::{self, Received};
+use kanat_engine::trigger::{self, InboundRequest};
 use kanat_mapping::json;
 use kanat_model::id::EnvironmentId;
 use sha2::{Digest, Sha256};
 
 use crate::plans::{Environment, Runnable};
 
-/// The member of the document that has the sealed one.
+/// Member of the document that holds the sealed document.
 const SEALED: &str = "sealed";
 
-/// The document that expressions see as `trigger`.
+/// Value of `trigger` in expressions.
 pub(crate) struct Document {
-    /// As the message log keeps it.
+    /// Form in the message log, with credentials masked.
     pub kept: Bytes,
-    /// As the flow reads it.
+    /// Form that the flow reads.
     pub seen: Bytes,
 }
 
-/// The document of a message that is run.
-pub(crate) struct Opened {
+/// Document of a message that is run, with its credentials open.
+pub(crate) struct OpenTrigger {
     pub trigger: Bytes,
-    /// Texts of it that may not show.
+    /// Texts of the document that must not be shown.
     pub secrets: Vec<String>,
 }
 
-/// The credentials of a request were sealed under a key that is not at hand.
+/// The credentials of a request were sealed under a key that is not available.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the credentials of the request cannot be read: they are sealed under another key than the \
@@ -39,8 +39,8 @@ pub(crate) struct Opened {
 pub(crate) struct Unreadable;
 
 impl Document {
-    /// Returns a key that was made of it as it may be kept: one with a credential in it as its
-    /// hash.
+    /// Returns a key of the message in the form that may be stored: hashed when it contains a
+    /// credential.
     pub fn key(&self, key: String) -> String {
         let is_clear = self.kept.as_ptr() != self.seen.as_ptr();
         let has_credential = is_clear
@@ -56,7 +56,7 @@ impl Document {
 }
 
 /// Returns the document of a request.
-pub(crate) fn document(runnable: &Runnable, received: &Received<'_>) -> Document {
+pub(crate) fn document(runnable: &Runnable, received: &InboundRequest<'_>) -> Document {
     let masked = trigger::document(received);
     let reads = runnable.flow.program.reads_credentials();
     let sealer = runnable.environment.sealer().filter(|_| reads);
@@ -87,7 +87,7 @@ pub(crate) fn open(
     program: &Program,
     environment: &Environment,
     kept: &Bytes,
-) -> Result<Opened, Unreadable> {
+) -> Result<OpenTrigger, Unreadable> {
     let text = std::str::from_utf8(kept).unwrap_or_default();
     let sealed = if program.reads_credentials() {
         json::member(text, SEALED)
@@ -95,7 +95,7 @@ pub(crate) fn open(
         None
     };
     let Some(sealed) = sealed else {
-        return Ok(Opened {
+        return Ok(OpenTrigger {
             trigger: kept.clone(),
             secrets: Vec::new(),
         });
@@ -107,7 +107,7 @@ pub(crate) fn open(
     let clear = sealer
         .open(&sealed, &context(&environment.id))
         .map_err(|_| Unreadable)?;
-    Ok(Opened {
+    Ok(OpenTrigger {
         secrets: trigger::credentials(&clear),
         trigger: clear.into(),
     })

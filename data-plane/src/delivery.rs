@@ -1,9 +1,9 @@
-//! One attempt: condition, steps, mapping, request, answer, and what they come to. When the next
-//! attempt is due is decided here; that it takes place is not.
+//! One attempt at a message: condition, steps, mapping, request, response and outcome. It decides
+//! when the next attempt is due; scheduling it belongs to the pipeline.
 
-mod answer;
 mod call;
 pub(crate) mod outputs;
+mod response;
 mod retry;
 pub(crate) mod retry_after;
 mod step;
@@ -25,29 +25,29 @@ use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
 use kanat_script::{Asker, Caller, Pool, Scripts, apart};
 
-use crate::connector::Bounds;
-use crate::credentials::{self, Opened};
+use crate::connector::Connectors;
+use crate::credentials::{self, OpenTrigger};
 use crate::observed::Observer;
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 use crate::plans::{Environment, Plans};
 use crate::work::Work;
-pub(crate) use answer::Answered;
-use call::Called;
-pub(crate) use call::{ended, verdict};
+use call::CallSpec;
+pub(crate) use call::{breaker_outcome, call_result};
+pub(crate) use response::CallOutcome;
 
-/// What an attempt came to, ready to be settled.
+/// Result of an attempt, ready to be settled.
 pub(crate) struct Attempt {
     pub number: u32,
     pub outcome: Outcome,
     pub output: Option<Bytes>,
     pub failure: Option<Failure>,
     pub trace: Vec<TraceRecord>,
-    /// For the caller, where one waits.
-    pub answered: Option<Answered>,
+    /// Outcome for the caller, if one waits.
+    pub call_outcome: Option<CallOutcome>,
 }
 
 impl Attempt {
-    /// The entry of a first attempt that was over before the log heard of its message.
+    /// Converts a first attempt that ended before its message was in the log.
     pub fn completed(self, message: NewMessage) -> CompletedMessage {
         let Self {
             number: _,
@@ -55,7 +55,7 @@ impl Attempt {
             output,
             failure,
             trace,
-            answered: _,
+            call_outcome: _,
         } = self;
         CompletedMessage {
             message,
@@ -67,7 +67,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt's entry in the log.
+    /// Converts the attempt to its settlement in the log.
     pub fn settlement(self, lease: Lease) -> Settlement {
         let Self {
             number,
@@ -75,7 +75,7 @@ impl Attempt {
             output,
             failure,
             trace,
-            answered: _,
+            call_outcome: _,
         } = self;
         Settlement {
             lease,
@@ -89,60 +89,63 @@ impl Attempt {
     }
 }
 
-/// What an attempt works with.
+/// Resources of an attempt.
 pub(crate) struct Tools<'a> {
     pub program: &'a Program,
     pub resources: &'a dyn Resources,
-    /// What the resources are of, for what was sealed in it.
+    /// Environment of the resources, which opens what was sealed in it.
     pub environment: &'a Environment,
-    /// The adapters of the same environment, and what runs them.
+    /// Adapters of the environment.
     pub scripts: &'a dyn Scripts,
     pub adapters: &'a Pool,
     pub client: &'a Client,
-    /// Where another access token comes from.
+    /// Source of renewed access tokens.
     pub plans: &'a Plans,
-    /// What connectors are given.
-    pub bounds: &'a Bounds,
-    /// For the outputs of steps.
+    /// Limits of the connectors.
+    pub connectors: &'a Connectors,
+    /// Log that keeps the outputs of steps.
     pub log: &'a dyn DeliveryStore,
-    /// Of all messages of the node: outputs take of it.
+    /// Memory budget of all messages of the node. Outputs of steps take of it.
     pub memory: &'a Arc<Budget>,
-    /// For `User-Agent`.
+    /// Value of `User-Agent`.
     pub agent: &'a HeaderValue,
-    /// Who is told how calls end and what they bring.
+    /// Observer of the calls and their answers.
     pub observer: Observer<'a>,
-    /// How to answer the caller, where one waits.
-    pub answering: Option<&'a Answering>,
+    /// Mapping of the response, if a caller waits.
+    pub response_mapping: Option<&'a ResponseMapping>,
 }
 
 impl Tools<'_> {
     fn use_adapters(&self) -> bool {
-        self.program.uses_adapters() || self.answering.is_some_and(Answering::calls_adapters)
+        self.program.uses_adapters()
+            || self
+                .response_mapping
+                .is_some_and(ResponseMapping::calls_adapters)
     }
 }
 
-/// Makes one attempt; `None` when the message was found to be another's. A message without a lease
-/// is not in the log yet, and has no steps.
+/// Makes one attempt. Returns `None` when the message turns out to belong to another node. A
+/// message without a lease is not in the log yet, and has no steps.
 pub(crate) async fn attempt(
     tools: &Tools<'_>,
     lease: Option<&Lease>,
     work: &mut Work,
 ) -> Option<Attempt> {
     let mut run = Run::begin(tools, lease, work);
-    let (attempt, answered) = match run.all().await {
+    let (attempt, call_outcome) = match run.all().await {
         Ok(()) => {
-            let answered = match tools.answering {
-                Some(answering) => Some(run.answer(answering).await),
+            let call_outcome = match tools.response_mapping {
+                Some(response_mapping) => Some(run.answer(response_mapping).await),
                 None => None,
             };
             (
                 trace::end(run.trace, Outcome::Delivered, run.output, None),
-                answered,
+                call_outcome,
             )
         }
         Err(End::Filtered) => (
             trace::end(run.trace, Outcome::Filtered, None, None),
-            Some(Answered::Filtered),
+            Some(CallOutcome::Filtered),
         ),
         Err(End::Failed { failure, answer }) => {
             let plan = tools.program.plan();
@@ -150,51 +153,51 @@ pub(crate) async fn attempt(
             let now = Timestamp::now();
             let steady = Timestamp::steady();
             let outcome = retry::decide(run.work, plan, &failure, answer, now, steady);
-            let answered = Some(Answered::Failed(failure.kind));
+            let call_outcome = Some(CallOutcome::Failed(failure.kind));
             (
                 trace::end(run.trace, outcome, run.output, Some(failure)),
-                answered,
+                call_outcome,
             )
         }
-        // Who waits is told to come again: the message must not run as well.
-        Err(End::Waits { .. }) if tools.answering.is_some() && run.work.steps.is_empty() => {
+        // The caller may try again: the message must not run as well.
+        Err(End::Waits { .. }) if tools.response_mapping.is_some() && run.work.steps.is_empty() => {
             let failure = Failure {
                 kind: ErrorKind::Network,
                 ..configuration("a connector takes no calls for now")
             };
             (
                 trace::end(run.trace, Outcome::Discarded, None, Some(failure)),
-                Some(Answered::NotNow),
+                Some(CallOutcome::Unavailable),
             )
         }
         Err(End::Waits { due }) => (
             trace::given_back(run.trace, due),
-            Some(Answered::Failed(ErrorKind::Network)),
+            Some(CallOutcome::Failed(ErrorKind::Network)),
         ),
         Err(End::Lost) => return None,
     };
     Some(Attempt {
-        answered: answered.filter(|_| tools.answering.is_some()),
+        call_outcome: call_outcome.filter(|_| tools.response_mapping.is_some()),
         ..attempt
     })
 }
 
-/// An attempt that something of ours broke: it fails as any other, so that the message is not lost
-/// in it.
+/// Returns the result of an attempt that an internal error ended: it fails like any other, so that
+/// the message is not lost.
 pub(crate) fn broken(work: &Work) -> Attempt {
     let failure = configuration("internal error while the message was processed");
-    let answered = Some(Answered::Failed(failure.kind));
+    let call_outcome = Some(CallOutcome::Failed(failure.kind));
     let trace = trace::begin(work, Timestamp::now());
     Attempt {
-        answered,
+        call_outcome,
         ..trace::end(trace, Outcome::DeadLetter, None, Some(failure))
     }
 }
 
-/// Reason of the end of a message whose caller did not want to wait any longer.
+/// Error of a message that was discarded because the deadline of its caller had passed.
 pub(crate) const LATE: &str = "the deadline of the API was over before there was an answer";
 
-/// The end of a message that nobody waits for any more.
+/// Returns the result of an attempt whose caller no longer waits.
 pub(crate) fn late(work: &Work) -> Attempt {
     let failure = Failure {
         kind: ErrorKind::Timeout,
@@ -208,45 +211,46 @@ pub(crate) fn late(work: &Work) -> Attempt {
     )
 }
 
-/// An attempt under way.
+/// An attempt in progress.
 struct Run<'a> {
     tools: &'a Tools<'a>,
     lease: Option<&'a Lease>,
     work: &'a mut Work,
-    /// What expressions see as `source`.
+    /// Value of `source` in expressions.
     payload: Bytes,
-    /// What they see as `trigger`.
+    /// Value of `trigger` in expressions.
     trigger: Bytes,
-    /// What they see as `steps`.
+    /// Value of `steps` in expressions.
     steps: Bytes,
-    /// What the mapping made, as it may be shown.
+    /// Output of the mapping, with secrets masked.
     output: Option<Bytes>,
-    /// What it made, as it is.
+    /// Output of the mapping.
     mapped: Option<Bytes>,
-    /// What the target answered, where a caller waits.
+    /// Answer of the target, if a caller waits.
     response: Option<Response>,
     mask: Mask,
     trace: Trace,
     /// Calls adapters.
     caller: Caller<'a>,
-    /// For all that this attempt evaluates.
+    /// Evaluation budget of this attempt.
     effort: Effort,
-    /// For the outputs of this attempt's steps.
+    /// Reservations for the outputs of the steps.
     memory: Vec<Reservation>,
 }
 
-/// How an attempt ends when it does not end well.
+/// Reason why an attempt ends before its delivery.
 enum End {
     /// The flow's condition was false.
     Filtered,
-    /// `answer` is that of the call that failed, where there was one.
+    /// `answer` is the answer of the failed call, if there was one.
     Failed {
         failure: Failure,
         answer: Option<Box<Response>>,
     },
-    /// It cannot go on before `due`, for no fault of the message: no attempt is counted.
+    /// The attempt cannot continue before `due` through no fault of the message. No attempt is
+    /// counted.
     Waits { due: Timestamp },
-    /// The message belongs to another.
+    /// The message belongs to another node.
     Lost,
 }
 
@@ -282,14 +286,14 @@ impl<'a> Run<'a> {
         self.deliver(body).await
     }
 
-    /// The credentials that the request came with, for a flow that reads them.
+    /// Opens the credentials of the request, for a flow that reads them.
     fn open_trigger(&mut self) -> Result<(), End> {
         let opened = credentials::open(
             self.tools.program,
             self.tools.environment,
             &self.work.trigger,
         );
-        let Opened { trigger, secrets } = opened
+        let OpenTrigger { trigger, secrets } = opened
             .map_err(|error| self.refused(configuration(&error.to_string()), Instant::now()))?;
         self.mask.add(&secrets);
         self.trigger = trigger;
@@ -298,7 +302,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The payload as the flow's adapter makes it.
+    /// Replaces the payload by the output of the flow's adapter.
     async fn adapt(&mut self) -> Result<(), End> {
         if self.tools.program.plan().adapter.is_empty() {
             return Ok(());
@@ -317,8 +321,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates a part of the program. One that calls adapters waits for them here, and on no
-    /// core; of one that calls none, a part may be evaluated twice: see [`apart::evaluate`].
+    /// Evaluates a part of the program. A part that calls adapters waits for them without blocking
+    /// a thread. Any other part may be evaluated twice: see [`apart::evaluate`].
     async fn evaluate<T>(
         &mut self,
         part: impl Fn(&Program, &Input<'_>, &dyn Resources) -> T + Send + Sync,
@@ -368,7 +372,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The target's body: the mapping's output, or what came in.
+    /// Returns the body for the target: the output of the mapping, or the body that came in.
     async fn map(&mut self) -> Result<Bytes, End> {
         let plan = self.tools.program.plan();
         if plan.mapping.is_none() && plan.adapter.is_empty() {
@@ -382,7 +386,7 @@ impl<'a> Run<'a> {
         self.output = Some(exchange::shown(&mapped, &self.mask));
         if plan.mapping.is_some() {
             self.trace.mapped(begun);
-            self.mapped = self.tools.answering.map(|_| mapped.clone());
+            self.mapped = self.tools.response_mapping.map(|_| mapped.clone());
         }
         if plan.adapter.is_empty() {
             return Ok(mapped);
@@ -396,7 +400,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A flow without a target ends before this.
+    /// Sends the request to the target, if the flow has one.
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
         let begun = Instant::now();
         let request = self
@@ -412,15 +416,14 @@ impl<'a> Run<'a> {
             .type_content(&mut request, || self.work.content_type());
         kanat_failpoint::hit("run.mapped");
         let key = self.work.id.to_string();
-        let called = Called::target(&key);
-        // In a box: most of what an attempt would take up is for this, and attempts are moved about
-        // before they begin.
-        let response = Box::pin(self.call(request, &called)).await?;
-        self.response = self.tools.answering.map(|_| response);
+        let spec = CallSpec::target(&key);
+        // Boxed, because attempts are moved before they begin and this future is the largest part.
+        let response = Box::pin(self.call(request, &spec)).await?;
+        self.response = self.tools.response_mapping.map(|_| response);
         Ok(())
     }
 
-    /// A failure before anything was sent.
+    /// Records a failure before anything was sent.
     fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {
         failure.message = self.mask.apply(&failure.message).into_owned();
         self.trace.refused(&failure, begun);
@@ -431,7 +434,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// For whom adapters run.
+/// Returns the flow for which adapters run.
 fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
     Asker {
         environment: tools.observer.environment.as_str(),
@@ -439,7 +442,7 @@ fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
     }
 }
 
-/// What adapters get beside their input.
+/// Returns the context that adapters get beside their input.
 fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
     if !tools.use_adapters() {
         return String::new();
@@ -480,7 +483,7 @@ fn configuration(message: &str) -> Failure {
     }
 }
 
-/// Hides the secrets of every instance that the flow speaks to.
+/// Returns the mask of the secrets of every instance that the flow calls.
 fn mask(tools: &Tools) -> Mask {
     let plan = tools.program.plan();
     let target = plan.target.iter().map(|target| target.instance.as_str());

@@ -1,4 +1,4 @@
-//! Errors as callers of the data plane see them: a status and `{error, code, details, requestId}`.
+//! Error responses of the data plane: a status and `{error, code, details, requestId}`.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use kanat_mapping::json::write_string;
 use kanat_net::{Body, body};
 
-/// Why a request is not answered as asked.
+/// Reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
     message: String,
-    /// What is wrong with which field.
+    /// Fields, each with its error.
     details: Vec<(String, String)>,
     /// Further members of the body, as JSON writes them.
     members: Vec<u8>,
-    /// Headers that this status calls for.
+    /// Headers of the response.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -46,7 +46,7 @@ impl Refusal {
         refusal.with(header::ALLOW, HeaderValue::from_static(allow))
     }
 
-    /// The caller may come back after `pause`.
+    /// Returns the refusal of a caller that may try again after `pause`.
     pub fn unavailable(message: impl Into<String>, pause: Duration) -> Self {
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, message);
         refusal.with(
@@ -55,7 +55,7 @@ impl Refusal {
         )
     }
 
-    /// Nothing can be said of what the node may not have heard of yet.
+    /// Returns the refusal while the node has no plans: the address may exist.
     pub fn no_plans() -> Self {
         Self::unavailable("this node has no plans yet", Duration::from_secs(1))
     }
@@ -85,7 +85,7 @@ impl Refusal {
         self.status
     }
 
-    /// Returns what the caller is told.
+    /// Returns the message for the caller.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -133,7 +133,7 @@ pub(crate) fn write_details(details: &[(String, String)], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// The canonical code that goes with a status.
+/// Returns the canonical code of a status.
 fn code(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 => "UNAUTHENTICATED",

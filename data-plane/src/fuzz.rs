@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets to what reads foreign bytes in the data plane. Each panics where a
-//! promise does not hold, and at nothing else.
+//! Entry points of the fuzz targets to the parsers of the data plane. Each panics only where a
+//! promise does not hold.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};

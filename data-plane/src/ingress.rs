@@ -1,5 +1,5 @@
-//! What comes in over HTTP: webhooks become messages. What calls of published APIs share with them
-//! is here too.
+//! Inbound HTTP: webhooks, which become messages, and the parts that calls of published APIs share
+//! with them.
 
 mod body;
 pub(crate) mod receive;

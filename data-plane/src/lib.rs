@@ -1,9 +1,9 @@
-//! The data plane: takes messages in, runs them through their flows, delivers them. It holds plans
-//! in memory and writes only to the message log; configuration and YAML are not known here.
+//! The data plane accepts messages, runs them through their flows and delivers them. It holds plans
+//! in memory and writes only to the message log. It knows neither configuration nor YAML.
 //!
-//! A request to a webhook goes through `ingress` into the log and from there through the
-//! `pipeline`: the lane of its target, condition and mapping, `delivery`, and its outcome back into
-//! the log. [`plans`] says which flows there are.
+//! A webhook request goes through `ingress` into the log and from there through the `pipeline`: the
+//! lane of its target, condition and mapping, `delivery`, and its outcome back into the log.
+//! [`plans`] holds the flows.
 
 mod admission;
 mod backlog;
@@ -26,7 +26,7 @@ mod pipeline;
 pub mod plans;
 mod poll;
 mod published;
-mod refused;
+mod refusal_log;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
-//! What monitoring asks a node: whether it is ready, what it holds, and which plans it runs.
+//! Monitoring of a node: readiness, usage, and the plans that it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_telemetry::metrics;
 
-use crate::context::Shared;
+use crate::context::NodeContext;
 
 /// A log that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -13,15 +13,15 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A cheap handle for probes and metrics.
 #[derive(Clone)]
 pub struct Monitor {
-    shared: Arc<Shared>,
+    shared: Arc<NodeContext>,
 }
 
 impl Monitor {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<NodeContext>) -> Self {
         Self { shared }
     }
 
-    /// Whether messages are taken in and run, and the log answers and takes them.
+    /// Returns whether messages are accepted and run, and the log takes them.
     pub async fn ready(&self) -> bool {
         let pipeline = &self.shared.pipeline;
         let log =
@@ -29,9 +29,9 @@ impl Monitor {
         self.shared.is_ready() && tokio::time::timeout(PROBE_TIMEOUT, log).await == Ok(true)
     }
 
-    /// The node as it is now.
+    /// Returns the current readings of the node.
     pub fn readings(&self) -> metrics::Node {
-        let Shared {
+        let NodeContext {
             plans, pipeline, ..
         } = &*self.shared;
         let environments = plans.load();

@@ -1,4 +1,4 @@
-//! One node: its parts, wired, from start to drain.
+//! A node of the data plane: wiring of its parts, start and drain.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use tokio_util::task::TaskTracker;
 
 use crate::admission::Admission;
 use crate::backlog;
-use crate::context::Shared;
+use crate::context::NodeContext;
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::oauth2::Issuers;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans, SavedPlans};
 use crate::poll::Poller;
-use crate::refused::Refused;
+use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 
-/// Requests that one target is sent at once, and messages in memory behind them.
+/// Concurrent requests to one target, and messages in memory that wait for it.
 const LANE: (usize, usize) = (64, 1024);
 
 const READY_POLL: Duration = Duration::from_millis(2);
 
-/// What a node is told at its start.
+/// Settings of a node.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub node_id: NodeId,
-    /// For the plans that last ran, and for the records of long pages of polls while they come.
+    /// Directory of the last plans, and of the records of long pages of polls.
     pub data_dir: PathBuf,
     /// Address that operators reach the node at; may be empty.
     pub address: String,
@@ -48,18 +48,19 @@ pub struct Options {
     pub memory: usize,
     /// Bounds of the backlog of the whole log.
     pub backlog: backlog::Limits,
-    /// How long others wait before they take up what a dead node left.
+    /// Time after which other nodes may process the messages of a dead node.
     pub lease: Duration,
-    /// Bytes of an answer that a poll takes.
+    /// Size of the longest answer to a poll, in bytes.
     pub poll_answer: usize,
     /// Version of the build.
     pub build: String,
-    /// How adapters are run.
+    /// Limits of adapters.
     pub adapters: kanat_script::Options,
 }
 
 impl Options {
-    /// The usual bounds: bodies of 1 MiB, 256 MiB of memory, a backlog of 1 GiB, a lease of 30 s.
+    /// Returns the default settings: bodies of 1 MiB, 256 MiB of memory, a backlog of 1 GiB, a
+    /// lease of 30 s.
     pub fn new(node_id: NodeId, data_dir: PathBuf) -> Self {
         Self {
             node_id,
@@ -83,17 +84,17 @@ impl Options {
 /// A running node. Dropped without a [`drain`](Self::drain), its messages wait in the log for their
 /// lease to run out.
 pub struct DataPlane {
-    shared: Arc<Shared>,
+    shared: Arc<NodeContext>,
     drain_requests: watch::Receiver<Option<Duration>>,
     saved_plans: SavedPlans,
-    /// Ends the polls; the plans go on being followed.
+    /// Ends the polls; the plans are still followed.
     stop_polls: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl DataPlane {
-    /// Starts with the plans that last ran, if there are any, and follows the control plane.
+    /// Starts with the last plans, if there are any, and follows the control plane.
     pub async fn start(
         options: Options,
         log: Arc<dyn MessageLog>,
@@ -110,10 +111,10 @@ impl DataPlane {
             Arc::clone(&log) as Arc<dyn QuotaStore>,
             options.node_id.clone(),
         ));
-        let bounds = pipeline_options(&options);
+        let pipeline_options = pipeline_options(&options);
         let own_log = Arc::clone(&log);
         let pipeline = Pipeline::new(
-            &bounds,
+            &pipeline_options,
             own_log,
             plans.clone(),
             outbound,
@@ -123,7 +124,7 @@ impl DataPlane {
             log: Arc::clone(&log),
             plans: plans.clone(),
             outbound: polled,
-            bounds: pipeline.bounds(),
+            connectors: pipeline.connectors(),
             backlog: pipeline.backlog(),
             lease: options.lease,
             spill: options.data_dir.clone(),
@@ -142,11 +143,11 @@ impl DataPlane {
         tasks.spawn(Arc::clone(&limiter).run(stop.clone()));
         pipeline.start();
         let admission = Admission::new(options.body_limit, options.memory);
-        let shared = Shared {
+        let shared = NodeContext {
             plans,
             pipeline,
             admission,
-            refused: Refused::default(),
+            refusals: RefusalLog::default(),
             limiter,
             issuers,
             leaving: CancellationToken::new(),
@@ -161,27 +162,28 @@ impl DataPlane {
         }
     }
 
-    /// Answers every path of the data plane.
+    /// Returns the service for all paths of the data plane.
     pub fn service(&self) -> Service {
         Service::new(Arc::clone(&self.shared))
     }
 
-    /// What probes and metrics ask.
+    /// Returns a handle for probes and metrics.
     pub fn monitor(&self) -> Monitor {
         Monitor::new(Arc::clone(&self.shared))
     }
 
-    /// Returns the plans that it keeps on disk.
+    /// Returns the plans that the node keeps on disk.
     pub fn saved_plans(&self) -> SavedPlans {
         self.saved_plans.clone()
     }
 
-    /// Whether messages are taken in and run: plans are in place, and the log has granted a lease.
+    /// Returns whether messages are accepted and run: plans are loaded, and the log has granted a
+    /// lease.
     pub fn ready(&self) -> bool {
         self.shared.is_ready()
     }
 
-    /// Waits until messages are taken in and run, for so long at most.
+    /// Waits until messages are accepted and run, at most for `limit`.
     pub async fn ready_within(&self, limit: Duration) {
         let begun = Instant::now();
         while !self.ready() {
@@ -195,19 +197,19 @@ impl DataPlane {
         }
     }
 
-    /// Says from now on that the node is not ready, and serves all the same: a proxy in front turns
-    /// away before anything is refused.
+    /// Reports the node as not ready from now on, while it still serves: a proxy in front stops
+    /// sending requests before any is refused.
     pub fn leave(&self) {
         self.shared.leaving.cancel();
     }
 
-    /// The control plane's wish that the node drains, within that time.
+    /// Returns the requests of the control plane to drain within a time.
     pub fn drain_requests(&self) -> watch::Receiver<Option<Duration>> {
         self.drain_requests.clone()
     }
 
-    /// Takes nothing more in, finishes what is in flight until `deadline`, hands the rest back, and
-    /// says so.
+    /// Accepts nothing more, finishes messages in flight until `deadline`, and gives the others
+    /// back.
     pub async fn drain(self, deadline: Duration) {
         self.stop_polls.cancel();
         self.shared.pipeline.drain(deadline).await;

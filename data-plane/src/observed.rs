@@ -1,6 +1,6 @@
-//! What connectors were seen to do: how many calls failed by the other side's fault, and what
-//! answers look like. It is gathered in bounded memory and told to the control plane now and then;
-//! no value of an answer is kept.
+//! Observations of connectors: numbers of calls and of failures on the other side, and the shapes of
+//! answers. They are gathered in bounded memory and reported to the control plane at intervals. No
+//! value of an answer is kept.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,26 +11,26 @@ use kanat_model::id::EnvironmentId;
 use kanat_proto::node::v1 as wire;
 use tokio::sync::Notify;
 
-/// Endpoints that are looked at between two reports.
+/// Endpoints in one report.
 const MAX_ENDPOINTS: usize = 500;
-/// Answers of one endpoint that are looked at between two reports.
+/// Answers of one endpoint that are sampled for one report.
 const MAX_SAMPLES: u64 = 20;
-/// Longer answers are not looked at.
+/// Size of the longest answer that is sampled, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The longest shape that is told, in bytes of JSON.
+/// Size of the longest shape in a report, in bytes of JSON.
 const MAX_SHAPE: usize = 64 << 10;
-/// The longest name of an endpoint.
+/// Length of the longest name of an endpoint, in bytes.
 const MAX_NAME: usize = 500;
-/// Flows whose polls are told of between two reports, of one instance.
+/// Flows of one instance whose polls are in one report.
 const MAX_POLLS: usize = 50;
-/// Fewer calls of which one failed tell nothing, and wait for others.
-const FEWEST_CALLS: u64 = 5;
+/// Calls of which one failed before they are reported: fewer say little about the connector.
+const MIN_CALLS: u64 = 5;
 
-/// What was seen since the last report; shared by all who call.
+/// Observations since the last report.
 #[derive(Debug, Default)]
-pub struct Observed {
-    connectors: Mutex<HashMap<Connector, Seen>>,
-    /// Woken when something does not wait for its time.
+pub struct Observations {
+    connectors: Mutex<HashMap<Connector, Statistics>>,
+    /// Woken when a report must not wait for its time.
     urgent: Notify,
 }
 
@@ -41,94 +41,102 @@ struct Connector {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Statistics {
     calls: u64,
     failures: u64,
-    /// The last of the failures, in words without secrets.
+    /// Message of the last failure, without secrets.
     failure: String,
     endpoints: HashMap<String, Shape>,
     /// SHA-256 of an access token that was refused.
     refused_token: Vec<u8>,
-    /// The last poll of each flow: its failure, or nothing.
+    /// Failure of the last poll of each flow, if it failed.
     polls: HashMap<String, Option<String>>,
 }
 
-/// The connectors of one environment, for who calls them.
+/// Records observations of the connectors of one environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Observer<'o> {
-    pub observed: &'o Observed,
+    pub observed: &'o Observations,
     pub environment: &'o EnvironmentId,
 }
 
-/// How a call ended, as far as it is the other side's doing.
+/// Result of a call as far as the other side is responsible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    Well,
-    Failed,
+pub enum CallResult {
+    Success,
+    Failure,
 }
 
 impl Observer<'_> {
-    /// A call of an instance has ended.
-    pub fn called(&self, instance: &str, ended: Ended) {
-        self.observed.with(self.environment, instance, |seen, _| {
-            seen.calls += 1;
-            seen.failures += u64::from(ended == Ended::Failed);
-        });
+    /// Counts a call of an instance.
+    pub fn called(&self, instance: &str, result: CallResult) {
+        self.observed
+            .with(self.environment, instance, |statistics, _| {
+                statistics.calls += 1;
+                statistics.failures += u64::from(result == CallResult::Failure);
+            });
     }
 
-    /// Keeps why a call that was told as failed did so, in words without secrets.
+    /// Keeps the message of a failed call, without secrets.
     pub fn failed(&self, instance: &str, failure: &str) {
-        self.observed.with(self.environment, instance, |seen, _| {
-            failure.clone_into(&mut seen.failure)
-        });
+        self.observed
+            .with(self.environment, instance, |statistics, _| {
+                failure.clone_into(&mut statistics.failure)
+            });
     }
 
-    /// A poll of the flow of this name has ended; `failure` is what the other side did wrong, in
-    /// words without secrets. A failure is told at once.
+    /// Records the result of a poll; `failure` is an error of the other side, without secrets. A
+    /// failure is reported at once.
     pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
-        self.observed.with(self.environment, instance, |seen, _| {
-            seen.failure = failure.map_or_else(|| std::mem::take(&mut seen.failure), str::to_owned);
-            if seen.polls.len() < MAX_POLLS || seen.polls.contains_key(flow_name) {
-                seen.polls
-                    .insert(flow_name.to_owned(), failure.map(str::to_owned));
-            }
-        });
+        self.observed
+            .with(self.environment, instance, |statistics, _| {
+                statistics.failure =
+                    failure.map_or_else(|| std::mem::take(&mut statistics.failure), str::to_owned);
+                if statistics.polls.len() < MAX_POLLS || statistics.polls.contains_key(flow_name) {
+                    statistics
+                        .polls
+                        .insert(flow_name.to_owned(), failure.map(str::to_owned));
+                }
+            });
         if failure.is_some() {
             self.observed.urgent.notify_one();
         }
     }
 
-    /// An access token of an instance was refused before its end; `hash` is its SHA-256. It is told
-    /// at once.
+    /// Records that an access token was refused before its expiry; `hash` is its SHA-256. It is
+    /// reported at once.
     pub fn token_refused(&self, instance: &str, hash: Vec<u8>) {
-        self.observed.with(self.environment, instance, |seen, _| {
-            seen.refused_token = hash
-        });
+        self.observed
+            .with(self.environment, instance, |statistics, _| {
+                statistics.refused_token = hash
+            });
         self.observed.urgent.notify_one();
     }
 
-    /// An endpoint of an instance has answered well. Whether the body is JSON is looked at here.
-    /// Names of members are kept, but for the secrets in them.
+    /// Samples a successful answer of an endpoint, if its body is JSON. Names of members are kept,
+    /// except for the secrets in them.
     pub fn answered(&self, instance: &str, endpoint: &str, body: &[u8], mask: &Mask) {
         if body.is_empty() || body.len() > MAX_BYTES || endpoint.len() > MAX_NAME {
             return;
         }
-        let wanted = self
-            .observed
-            .with(self.environment, instance, |seen, room| {
-                match seen.endpoints.get(endpoint) {
+        let wanted =
+            self.observed.with(
+                self.environment,
+                instance,
+                |statistics, room| match statistics.endpoints.get(endpoint) {
                     Some(shape) => shape.seen() < MAX_SAMPLES,
                     None => room,
-                }
-            });
+                },
+            );
         let Some(text) = wanted.unwrap_or_default().then(|| json(body)).flatten() else {
             return;
         };
         let shape = Shape::of(text).masked(mask);
         self.observed
-            .with(self.environment, instance, |seen, room| {
-                if room || seen.endpoints.contains_key(endpoint) {
-                    seen.endpoints
+            .with(self.environment, instance, |statistics, room| {
+                if room || statistics.endpoints.contains_key(endpoint) {
+                    statistics
+                        .endpoints
                         .entry(endpoint.to_owned())
                         .or_default()
                         .merge(shape);
@@ -137,37 +145,37 @@ impl Observer<'_> {
     }
 }
 
-impl Observed {
-    /// What is to be told; none when there is nothing. What is given is forgotten.
+impl Observations {
+    /// Takes the observations that are due for a report, if any.
     pub fn take(&self) -> Option<wire::Observed> {
         let mut connectors = self
             .connectors
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let told: Vec<_> = connectors
+        let report: Vec<_> = connectors
             .iter_mut()
-            .filter_map(|(connector, seen)| seen.take(connector))
+            .filter_map(|(connector, statistics)| statistics.take(connector))
             .collect();
-        connectors.retain(|_, seen| seen.calls > 0);
+        connectors.retain(|_, statistics| statistics.calls > 0);
         drop(connectors);
-        (!told.is_empty()).then_some(wire::Observed {
-            connectors: told,
+        (!report.is_empty()).then_some(wire::Observed {
+            connectors: report,
             nonce: 0,
         })
     }
 
-    /// Waits until there is something that is to be told at once.
+    /// Waits until a report must not wait for its time.
     pub async fn urgent(&self) {
         self.urgent.notified().await;
     }
 
-    /// What `of` makes of what was seen of an instance, and of whether there is room for another
-    /// endpoint. None when there is no room for another instance.
+    /// Applies `update` to the statistics of an instance; its second argument says whether there is
+    /// room for another endpoint. Returns `None` when there is no room for another instance.
     fn with<T>(
         &self,
         environment: &EnvironmentId,
         instance: &str,
-        of: impl FnOnce(&mut Seen, bool) -> T,
+        update: impl FnOnce(&mut Statistics, bool) -> T,
     ) -> Option<T> {
         let mut connectors = self
             .connectors
@@ -175,7 +183,7 @@ impl Observed {
             .unwrap_or_else(PoisonError::into_inner);
         let room = connectors
             .values()
-            .map(|seen| seen.endpoints.len())
+            .map(|statistics| statistics.endpoints.len())
             .sum::<usize>()
             < MAX_ENDPOINTS;
         let connector = Connector {
@@ -185,15 +193,15 @@ impl Observed {
         if !connectors.contains_key(&connector) && connectors.len() >= MAX_ENDPOINTS {
             return None;
         }
-        Some(of(connectors.entry(connector).or_default(), room))
+        Some(update(connectors.entry(connector).or_default(), room))
     }
 }
 
-impl Seen {
+impl Statistics {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
-        let endpoints: Vec<_> = self.endpoints.drain().filter_map(told).collect();
+        let endpoints: Vec<_> = self.endpoints.drain().filter_map(endpoint).collect();
         let (calls, failures, failure) =
-            if self.calls >= FEWEST_CALLS || self.calls > 0 && self.failures == 0 {
+            if self.calls >= MIN_CALLS || self.calls > 0 && self.failures == 0 {
                 let failure = std::mem::take(&mut self.failure);
                 (
                     std::mem::take(&mut self.calls),
@@ -205,9 +213,9 @@ impl Seen {
             };
         let refused_token = std::mem::take(&mut self.refused_token);
         let polls: Vec<_> = self.polls.drain().map(polled).collect();
-        let tells =
+        let has_content =
             calls > 0 || !endpoints.is_empty() || !refused_token.is_empty() || !polls.is_empty();
-        tells.then(|| wire::ObservedConnector {
+        has_content.then(|| wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
             calls,
@@ -227,7 +235,7 @@ fn polled((flow_name, failure): (String, Option<String>)) -> wire::ObservedPoll 
     }
 }
 
-fn told((endpoint, shape): (String, Shape)) -> Option<wire::ObservedEndpoint> {
+fn endpoint((endpoint, shape): (String, Shape)) -> Option<wire::ObservedEndpoint> {
     let shape = serde_json::to_string(&shape)
         .ok()
         .filter(|text| text.len() <= MAX_SHAPE)?;
@@ -244,31 +252,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_once_there_are_enough_of_them() {
-        let observed = Observed::default();
+    fn calls_with_a_failure_are_reported_from_a_minimum_number_on() {
+        let observed = Observations::default();
         let environment = EnvironmentId::from("env_1");
         let observer = Observer {
             observed: &observed,
             environment: &environment,
         };
-        for ended in [Ended::Well, Ended::Failed, Ended::Well, Ended::Well] {
-            observer.called("ci_1", ended);
+        for result in [
+            CallResult::Success,
+            CallResult::Failure,
+            CallResult::Success,
+            CallResult::Success,
+        ] {
+            observer.called("ci_1", result);
         }
         assert_eq!(observed.take(), None);
-        observer.called("ci_1", Ended::Failed);
+        observer.called("ci_1", CallResult::Failure);
         observer.failed("ci_1", "POST http://erp/orders answered 503");
-        let told = observed.take().unwrap().connectors.remove(0);
-        assert_eq!(told.instance_id.as_str(), "ci_1");
-        assert_eq!(told.calls, 5);
-        assert_eq!(told.failures, 2);
-        assert_eq!(told.failure, "POST http://erp/orders answered 503");
+        let report = observed.take().unwrap().connectors.remove(0);
+        assert_eq!(report.instance_id.as_str(), "ci_1");
+        assert_eq!(report.calls, 5);
+        assert_eq!(report.failures, 2);
+        assert_eq!(report.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().unwrap().is_empty());
     }
 
     #[test]
-    fn polls_are_told_whatever_their_number_and_the_last_one_of_a_flow_counts() {
-        let observed = Observed::default();
+    fn any_number_of_polls_is_reported_and_the_last_one_of_a_flow_counts() {
+        let observed = Observations::default();
         let environment = EnvironmentId::from("env_1");
         let observer = Observer {
             observed: &observed,
@@ -276,10 +289,10 @@ mod tests {
         };
         observer.polled("ci_1", "books", None);
         observer.polled("ci_1", "books", Some("GET http://shop/books answered 500"));
-        let told = observed.take().unwrap().connectors.remove(0);
+        let report = observed.take().unwrap().connectors.remove(0);
         let failure = "GET http://shop/books answered 500".to_owned();
         assert_eq!(
-            told.polls,
+            report.polls,
             [wire::ObservedPoll {
                 flow_name: "books".to_owned(),
                 failure
@@ -289,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_as_shapes_of_a_bounded_number_of_samples() {
-        let observed = Observed::default();
+    fn answers_are_reported_as_shapes_of_a_bounded_number_of_samples() {
+        let observed = Observations::default();
         let environment = EnvironmentId::from("env_1");
         let observer = Observer {
             observed: &observed,
@@ -307,9 +320,9 @@ mod tests {
         for body in ["", "<html>", "{\"a\":"] {
             observer.answered("ci_1", "GET /page", body.as_bytes(), Mask::none());
         }
-        let told = observed.take().unwrap().connectors.remove(0);
-        assert_eq!(told.endpoints.len(), 1);
-        let text = &told.endpoints[0].shape;
+        let report = observed.take().unwrap().connectors.remove(0);
+        assert_eq!(report.endpoints.len(), 1);
+        let text = &report.endpoints[0].shape;
         assert!(!text.contains("hush") && !text.contains("4711"), "{text}");
         assert_eq!(
             serde_json::from_str::<Shape>(text).unwrap().seen(),
@@ -319,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_echoed_as_a_name_is_not_told() {
-        let observed = Observed::default();
+    fn a_secret_that_is_echoed_as_a_name_is_not_reported() {
+        let observed = Observations::default();
         let environment = EnvironmentId::from("env_1");
         let observer = Observer {
             observed: &observed,
@@ -329,8 +342,8 @@ mod tests {
         let body = br#"{"x s3cr\u0065t": [{"s3cret": 1, "id": 2}], "s3cret": {}}"#;
         let mask = Mask::new(&["s3cret".to_owned()]);
         observer.answered("ci_1", "GET /orders", body, &mask);
-        let told = observed.take().unwrap().connectors.remove(0);
-        let text = &told.endpoints[0].shape;
+        let report = observed.take().unwrap().connectors.remove(0);
+        let text = &report.endpoints[0].shape;
         assert!(
             !text.contains("s3cret") && text.contains("x ********") && text.contains("id"),
             "{text}"
@@ -339,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_takes_bounded_memory() {
-        let observed = Observed::default();
+        let observed = Observations::default();
         let environment = EnvironmentId::from("env_1");
         let observer = Observer {
             observed: &observed,
@@ -347,14 +360,14 @@ mod tests {
         };
         for number in 0..2 * MAX_ENDPOINTS {
             observer.answered("ci_1", &format!("GET /{number}"), b"{}", Mask::none());
-            observer.called(&format!("ci_{number}"), Ended::Well);
+            observer.called(&format!("ci_{number}"), CallResult::Success);
         }
         let connectors = observed.connectors.lock().unwrap();
         assert_eq!(connectors.len(), MAX_ENDPOINTS);
         assert_eq!(
             connectors
                 .values()
-                .map(|seen| seen.endpoints.len())
+                .map(|statistics| statistics.endpoints.len())
                 .sum::<usize>(),
             MAX_ENDPOINTS
         );

@@ -1,5 +1,5 @@
-//! An inbound body as the JSON that a flow works on, by its content type: JSON as it is, a form as
-//! an object, text and XML as a string, anything else as `{"base64": "..."}`.
+//! Conversion of an inbound body to the JSON of a flow, by its content type: JSON unchanged, a form
+//! as an object, text and XML as a string, anything else as `{"base64": "..."}`.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use kanat_mapping::json;
 use percent_encoding::percent_decode;
 use url::form_urlencoded;
 
-/// What a body is taken for.
+/// Kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Json,
@@ -26,16 +26,16 @@ enum Kind {
 enum Charset {
     Utf8,
     Latin1,
-    /// One that is not read here: the bytes are kept.
+    /// An unsupported charset: the bytes are kept.
     Other,
 }
 
-/// A form of more fields is no form that a person or a program fills in.
+/// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 10_000;
 
-/// A body that is not what it is declared to be.
+/// A body that contradicts its content type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Malformed {
+pub(crate) enum PayloadError {
     #[error("the body is not valid JSON: {message} at line {line}, column {column}")]
     Json {
         line: usize,
@@ -48,18 +48,18 @@ pub(crate) enum Malformed {
     FormField(String),
 }
 
-/// The payload of `body`; `None` when the body is the payload as it stands.
+/// Returns the payload of `body`; `None` when the body is the payload.
 pub(crate) fn payload(
     content_type: Option<&str>,
     body: &Bytes,
-) -> Result<Option<Bytes>, Malformed> {
+) -> Result<Option<Bytes>, PayloadError> {
     match kind(content_type) {
         Kind::Json | Kind::Undeclared if body.is_empty() => Ok(Some(Bytes::from_static(b"null"))),
         Kind::Json => check(body).map(|()| None),
         Kind::Form => form(body).map(Some),
         Kind::Text(charset) => Ok(Some(text(charset, body))),
         Kind::Opaque => Ok(Some(base64(body))),
-        // Blanks alone are neither JSON nor a text that anybody meant.
+        // White space is neither JSON nor a meaningful text.
         Kind::Undeclared if is_blank(body) => check(body).map(|()| None),
         Kind::Undeclared => match check(body) {
             Ok(()) => Ok(None),
@@ -68,43 +68,43 @@ pub(crate) fn payload(
     }
 }
 
-/// What the body of a call is taken for: JSON or a form, and nothing else.
+/// Body of a call: JSON or a form.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Called {
-    /// The body is the payload as it stands, if it is JSON: who reads it has to find out, and says
-    /// so by [`no_json`].
+pub(crate) enum CallBody {
+    /// The body is the payload if it is JSON. The reader checks that, and reports errors by
+    /// [`no_json`].
     Json,
     /// There is no body.
     Nothing,
     Form(Vec<(String, Vec<String>)>),
 }
 
-/// Why a call's body is not taken.
+/// Reason why the body of a call is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum CallBodyError {
     #[error(
         "the body must be JSON or a form: application/json or application/x-www-form-urlencoded"
     )]
     Type,
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] PayloadError),
 }
 
-/// Takes the body of a call of a published API for what it is.
-pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<Called, Unfit> {
+/// Classifies the body of a call of a published API.
+pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<CallBody, CallBodyError> {
     match kind(content_type) {
-        Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(Called::Nothing),
-        Kind::Json | Kind::Undeclared => Ok(Called::Json),
-        Kind::Form => Ok(form_members(body).map(Called::Form)?),
-        Kind::Text(_) | Kind::Opaque => Err(Unfit::Type),
+        Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(CallBody::Nothing),
+        Kind::Json | Kind::Undeclared => Ok(CallBody::Json),
+        Kind::Form => Ok(form_members(body).map(CallBody::Form)?),
+        Kind::Text(_) | Kind::Opaque => Err(CallBodyError::Type),
     }
 }
 
-/// What is wrong with the body of a call that was taken for JSON and is none.
-pub(crate) fn no_json(content_type: Option<&str>, error: json::JsonError) -> Unfit {
+/// Returns the error of a body that was read as JSON and is none.
+pub(crate) fn no_json(content_type: Option<&str>, error: json::JsonError) -> CallBodyError {
     match kind(content_type) {
-        Kind::Undeclared => Unfit::Type,
-        Kind::Json | Kind::Form | Kind::Text(_) | Kind::Opaque => Malformed::from(error).into(),
+        Kind::Undeclared => CallBodyError::Type,
+        Kind::Json | Kind::Form | Kind::Text(_) | Kind::Opaque => PayloadError::from(error).into(),
     }
 }
 
@@ -142,7 +142,7 @@ fn is_blank(body: &[u8]) -> bool {
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-impl From<json::JsonError> for Malformed {
+impl From<json::JsonError> for PayloadError {
     fn from(error: json::JsonError) -> Self {
         Self::Json {
             line: error.line,
@@ -152,28 +152,28 @@ impl From<json::JsonError> for Malformed {
     }
 }
 
-fn check(body: &[u8]) -> Result<(), Malformed> {
+fn check(body: &[u8]) -> Result<(), PayloadError> {
     Ok(json::check(body, json::MAX_DEPTH)?)
 }
 
 /// Names in the order of their first appearance; a repeated one holds a list.
-fn form(body: &[u8]) -> Result<Bytes, Malformed> {
+fn form(body: &[u8]) -> Result<Bytes, PayloadError> {
     let members = form_members(body)?;
     let mut out = Vec::with_capacity(body.len() + body.len() / 2 + 2);
     write_members(&members, &mut out);
     Ok(out.into())
 }
 
-/// The pairs of a form by name. Bytes that are no UTF-8 are refused: nothing could be made of them
-/// but other bytes.
-fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
+/// Returns the pairs of a form by name. Invalid UTF-8 is refused: its replacement would change the
+/// bytes.
+fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, PayloadError> {
     let members = members(body)?;
     let is_replaced = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
     if members
         .iter()
         .any(|(name, values)| is_replaced(name) || values.iter().any(is_replaced))
     {
-        // The character may have been sent, too.
+        // The client may have sent the replacement character itself.
         let broken = |part: &&[u8]| {
             let plain: Vec<u8> = part
                 .iter()
@@ -183,7 +183,7 @@ fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
         };
         if let Some(pair) = body.split(|byte| *byte == b'&').find(broken) {
             let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-            return Err(Malformed::FormField(
+            return Err(PayloadError::FormField(
                 percent_decode(name).decode_utf8_lossy().into_owned(),
             ));
         }
@@ -191,13 +191,13 @@ fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
     Ok(members)
 }
 
-/// The pairs of a form or a query by name.
-pub(crate) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
+/// Returns the pairs of a form or a query by name.
+pub(crate) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, PayloadError> {
     let mut order: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (count, (name, value)) in form_urlencoded::parse(text).enumerate() {
         if count == MAX_FIELDS {
-            return Err(Malformed::Form);
+            return Err(PayloadError::Form);
         }
         match places.get(name.as_ref()) {
             Some(place) => order[*place].1.push(value.into_owned()),
@@ -246,22 +246,26 @@ mod tests {
                 body.as_bytes(),
             )
         };
-        assert_eq!(of("application/problem+json", "[1]"), Ok(Called::Json));
-        assert_eq!(of("", "{}"), Ok(Called::Json));
-        assert_eq!(of("application/json", " "), Ok(Called::Nothing));
+        assert_eq!(of("application/problem+json", "[1]"), Ok(CallBody::Json));
+        assert_eq!(of("", "{}"), Ok(CallBody::Json));
+        assert_eq!(of("application/json", " "), Ok(CallBody::Nothing));
         let form = vec![("a".to_owned(), vec!["1".to_owned(), "2".to_owned()])];
         assert_eq!(
             of("application/x-www-form-urlencoded", "a=1&a=2"),
-            Ok(Called::Form(form))
+            Ok(CallBody::Form(form))
         );
         for (content_type, body) in [("text/plain", "{}"), ("application/xml", ""), ("a/b", "{}")] {
-            assert_eq!(of(content_type, body), Err(Unfit::Type), "{content_type}");
+            assert_eq!(
+                of(content_type, body),
+                Err(CallBodyError::Type),
+                "{content_type}"
+            );
         }
         let error = json::check(b"{", json::MAX_DEPTH).unwrap_err();
-        assert_eq!(no_json(None, error.clone()), Unfit::Type);
+        assert_eq!(no_json(None, error.clone()), CallBodyError::Type);
         assert!(matches!(
             no_json(Some("application/json"), error),
-            Unfit::Malformed(Malformed::Json { .. })
+            CallBodyError::Malformed(PayloadError::Json { .. })
         ));
     }
 
@@ -295,7 +299,7 @@ mod tests {
         ] {
             let refused = payload(content_type, &Bytes::from_static(b" \n\t")).unwrap_err();
             assert!(
-                matches!(refused, Malformed::Json { .. }),
+                matches!(refused, PayloadError::Json { .. }),
                 "{content_type:?}: {refused}"
             );
         }
@@ -334,7 +338,7 @@ mod tests {
         )
         .unwrap_err();
         assert!(
-            matches!(refused, Malformed::Json { line: 2, .. }),
+            matches!(refused, PayloadError::Json { line: 2, .. }),
             "{refused}"
         );
         for body in [
@@ -367,7 +371,7 @@ mod tests {
         let body = |fields: usize| Bytes::from("a=1&".repeat(fields));
         let form = Some("application/x-www-form-urlencoded");
         assert!(payload(form, &body(10_000)).is_ok());
-        assert_eq!(payload(form, &body(10_001)), Err(Malformed::Form));
+        assert_eq!(payload(form, &body(10_001)), Err(PayloadError::Form));
     }
 
     #[test]

@@ -1,24 +1,29 @@
-//! Writes about a message until the log has taken it: a log that cannot write for a while loses
-//! nothing.
+//! Retries writes about a message until the log takes them: a log that cannot write for a while
+//! loses nothing.
 
 use std::time::Duration;
 
 use kanat_message_log::{Error, SettleOutcome};
+use kanat_model::backoff::Backoff;
 use kanat_model::id::MessageId;
 use kanat_telemetry::{Throttle, metrics};
 
-/// Waits between tries: the first, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// Delays after failed writes.
+const RETRY: Backoff = Backoff {
+    first: Duration::from_millis(50),
+    max: Duration::from_secs(5),
+};
 
-/// Tries that failed: a full disk fails thousands of them a minute.
-static UNWRITTEN: Throttle = Throttle::new();
+/// Log lines of failed writes: a full disk causes thousands a minute.
+static FAILED_WRITES: Throttle = Throttle::new();
 
-/// Ends when the write is durable, or when the log says that the message belongs to another.
+/// Retries `write` until it is durable, or until the log reports that the message belongs to
+/// another node.
 pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> SettleOutcome
 where
     F: Future<Output = Result<SettleOutcome, Error>>,
 {
-    let mut pause = RETRY.0;
+    let mut failures = 0;
     loop {
         match write().await {
             Ok(SettleOutcome::Done) => return SettleOutcome::Done,
@@ -32,7 +37,7 @@ where
             }
             Err(error) => {
                 metrics().settle_failures.inc();
-                if let Some(count) = UNWRITTEN.count() {
+                if let Some(count) = FAILED_WRITES.count() {
                     tracing::warn!(
                         %error,
                         message.id = %message,
@@ -42,7 +47,7 @@ where
                 }
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY.1);
+        failures += 1;
+        tokio::time::sleep(RETRY.delay(failures)).await;
     }
 }

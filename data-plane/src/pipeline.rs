@@ -1,20 +1,20 @@
-//! From an accepted message to its end: into the log, through its target's lane, and its outcome
-//! back into the log.
+//! Life of an accepted message: into the log, through the lane of its target, and its outcome back
+//! into the log.
 //!
 //! A message that finds a slot in its lane runs from memory right after the append; every other one
 //! waits in the log until [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing
 //! here queues without one.
 
 mod accept;
-mod behind;
 mod claim;
 mod job;
 mod lane;
 mod lease;
+mod log_state;
 mod run;
-mod taking;
 mod tally;
 mod turns;
+mod write_behind;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,21 +31,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backlog::{self, Backlog};
-use crate::connector::{Bounds, Outlook};
+use crate::connector::{Capacity, Connectors};
 use crate::limit::Limiter;
 use crate::plans::{Flow, Plans};
-pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun, NotStored};
-use behind::Behind;
+pub(crate) use accept::{Acceptance, Arrival, CallError, CallStart, StoreError};
 use job::Job;
 pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
-use taking::Taking;
-pub(crate) use taking::told;
+use log_state::LogState;
+pub(crate) use log_state::unavailability;
 use turns::Turns;
-pub(crate) use turns::{Lost, Turn};
+pub(crate) use turns::{Turn, TurnLoss};
+use write_behind::WriteBehind;
 
-/// What still talks to the log after a drain is given so long.
+/// Time that operations on the log get to end after a drain.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bounds of the pipeline.
@@ -53,17 +53,17 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Options {
     pub node_id: NodeId,
     pub lease: Duration,
-    /// Requests that one target is sent at once.
+    /// Concurrent requests to one target.
     pub in_flight: usize,
-    /// Messages in memory behind those.
+    /// Messages in memory that wait for one target.
     pub queued: usize,
-    /// Bytes of all messages in memory, and of the largest one.
+    /// Bytes of all messages in memory.
     pub memory: usize,
     pub largest: usize,
     pub backlog: backlog::Limits,
     /// Version of the build, for `User-Agent`.
     pub build: String,
-    /// How adapters are run.
+    /// Limits of adapters.
     pub adapters: kanat_script::Options,
 }
 
@@ -72,30 +72,30 @@ pub(crate) struct Pipeline {
     plans: Plans,
     outbound: outbound::Client,
     lanes: Lanes<Box<Job>>,
-    bounds: Arc<Bounds>,
+    connectors: Arc<Connectors>,
     adapters: Pool,
     /// Bytes of all messages in memory.
     memory: Arc<Budget>,
     backlog: Arc<Backlog>,
     leases: Leases,
     agent: HeaderValue,
-    /// What was answered from memory and is not in the log yet.
-    behind: Behind,
+    /// Records of calls that ran in memory and are not in the log yet.
+    write_behind: WriteBehind,
     /// Calls that wait for their turn.
     turns: Turns,
-    taking: Taking,
+    log_state: LogState,
     /// Messages that are due in flows of which this node cannot run some versions yet.
     waiting_for_plans: AtomicU64,
     /// Messages that are being stored or run.
     in_flight: AtomicUsize,
-    /// One of them has ended.
+    /// Woken when one of them has ended.
     ended: Notify,
-    /// Bytes that a message may take at most.
+    /// Largest size of a message in memory, in bytes.
     largest: usize,
     tasks: TaskTracker,
-    /// No more work is begun.
+    /// Cancelled when no more work is started.
     draining: CancellationToken,
-    /// Nothing goes on.
+    /// Cancelled when all work stops.
     stopped: CancellationToken,
 }
 
@@ -120,14 +120,18 @@ impl Pipeline {
             outbound,
             lanes: Lanes::new(limits, Arc::clone(&memory)),
             adapters: Pool::new(options.adapters.clone()),
-            bounds: Arc::new(Bounds::new(options.in_flight, draining.clone(), limiter)),
+            connectors: Arc::new(Connectors::new(
+                options.in_flight,
+                draining.clone(),
+                limiter,
+            )),
             memory,
             backlog: Backlog::new(options.backlog),
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
-            behind: Behind::new(),
+            write_behind: WriteBehind::new(),
             turns: Turns::default(),
-            taking: Taking::default(),
+            log_state: LogState::default(),
             waiting_for_plans: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
@@ -138,7 +142,7 @@ impl Pipeline {
         })
     }
 
-    /// Begins to keep the lease and to claim what waits in the log.
+    /// Starts to keep the lease and to claim messages that wait in the log.
     pub fn start(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
         self.tasks.spawn(async move {
@@ -149,7 +153,7 @@ impl Pipeline {
         });
         let recorder = Arc::clone(self);
         self.tasks
-            .spawn(async move { recorder.write_behind().await });
+            .spawn(async move { recorder.run_write_behind().await });
         let counter = Arc::clone(self);
         self.tasks.spawn(async move {
             counter
@@ -162,7 +166,7 @@ impl Pipeline {
             .spawn(async move { claimer.claim_until_drained().await });
     }
 
-    /// Whether messages are taken and run.
+    /// Returns whether messages are accepted and run.
     pub fn is_ready(&self) -> bool {
         !self.is_draining() && self.leases.current().is_some()
     }
@@ -171,14 +175,14 @@ impl Pipeline {
         self.draining.is_cancelled()
     }
 
-    /// Messages that this node works on now.
+    /// Returns the number of messages that this node processes now.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// What connectors are given, for whoever else calls them.
-    pub fn bounds(&self) -> Arc<Bounds> {
-        Arc::clone(&self.bounds)
+    /// Returns the limits of the connectors, for other callers of connectors.
+    pub fn connectors(&self) -> Arc<Connectors> {
+        Arc::clone(&self.connectors)
     }
 
     /// Returns the backlog of the log, for everything that takes messages in.
@@ -186,18 +190,18 @@ impl Pipeline {
         Arc::clone(&self.backlog)
     }
 
-    /// Connectors whose breaker is open.
+    /// Returns the number of connectors whose breaker is not closed.
     pub fn breakers_open(&self) -> usize {
-        self.bounds.open()
+        self.connectors.open()
     }
 
-    /// Messages that are due in flows of which this node cannot run some versions with the plans
-    /// that it has.
+    /// Returns the number of messages that are due in flows of which this node cannot run some
+    /// versions with its current plans.
     pub fn waiting_for_plans(&self) -> u64 {
         self.waiting_for_plans.load(Ordering::Relaxed)
     }
 
-    /// What the lanes hold in memory.
+    /// Returns the memory usage of the lanes.
     pub fn usage(&self) -> lane::Usage {
         self.lanes.usage()
     }
@@ -206,17 +210,20 @@ impl Pipeline {
         self.log.ping().await
     }
 
-    /// Errors with the reason while the log does not take messages.
+    /// Checks that the log takes messages.
+    ///
+    /// # Errors
+    /// The reason why it does not.
     pub async fn takes_messages(&self) -> Result<(), String> {
-        self.taking.check(self.log.as_ref()).await
+        self.log_state.check(self.log.as_ref()).await
     }
 
-    /// A message as it came in.
+    /// Returns a message as it was received.
     pub async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
         self.log.content(tenant, id).await
     }
 
-    /// A message as it stands, with its trace.
+    /// Returns the current state of a message, with its trace.
     pub async fn message(
         &self,
         tenant: &Tenant,
@@ -228,11 +235,11 @@ impl Pipeline {
         ))
     }
 
-    /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else
+    /// Starts no more work, waits until `deadline` for messages in flight, and gives all others
     /// back.
     pub async fn drain(&self, deadline: Duration) {
         self.draining.cancel();
-        // What has not begun is not begun here any more; the end of the lease gives it back.
+        // Queued jobs do not start any more; the end of the lease gives them back.
         drop(self.lanes.clear());
         if tokio::time::timeout(deadline, self.quiet()).await.is_err() {
             tracing::warn!(
@@ -277,19 +284,19 @@ impl Drop for InFlight {
     }
 }
 
-/// How many messages of a flow may be run, by the connectors that it calls.
-fn outlook(bounds: &Bounds, flow: &Flow) -> Outlook {
+/// Returns the capacity for messages of a flow, by the connectors that it calls.
+fn capacity(connectors: &Connectors, flow: &Flow) -> Capacity {
     let target = flow
         .plan()
         .target
         .iter()
         .map(|target| target.instance.as_str());
-    bounds.outlook(target.chain(flow.plan().steps.iter().map(|step| step.instance.as_str())))
+    connectors.capacity(target.chain(flow.plan().steps.iter().map(|step| step.instance.as_str())))
 }
 
-/// The lane that a flow's messages take: that of its target's connector instance; one of its own
-/// when the flow has steps or adapters, because one that hangs must not hold up what others send to
-/// the same target.
+/// Returns the lane of a flow's messages: the lane of the target's connector instance, or a lane of
+/// the flow if it has steps or adapters, because one that hangs must not delay messages of other
+/// flows to the target.
 fn lane_of(flow: &Flow) -> &str {
     match &flow.plan().target {
         Some(target) if flow.plan().steps.is_empty() && !flow.program.uses_adapters() => {

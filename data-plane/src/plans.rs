@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::observed::Observed;
+use crate::observed::Observations;
 pub use client::{Client, Fallback, PlanClient, Remote, SavedPlans};
 pub use deployed::{DeployedFlow, Flow};
 pub use environment::Environment;
@@ -48,7 +48,7 @@ struct Shared {
     /// Changes when another snapshot takes its place.
     replaced: watch::Sender<()>,
     versions: Versions,
-    observed: Observed,
+    observed: Observations,
     /// Recently refused access tokens.
     refusals: Refusals,
 }
@@ -69,7 +69,7 @@ impl Plans {
         let current = ArcSwap::default();
         let versions = Versions::new(log);
         let replaced = watch::Sender::default();
-        let observed = Observed::default();
+        let observed = Observations::default();
         let refusals = Refusals::default();
         Self {
             shared: Arc::new(Shared {
@@ -83,7 +83,7 @@ impl Plans {
     }
 
     /// Returns the observations of connectors, which are reported to the control plane.
-    pub fn observed(&self) -> &Observed {
+    pub fn observed(&self) -> &Observations {
         &self.shared.observed
     }
 

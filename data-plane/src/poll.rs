@@ -1,20 +1,20 @@
-//! Polls: asks the endpoints of flows again and again, and puts what they have into the log as
-//! messages, which any node takes from there. Who polls for a flow, and what a poll remembers, is
-//! in the log too: a node goes on where a dead one stopped. Nothing here knows lanes or targets.
+//! Polls: requests the endpoints of flows repeatedly and appends the records to the log as
+//! messages, which any node then processes. The holder of a poll and its state are in the log too:
+//! another node continues where a dead one stopped. This module knows neither lanes nor targets.
 
 mod answer;
 mod cursor;
 mod cycle;
 mod find;
-mod gathered;
 mod hold;
 mod link;
-mod looks;
 mod page;
 mod place;
+mod record_buffer;
 mod records;
 mod repeat;
 mod request;
+mod schedule;
 mod state;
 
 use std::path::PathBuf;
@@ -35,89 +35,89 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::backlog::Backlog;
-use crate::connector::Bounds;
+use crate::connector::Connectors;
 use crate::observed::Observer;
 use crate::plans::{DeployedFlow, Flow, Plans, Runnable, Snapshot, versions};
 use cycle::{Cycle, Halt, Outcome};
 use hold::Hold;
-use looks::{Looked, Looks};
 use place::{Place, Places, Source};
-use records::REMEMBERED;
+use records::RECORD_RETENTION;
 use request::Requests;
+use schedule::{PollResult, PollSchedule};
 use state::{Progress, State};
 
 #[cfg(feature = "fuzz")]
 pub(crate) use self::{find::found, link::next as link_next};
 
-/// One that could not run, or was another's, is looked at again after so long at least.
-const LOOK: Duration = Duration::from_millis(200);
+/// Shortest delay before a poll that could not run, or that another node holds, is tried again.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Longest delay before a poll is tried again after an error of the log, or while another node
+/// holds it.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// What polls of this node have in common.
+/// Shared resources of the polls of a node.
 pub(crate) struct Poller {
     pub log: Arc<dyn MessageLog>,
     pub plans: Plans,
     pub outbound: outbound::Client,
-    /// What connectors are given; polls share it with all other calls.
-    pub bounds: Arc<Bounds>,
-    /// Bound of what waits; polls leave off while it is reached.
+    /// Limits of the connectors, which polls share with all other calls.
+    pub connectors: Arc<Connectors>,
+    /// Backlog of the log. Polls pause while it is at its bound.
     pub backlog: Arc<Backlog>,
-    /// How long others wait for a word of a node that polls.
+    /// Time after which another node may take over a poll that its holder has not renewed.
     pub lease: Duration,
-    /// Where the records of long pages are kept while they come.
+    /// Directory for the records of long pages.
     pub spill: PathBuf,
     /// Version of the build, for `User-Agent`.
     pub build: String,
 }
 
 impl Poller {
-    /// Polls until it is stopped; what is under way then is given back for another node to go on
-    /// with.
+    /// Polls until `stop`. Cycles in progress are then given back for another node to continue.
     pub async fn run(self, stop: CancellationToken) {
         let poller = Arc::new(self);
         let owner = BootId::generate();
         let places = Places::new();
         let mut snapshot = Arc::new(Snapshot::default());
-        let mut looks = Looks::default();
+        let mut schedule = PollSchedule::default();
         let mut running = JoinSet::new();
         let mut replaced = poller.plans.replaced();
         while !stop.is_cancelled() {
-            // Before the look, so that no change after it goes unseen.
+            // Marked as seen before the read, so that no later change is missed.
             replaced.borrow_and_update();
             let current = poller.plans.load();
             if !Arc::ptr_eq(&current, &snapshot) {
-                looks.replace(polled(&current), Timestamp::steady());
+                schedule.replace(polled(&current), Timestamp::steady());
                 snapshot = current;
             }
             let now = Timestamp::steady();
-            while let Some(flow) = looks.next_due(now) {
+            while let Some(flow) = schedule.next_due(now) {
                 let poller = Arc::clone(&poller);
                 let owner = owner.clone();
                 let places = Arc::clone(&places);
                 let stop = stop.clone();
                 running.spawn(async move {
-                    let again_at = match flow.ready().map(|flow| Source::of(&flow)) {
+                    let next_at = match flow.ready().map(|flow| Source::of(&flow)) {
                         Ok(source) => tokio::select! {
                             place = Place::take(&places, source) => {
-                                poller.look(&flow, owner, place, &stop).await
+                                poller.try_poll(&flow, owner, place, &stop).await
                             }
                             () = stop.cancelled() => Timestamp::steady(),
                         },
                         Err(error) => cannot_run(&flow, &error),
                     };
-                    Looked {
+                    PollResult {
                         flow_id: flow.id.clone(),
                         version: flow.version,
-                        again_at,
+                        next_at,
                     }
                 });
             }
-            let pause = pause(looks.first(), Timestamp::steady());
+            let pause = pause(schedule.first(), Timestamp::steady());
             tokio::select! {
                 Some(ended) = running.join_next() => match ended {
-                    Ok(looked) => looks.ended(looked, Timestamp::steady()),
+                    Ok(result) => schedule.complete(result, Timestamp::steady()),
                     Err(error) => tracing::error!(%error, "a poll broke off"),
                 },
                 Ok(()) = replaced.changed() => {}
@@ -128,8 +128,9 @@ impl Poller {
         while running.join_next().await.is_some() {}
     }
 
-    /// Polls for the flow if it is due and nobody else does. Says when to look again.
-    async fn look(
+    /// Polls for the flow if it is due and no other node holds it. Returns the time of the next
+    /// try.
+    async fn try_poll(
         &self,
         flow: &DeployedFlow,
         owner: BootId,
@@ -137,17 +138,16 @@ impl Poller {
         stop: &CancellationToken,
     ) -> Timestamp {
         let now = Timestamp::steady();
-        // It waited for its place, and what is deployed may be another version by now, with other
-        // resources.
+        // Another version may be deployed since the poll waited for its place.
         let snapshot = self.plans.load();
         let as_deployed =
             |deployed: &&Arc<DeployedFlow>| deployed.version == flow.version && !deployed.paused;
         let Some(flow) = snapshot.flow(&flow.id).filter(as_deployed) else {
-            return now.after(LOOK);
+            return now.after(MIN_RETRY_DELAY);
         };
         let runnable = match snapshot.runnable(flow) {
             Ok(Some(runnable)) => runnable,
-            Ok(None) => return now.after(LOOK),
+            Ok(None) => return now.after(MIN_RETRY_DELAY),
             Err(error) => return cannot_run(flow, &error),
         };
         let held_until = now.after(self.lease);
@@ -159,7 +159,9 @@ impl Poller {
             held_until,
         };
         match self.log.claim_poll(&claim).await {
-            Ok(PollClaimOutcome::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
+            Ok(PollClaimOutcome::Later(at)) => at
+                .min(now.after(MAX_RETRY_DELAY))
+                .max(now.after(MIN_RETRY_DELAY)),
             Ok(PollClaimOutcome::Taken { token, state }) => {
                 let hold = Hold {
                     flow: Arc::clone(flow),
@@ -178,18 +180,18 @@ impl Poller {
                             %error,
                             "what a poll came to cannot be written down",
                         );
-                        Timestamp::steady().after(ASK_AGAIN)
+                        Timestamp::steady().after(MAX_RETRY_DELAY)
                     }
                 }
             }
             Err(error) => {
                 tracing::warn!(flow.id = %flow.id, %error, "cannot see whether a poll is due");
-                now.after(ASK_AGAIN)
+                now.after(MAX_RETRY_DELAY)
             }
         }
     }
 
-    /// One cycle, or the rest of one, under a hold. Says when the next is due.
+    /// Runs a cycle, or continues one, under a hold. Returns the time of the next cycle.
     async fn poll(
         &self,
         runnable: &Runnable,
@@ -199,7 +201,7 @@ impl Poller {
         stop: &CancellationToken,
     ) -> Result<Timestamp, Error> {
         let Some(poll) = poll_of(&runnable.flow) else {
-            return Ok(Timestamp::steady().after(ASK_AGAIN));
+            return Ok(Timestamp::steady().after(MAX_RETRY_DELAY));
         };
         let log = self.log.as_ref();
         let now = Timestamp::now();
@@ -209,7 +211,7 @@ impl Poller {
             .filter(|progress| progress.version == hold.flow.version);
         let progress = match resumed {
             Some(progress) => progress,
-            // A flow that polls at fixed times does not poll at its deploy.
+            // A flow with a schedule does not poll at its deploy.
             None if poll.schedule.is_some() && state.scheduled_for != Some(hold.flow.version) => {
                 let due = due(poll, now, now, Timestamp::steady());
                 let state = State {
@@ -230,9 +232,9 @@ impl Poller {
         };
         let outcome = tokio::select! {
             outcome = self.cycle(runnable, poll, hold, &state, progress, place) => outcome,
-            () = hold.keep_on(log) => return Ok(Timestamp::steady().after(ASK_AGAIN)),
+            () = hold.keep_on(log) => return Ok(Timestamp::steady().after(MAX_RETRY_DELAY)),
             () = left => {
-                // Another node goes on at once, from the page that is not done, where it has the
+                // Another node continues at once from the page that is not done, if it has the
                 // flow.
                 return hold.give_back(log, Timestamp::steady(), None, None).await;
             }
@@ -257,7 +259,7 @@ impl Poller {
                 }
                 (state, complaint)
             }
-            // Any node goes on from the page that is not done.
+            // Any node continues from the page that is not done.
             Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
             Err(Halt::Failed {
                 message,
@@ -312,7 +314,7 @@ impl Poller {
             environment: &runnable.flow.environment_id,
         };
         let outbound = &self.outbound;
-        let bounds = self.bounds.as_ref();
+        let connectors = self.connectors.as_ref();
         let plans = &self.plans;
         let spill = self.spill.as_path();
         let backlog = self.backlog.as_ref();
@@ -320,7 +322,7 @@ impl Poller {
             log,
             plans,
             outbound,
-            bounds,
+            connectors,
             backlog,
             runnable,
             instance,
@@ -337,7 +339,7 @@ impl Poller {
         if done.is_ok()
             && !poll.record_id.is_empty()
             && let Err(error) = log
-                .forget_records(&hold.flow.id, Timestamp::now().before(REMEMBERED))
+                .forget_records(&hold.flow.id, Timestamp::now().before(RECORD_RETENTION))
                 .await
         {
             tracing::warn!(
@@ -350,18 +352,20 @@ impl Poller {
     }
 }
 
-/// Says of a flow that it cannot run, and when to look again.
+/// Logs that a flow cannot run. Returns the time of the next try.
 fn cannot_run(flow: &DeployedFlow, error: &versions::Error) -> Timestamp {
     tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
-    Timestamp::steady().after(ASK_AGAIN)
+    Timestamp::steady().after(MAX_RETRY_DELAY)
 }
 
-/// Until the first flow is due; not much longer, since clocks are set.
+/// Returns the time until the first flow is due, bounded because clocks may be set.
 fn pause(first: Option<Timestamp>, now: Timestamp) -> Duration {
-    first.map_or(ASK_AGAIN, |first| first.since(now).min(ASK_AGAIN))
+    first.map_or(MAX_RETRY_DELAY, |first| {
+        first.since(now).min(MAX_RETRY_DELAY)
+    })
 }
 
-/// The flows of a snapshot that poll.
+/// Returns the flows of a snapshot that poll.
 fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<DeployedFlow>> {
     snapshot
         .flows()
@@ -376,9 +380,9 @@ fn poll_of(flow: &Flow) -> Option<&Poll> {
     }
 }
 
-/// When the cycle after one is due that began and ended at these instants of the wall clock, by the
-/// clock of waits. `steady` is the end by that clock: a wall clock that was set during the cycle
-/// makes the wait no longer than the interval.
+/// Returns the monotonic time of the cycle after the one that began and ended at these instants of
+/// the wall clock. `steady` is its end on the monotonic clock: a wall clock that was set during the
+/// cycle makes the wait no longer than the interval.
 fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp, steady: Timestamp) -> Timestamp {
     let Some(schedule) = &poll.schedule else {
         let interval = Duration::from_millis(poll.interval_ms);
@@ -414,9 +418,9 @@ mod tests {
                 now,
             )
         };
-        assert_eq!(pause(None, now), ASK_AGAIN);
+        assert_eq!(pause(None, now), MAX_RETRY_DELAY);
         assert_eq!(rests(40), Duration::from_millis(40));
-        assert_eq!([rests(60_000), rests(i64::MAX)], [ASK_AGAIN; 2]);
+        assert_eq!([rests(60_000), rests(i64::MAX)], [MAX_RETRY_DELAY; 2]);
         assert_eq!(rests(-1), Duration::ZERO);
     }
 }

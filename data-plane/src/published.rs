@@ -1,6 +1,6 @@
-//! Published APIs: a call goes by host, version, path and method to a version of an API; is let in,
-//! read, checked and run; and is answered. What every answer of an API carries, errors too, is
-//! added in one place at the end.
+//! Published APIs: a call is routed by host, version, path and method to a version of an API; then
+//! it is authenticated, read, validated, run and answered. Headers of all responses, including
+//! errors, are added in one place at the end.
 
 mod access;
 mod coding;
@@ -20,17 +20,17 @@ use kanat_net::{Body, body as bodies};
 use kanat_rate_limit::LimitStatus;
 use tokio::time::Instant;
 
-use crate::context::Shared;
+use crate::context::NodeContext;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
-use crate::pipeline::Accepted;
+use crate::pipeline::Acceptance;
 use crate::plans::{Runnable, Snapshot};
-use repeat::Sent;
+use repeat::CallIdentity;
 use route::{Route, Target};
 
-/// Answers a request that is for nothing else.
+/// Answers a request that no other route of the data plane takes.
 pub(crate) async fn call<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     request: Request<B>,
     request_id: &str,
 ) -> Response<Body>
@@ -67,12 +67,12 @@ where
             return response;
         }
         Route::Nothing if shared.plans.loaded() => return refused(Refusal::not_found()),
-        // It may be the address of an API that this node has not heard of yet.
+        // The API may be one that this node has not received yet.
         Route::Nothing => return refused(Refusal::no_plans()),
     };
     let origin = parts.headers.get(header::ORIGIN).cloned();
     let is_head = parts.method == Method::HEAD;
-    let accepted = coding::Accepted::of(&parts.headers);
+    let accepted = coding::AcceptedCoding::of(&parts.headers);
     let mut status = None;
     let answered = answer(shared, &snapshot, &target, &mut status, parts, incoming).await;
     let mut response = accepted.encode(answered.unwrap_or_else(refused)).await;
@@ -93,7 +93,7 @@ where
 }
 
 async fn answer<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     snapshot: &Snapshot,
     target: &Target,
     status: &mut Option<LimitStatus>,
@@ -124,29 +124,29 @@ where
         arrival
             .dedupe
             .push(key::call(&target.api.id, caller.id(), &idempotency_key));
-        Sent {
+        CallIdentity {
             idempotency_key,
             raw_body: arrival.raw_body.clone(),
             trigger: arrival.trigger.clone(),
         }
     });
-    if let Some(answering) = &target.version().answering {
+    if let Some(response_mapping) = &target.version().response_mapping {
         let call = wait::Call {
             sent,
             room,
             deadline,
         };
-        return wait::answer(shared, target, answering, runnable, arrival, call).await;
+        return wait::answer(shared, target, response_mapping, runnable, arrival, call).await;
     }
     let flow = runnable.flow.clone();
     match shared.pipeline.accept(runnable, arrival).await {
-        Ok(Accepted::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,
-        Ok(accepted @ Accepted::New(_)) => Ok(webhook::answer(&accepted)),
+        Ok(Acceptance::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,
+        Ok(accepted @ Acceptance::New(_)) => Ok(webhook::answer(&accepted)),
         Err(reason) => Err(receive::not_stored(&reason)),
     }
 }
 
-/// The flow that the version calls, as it is deployed.
+/// Returns the deployed flow of the version.
 fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
     match snapshot.flow(&target.version().flow_id) {
         Some(flow) => Ok(Runnable {
@@ -161,7 +161,7 @@ fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
     }
 }
 
-/// What `HEAD` gets of the answer to `GET`.
+/// Removes the body, for `HEAD`.
 fn without_body(response: Response<Body>) -> Response<Body> {
     use http_body::Body as _;
     let (mut parts, body) = response.into_parts();

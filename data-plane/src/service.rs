@@ -1,4 +1,4 @@
-//! Which path is answered by what. Everything that comes to the data plane's port passes here.
+//! Routing of the data plane's port.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,14 +12,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use kanat_net::body::{self, BoxError};
 use kanat_net::{Body, request_id};
 
-use crate::context::Shared;
+use crate::context::NodeContext;
 use crate::error::Refusal;
 use crate::ingress::webhook;
 use crate::pipeline;
 use crate::published;
 
 const WEBHOOKS: &str = "/webhooks/receive/";
-/// Never a published API's.
+/// Prefix of paths that are never a published API.
 const INBOUND: &str = "/inbound/";
 /// A log that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,11 +27,11 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The service for all paths of the data plane.
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<NodeContext>,
 }
 
 impl Service {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<NodeContext>) -> Self {
         Self { shared }
     }
 }
@@ -55,7 +55,7 @@ where
     }
 }
 
-async fn answer<B>(shared: &Shared, request: Request<B>) -> Response<Body>
+async fn answer<B>(shared: &NodeContext, request: Request<B>) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -82,8 +82,9 @@ where
     response
 }
 
-/// Keeps what flows and targets answer from running in a browser under this service's own origin.
-/// Only JSON, which no browser runs, goes out as it is; what a mapping says of it is replaced.
+/// Prevents responses of flows and targets from running as scripts under this service's origin.
+/// Only JSON, which browsers do not run, is sent unchanged; security headers of a mapping are
+/// replaced.
 fn keep_from_scripts(headers: &mut HeaderMap) {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     if kind.is_some_and(is_json) {
@@ -101,7 +102,7 @@ fn keep_from_scripts(headers: &mut HeaderMap) {
 
 fn is_json(kind: &[u8]) -> bool {
     const JSON: &[u8] = b"application/json";
-    // As most answers have it.
+    // Most responses.
     if kind == JSON {
         return true;
     }
@@ -113,9 +114,9 @@ fn is_json(kind: &[u8]) -> bool {
     essence.eq_ignore_ascii_case(JSON)
 }
 
-/// Fixed paths come first; what is for none of them is for the published APIs.
+/// Routes a request: fixed paths first, all others to the published APIs.
 async fn route<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     request: Request<B>,
     request_id: &str,
 ) -> Result<Response<Body>, Refusal>
@@ -152,7 +153,7 @@ fn read_only(method: &Method) -> Result<(), Refusal> {
     }
 }
 
-async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
+async fn readiness(shared: &NodeContext, request_id: &str) -> Response<Body> {
     if shared.leaving.is_cancelled() {
         return not_ready("shutting down", request_id);
     }
@@ -167,7 +168,7 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
             .pipeline
             .ping()
             .await
-            .map_err(|error| pipeline::told(&error))?;
+            .map_err(|error| pipeline::unavailability(&error))?;
         shared.pipeline.takes_messages().await
     };
     match tokio::time::timeout(PROBE_TIMEOUT, log).await {

@@ -1,6 +1,6 @@
-//! W3C trace context: taken from the caller or begun here, and handed on to the target. A message
-//! keeps its context as `<traceparent>`, and behind a space the `tracestate` where its caller sent
-//! one.
+//! W3C trace context: taken from the caller or created here, and passed on to the target. A message
+//! keeps its context as `<traceparent>`, followed by a space and the `tracestate` if its caller
+//! sent one.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use http::HeaderMap;
 use kanat_model::id::MessageId;
 use uuid::Uuid;
 
-/// Bytes of a `tracestate` that are handed on; a longer one is left out.
+/// Size of the longest `tracestate` that is passed on, in bytes.
 const MAX_STATE_BYTES: usize = 1024;
 
-/// The context of a message that has come in: a span of its own in the caller's trace when that is
-/// valid, else the first of a new trace whose id is the unique part of the message's id.
+/// Returns the context of a new message: a span in the caller's trace when that is valid, else the
+/// first span of a trace whose id is the unique part of the message's id.
 pub(crate) fn accept(headers: &HeaderMap, message: &MessageId) -> String {
     let caller = caller(headers);
     let own = child(caller, message);
@@ -22,7 +22,7 @@ pub(crate) fn accept(headers: &HeaderMap, message: &MessageId) -> String {
     }
 }
 
-/// The caller's `traceparent`, when it is valid.
+/// Returns the caller's `traceparent`, if it is valid.
 pub(crate) fn caller(headers: &HeaderMap) -> Option<&str> {
     let given = headers
         .get("traceparent")
@@ -30,20 +30,20 @@ pub(crate) fn caller(headers: &HeaderMap) -> Option<&str> {
     given.filter(|given| !given.trim().contains(' ') && parse(given).is_some())
 }
 
-/// The `traceparent` of a context.
+/// Returns the `traceparent` of a context.
 pub(crate) fn parent(context: &str) -> &str {
     context
         .split_once(' ')
         .map_or(context, |(parent, _)| parent)
 }
 
-/// The `tracestate` of a context whose `traceparent` is valid.
+/// Returns the `tracestate` of a context whose `traceparent` is valid.
 pub(crate) fn state(context: &str) -> Option<&str> {
     let (_, state) = context.split_once(' ')?;
     parse(context).map(|_| state)
 }
 
-/// A context with this `tracestate`, unless it is empty or too long.
+/// Returns a context with this `tracestate`, unless it is empty or too long.
 pub(crate) fn with_state(traceparent: String, state: &str) -> String {
     match state.len() {
         1..=MAX_STATE_BYTES => format!("{traceparent} {state}"),
@@ -51,7 +51,7 @@ pub(crate) fn with_state(traceparent: String, state: &str) -> String {
     }
 }
 
-/// The headers of that name are one list.
+/// Joins all headers of the name into one list.
 fn states(headers: &HeaderMap) -> String {
     let states = headers
         .get_all("tracestate")
@@ -64,7 +64,7 @@ fn states(headers: &HeaderMap) -> String {
         .join(",")
 }
 
-/// The `traceparent` of a part of the work on a message: same trace, a span of its own.
+/// Returns the `traceparent` of a new span in the trace of a message.
 pub(crate) fn child(traceparent: Option<&str>, message: &MessageId) -> String {
     let (trace, flags) = match traceparent.and_then(parse) {
         Some(parent) => (Cow::Borrowed(parent.trace), parent.flags),
@@ -84,7 +84,7 @@ fn parse(text: &str) -> Option<Parent<'_>> {
     let trace = parts.next()?;
     let span = parts.next()?;
     let flags = parts.next()?;
-    // A later version may append fields; this one has none.
+    // A later version may append fields; version 00 has none.
     let whole = version != "00" || parts.next().is_none();
     let valid =
         hex(version, 2) && version != "ff" && id(trace, 32) && id(span, 16) && hex(flags, 2);
@@ -109,7 +109,7 @@ fn trace_id(message: &MessageId) -> Cow<'_, str> {
     }
 }
 
-/// The random half of a UUID; its variant bits keep it from being zero.
+/// Returns the random half of a UUID. Its variant bits make it nonzero.
 fn span_id() -> u64 {
     Uuid::now_v7().as_u64_pair().1
 }

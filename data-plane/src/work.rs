@@ -1,4 +1,4 @@
-//! A message as this node holds it while it works on it.
+//! A message in memory while this node processes it.
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -11,24 +11,24 @@ use serde::Deserialize;
 
 use crate::trace_context;
 
-/// The member of the trigger's document that has what a lenient API found.
+/// Member of the `trigger` document with the violations that a lenient API tolerates.
 const NOTED: &str = "\"validation\":";
 
-/// What a run needs of a message.
+/// Parts of a message that a run needs.
 #[derive(Clone)]
 pub(crate) struct Work {
     pub id: MessageId,
     pub source: Trigger,
     /// Valid JSON.
     pub payload: Bytes,
-    /// As it came.
+    /// Body as received.
     pub raw_body: Bytes,
-    /// The document that expressions see as `trigger`.
+    /// Value of `trigger` in expressions.
     pub trigger: Bytes,
     /// Outputs of the steps that have succeeded.
     pub steps: Vec<Step>,
     pub received_at: Timestamp,
-    /// Bytes that it counts for in the backlog.
+    /// Size in the backlog, in bytes.
     pub stored_bytes: u64,
     /// Attempts that have ended.
     pub attempts: u32,
@@ -38,13 +38,12 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// The number of the attempt at hand, from 1.
+    /// Returns the number of the current attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempts.saturating_add(1)
     }
 
-    /// Begins the span of an attempt, of which its call is to be a part; none when nobody takes
-    /// spans.
+    /// Begins the span of an attempt, the parent of its calls; `None` when spans are not exported.
     pub fn begin_attempt(&mut self, flow: &FlowId) -> Option<Span> {
         if !spans::taken() {
             return None;
@@ -69,16 +68,15 @@ impl Work {
         Some(span.with("kanat.attempt", attempt))
     }
 
-    /// Bytes that the message takes in memory.
+    /// Returns the size of the message in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let outputs: usize = self.steps.iter().map(|step| step.output.len()).sum();
         cost(&self.payload, &self.raw_body, &self.trigger) + outputs
     }
 
-    /// What a lenient published API found wrong with the request, in words.
+    /// Returns the violations that a lenient published API tolerated, as text.
     pub fn noted(&self) -> Option<String> {
-        // Nearly every call is without fault, and a look at the text is much less work than to
-        // parse it.
+        // Nearly every call has no violations, and a search is much cheaper than parsing.
         let document = std::str::from_utf8(&self.trigger).ok()?;
         if self.source != Trigger::Api || !document.contains(NOTED) {
             return None;
@@ -91,7 +89,7 @@ impl Work {
         Some(faults.collect::<Vec<_>>().join("; ")).filter(|noted| !noted.is_empty())
     }
 
-    /// What the body was declared to be when it came, or was taken for.
+    /// Returns the declared content type of the body, or the one that was assumed.
     pub fn content_type(&self) -> HeaderValue {
         let document: Document = serde_json::from_slice(&self.trigger).unwrap_or_default();
         let declared = document
@@ -103,7 +101,7 @@ impl Work {
             .unwrap_or_else(|| self.taken_for())
     }
 
-    /// A body without a content type was JSON, a text, or bytes that are neither.
+    /// Returns the assumed content type: JSON, text, or bytes.
     fn taken_for(&self) -> HeaderValue {
         HeaderValue::from_static(match self.payload.first() {
             _ if self.payload == self.raw_body => "application/json",
@@ -113,7 +111,7 @@ impl Work {
     }
 }
 
-/// Bytes that a message of these parts takes in memory, with what is kept beside them.
+/// Returns the size of a message of these parts in memory, with its overhead.
 pub(crate) fn cost(payload: &Bytes, raw_body: &Bytes, trigger: &Bytes) -> usize {
     let body = if payload.as_ptr() == raw_body.as_ptr() {
         0

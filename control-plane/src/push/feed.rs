@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kanat_model::backoff::Backoff;
 use kanat_model::id::EnvironmentId;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -19,8 +20,11 @@ const QUIET_TIME: Duration = Duration::from_millis(50);
 /// Longest time that a change waits for a burst to pass.
 const MAX_BURST: Duration = Duration::from_millis(500);
 
-/// First and longest delay after a failed read.
-const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// Delays after failed reads.
+const RETRY: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    max: Duration::from_secs(5),
+};
 
 /// Current set of one environment.
 #[derive(Debug)]
@@ -95,7 +99,7 @@ impl Feed {
 
     /// Reads the store until that succeeds, and returns whether the set changed.
     async fn read(&self) -> bool {
-        let mut wait = RETRY_DELAY.0;
+        let mut failures = 0;
         loop {
             let current = self.state().set;
             match self.source.read(&self.environment, current.as_ref()).await {
@@ -116,8 +120,8 @@ impl Feed {
                         %error,
                         "cannot read what is published",
                     );
-                    sleep(wait).await;
-                    wait = (wait * 2).min(RETRY_DELAY.1);
+                    failures += 1;
+                    sleep(RETRY.delay(failures)).await;
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kanat_model::backoff::Backoff;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -20,8 +21,11 @@ use crate::tasks::Tasks;
 /// How long the answer to a change waits for the nodes before it says that the change is pending.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// First and longest interval between reads of what the nodes of other control planes run.
-const POLL_OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+/// Intervals between reads of what the nodes of other control planes run.
+const POLL_OTHERS: Backoff = Backoff {
+    first: Duration::from_millis(20),
+    max: Duration::from_millis(200),
+};
 
 /// Nodes of other control planes are not asked for their observations from here: they have reported
 /// them within this time.
@@ -137,7 +141,7 @@ impl Hub {
     /// Waits until the nodes of other control planes run `change`, by the records in the store.
     async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &Version) {
         let others = &self.context.others;
-        let mut wait = POLL_OTHERS.0;
+        let mut reads = 0;
         loop {
             match others.refresh(&self.context.source).await {
                 Ok(()) if others.applied(environment, change) => return,
@@ -146,8 +150,8 @@ impl Hub {
                     tracing::warn!(%error, "cannot see what nodes of other control planes run")
                 }
             }
-            sleep(wait).await;
-            wait = (wait * 2).min(POLL_OTHERS.1);
+            reads += 1;
+            sleep(POLL_OTHERS.delay(reads)).await;
         }
     }
 

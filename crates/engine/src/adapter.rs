@@ -1,5 +1,5 @@
-//! What an adapter makes of a message: of its payload before everything else, or of the body that
-//! goes out.
+//! Adapters of a flow: conversion of the payload before all other parts, and of the body that is
+//! sent.
 
 use bytes::Bytes;
 use kanat_mapping::{AdapterRef, References, json};
@@ -8,24 +8,23 @@ use kanat_model::message::{ErrorKind, Failure};
 
 use crate::{Input, Program, Resources};
 
-/// The field that the failures of a flow's own adapter name: its key in the definition.
+/// Field of the failures of a flow's own adapter: its key in the definition.
 const FIELD: &str = "adapter";
 
 impl Program {
-    /// Whether running it may call adapters, which takes time outside of this process.
+    /// Returns whether a run may call adapters, which takes time outside of this process.
     pub fn uses_adapters(&self) -> bool {
         !self.plan().adapter.is_empty() || self.calls_adapters()
     }
 
-    /// Whether an expression of it calls one.
+    /// Returns whether an expression of the step calls an adapter.
     pub fn calls_adapters(&self) -> bool {
         self.references()
             .any(|references| !references.adapters.is_empty())
     }
 
-    /// The payload that the flow's adapter makes of the one that came in, or of the body as it came
-    /// in; `None` when the flow has no such adapter. Everything but the keys sees that payload from
-    /// then on.
+    /// Returns the payload that the flow's adapter makes of the inbound payload or of the inbound
+    /// body; `None` when the flow has no such adapter. All parts except the keys use that payload.
     pub fn adapt(
         &self,
         input: &Input,
@@ -39,15 +38,15 @@ impl Program {
         let text = match kind {
             Kind::Target => return Ok(None),
             Kind::Transform => utf8(input.payload).to_owned(),
-            // What is no text came in as an object with its base64.
+            // A body that is no text arrived as an object with its base64.
             Kind::Source => std::str::from_utf8(raw_body)
                 .map_or_else(|_| utf8(input.payload).to_owned(), quoted),
         };
         call(adapter, &text, resources).map(|output| Some(Bytes::from(output)))
     }
 
-    /// What the flow's adapter makes of what the mapping gave, for the target: JSON, of which
-    /// [`body`] is sent. `None` when the flow has no such adapter.
+    /// Returns the output of the flow's adapter for the target: JSON, of which [`body`] is sent.
+    /// `None` when the flow has no such adapter.
     pub fn adapt_output(
         &self,
         mapped: &[u8],
@@ -76,7 +75,7 @@ impl Program {
         }
     }
 
-    /// What each of its expressions names.
+    /// Returns the references of each expression.
     pub(crate) fn references(&self) -> impl Iterator<Item = &References> {
         let parts = self.parts();
         let steps = parts.steps.iter().flat_map(|step| {
@@ -104,11 +103,11 @@ impl Program {
     }
 }
 
-/// What is said of an adapter that returns nothing.
+/// Error of an adapter that returns nothing.
 pub const GAVE_UNDEFINED: &str =
     "the adapter gave undefined: it has to return a value, null where there is none";
 
-/// The body that is sent of an adapter's output: of a string, its text.
+/// Returns the body for an adapter's output: the text of a string, otherwise the JSON.
 pub fn body(output: String) -> Bytes {
     Bytes::from(if output.starts_with('"') {
         json::decode(&output).into_owned()

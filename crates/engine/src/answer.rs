@@ -1,4 +1,4 @@
-//! What a synchronous published API answers, from what a run came to.
+//! Response of a synchronous published API, built from the result of a run.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kanat_mapping::{EvaluationError, Expression, Mapping, References, Scope, Template, Value};
@@ -9,10 +9,10 @@ use kanat_proto::plan::v1::response_mapping::Body as Plan;
 use crate::compile::{self, CompileError};
 use crate::{Input, Program, Resources};
 
-/// What failures of an answer name: its key in the definition of an API.
+/// Field of the failures of a response: its key in the definition of an API.
 const PLACE: &str = "responseMapping";
 
-/// Builds answers; compiled once.
+/// Compiled response mapping.
 #[derive(Debug)]
 pub struct Answer {
     body: Option<Body>,
@@ -27,9 +27,9 @@ enum Body {
     Mapping(Box<Mapping>),
 }
 
-/// A built answer.
+/// Response that a mapping has built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Built {
+pub struct ResponseParts {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// JSON; `None` when the flow's own output is the body.
@@ -37,7 +37,10 @@ pub struct Built {
 }
 
 impl Answer {
-    /// Compiles a plan. The error is the first thing in it that cannot run.
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// The first part of the plan that cannot run.
     pub fn compile(plan: &v1::ResponseMapping) -> Result<Self, CompileError> {
         let body = match &plan.body {
             None => None,
@@ -60,7 +63,7 @@ impl Answer {
         })
     }
 
-    /// Whether an expression of it calls an adapter.
+    /// Returns whether an expression calls an adapter.
     pub fn calls_adapters(&self) -> bool {
         let body = match &self.body {
             None => None,
@@ -91,14 +94,14 @@ impl Answer {
 }
 
 impl Program {
-    /// Builds an answer. `target` is an object with `response`, or empty where there was none.
+    /// Builds a response. `target` is an object with `response`, or empty when there was none.
     pub fn answer(
         &self,
         answer: &Answer,
         input: &Input,
         target: &[u8],
         resources: &dyn Resources,
-    ) -> Result<Built, Failure> {
+    ) -> Result<ResponseParts, Failure> {
         let scope = Scope {
             trigger: input.trigger,
             steps: input.steps,
@@ -142,7 +145,7 @@ impl Program {
             })?;
             headers.append(name.clone(), text);
         }
-        Ok(Built {
+        Ok(ResponseParts {
             status,
             headers,
             body: has_body.then_some(body),
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
     use crate::{Mask, NoResources};
 
-    fn built(plan: &v1::ResponseMapping) -> Result<Built, Failure> {
+    fn built(plan: &v1::ResponseMapping) -> Result<ResponseParts, Failure> {
         let program = Program::compile(FlowPlan::default()).unwrap();
         let effort = Effort::default();
         let input = Input {

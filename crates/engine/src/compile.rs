@@ -1,5 +1,4 @@
-//! From a plan's texts to what runs: every expression and template parsed, every name of HTTP
-//! checked.
+//! Compilation of a plan: every expression and template is parsed, every HTTP name is checked.
 
 use std::time::Duration;
 
@@ -10,19 +9,20 @@ use kanat_mapping::{
 use kanat_proto::plan::v1::{self, field};
 
 use crate::Step;
+use crate::target::Target;
 
-/// Why a plan cannot run here.
+/// Reason why a plan cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// `place` is the path in the definition, such as `mapping.total`.
     #[error("{place}: {message}")]
     Invalid { place: String, message: String },
-    /// The plan needs what this build does not have.
+    /// The plan needs a feature that this build lacks.
     #[error("this build does not run {0}")]
     Unsupported(String),
 }
 
-/// What a plan is compiled to.
+/// Compiled parts of a plan.
 pub(crate) struct Parts {
     pub when: Option<Expression>,
     pub ordering_key: Option<Expression>,
@@ -30,15 +30,6 @@ pub(crate) struct Parts {
     pub steps: Vec<Step>,
     pub mapping: Option<Mapping>,
     pub target: Option<Target>,
-}
-
-/// Where a message goes.
-pub(crate) struct Target {
-    pub instance: String,
-    pub endpoint: Template,
-    pub method: Method,
-    pub headers: Vec<(HeaderName, Template)>,
-    pub timeout: Duration,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -117,7 +108,7 @@ fn target(target: &v1::Target) -> Result<Target, CompileError> {
     })
 }
 
-/// A header of what `of` is the place of.
+/// Compiles a header of the part at `place`.
 pub(crate) fn header(
     of: &str,
     header: &v1::NamedText,
@@ -189,7 +180,7 @@ pub(crate) fn template(place: &str, text: &str) -> Result<Template, CompileError
     Template::parse(text).map_err(|errors| unparsed(place, errors))
 }
 
-/// Keys are needed before a message is accepted: nothing that takes time may stand in them.
+/// Compiles a key. Keys are needed before a message is accepted: they must not call adapters.
 fn key(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
     let key = optional_expression(place, text)?;
     if key

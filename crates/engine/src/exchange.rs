@@ -1,5 +1,4 @@
-//! A call to a target or by a step as the trace shows it: JSON with the body cut and secrets
-//! masked.
+//! Calls in traces: JSON with a truncated body and masked secrets.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,7 @@ use url::Url;
 
 use crate::Mask;
 
-/// Headers whose values are never shown, whoever set them.
+/// Headers whose values are never shown.
 const SENSITIVE: [&str; 9] = [
     "authorization",
     "proxy-authorization",
@@ -24,10 +23,10 @@ const SENSITIVE: [&str; 9] = [
     "x-webhook-token",
 ];
 
-/// Bytes of a body that a trace keeps.
+/// Size of a body in a trace, in bytes.
 const BODY_LIMIT: usize = 16 << 10;
 
-/// Characters of a URL, and of an answer's body, that an error shows.
+/// Length of a URL, and of the body of an answer, in an error, in characters.
 const URL_CHARACTERS: usize = 2000;
 const BEGINNING_CHARACTERS: usize = 200;
 
@@ -48,9 +47,9 @@ pub fn request(
     text(out)
 }
 
-/// An answer as a trace shows it.
+/// Parts of an answer that a trace shows.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered<'a> {
+pub struct ResponseView<'a> {
     pub status: u16,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
@@ -59,7 +58,7 @@ pub struct Answered<'a> {
 }
 
 /// Returns `{status, headers, body}`.
-pub fn response(response: &Answered<'_>, mask: &Mask) -> String {
+pub fn response(response: &ResponseView<'_>, mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + response.body.len().min(BODY_LIMIT));
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(response.status.to_string().as_bytes());
@@ -100,7 +99,7 @@ pub fn method_and_url(shown: &str) -> String {
 
 /// Returns `<status>: <the first characters of the body>` on one line, or the status alone where
 /// there is no body.
-pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
+pub fn beginning(response: &ResponseView<'_>, mask: &Mask) -> String {
     let body = response.body.trim_ascii_start();
     let head = String::from_utf8_lossy(&body[..body.len().min(beginning_bytes(mask))]);
     let characters = head
@@ -120,13 +119,13 @@ pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
     }
 }
 
-/// Returns how much of a body [`beginning`] looks at.
+/// Returns the number of bytes of a body that [`beginning`] needs.
 pub fn beginning_bytes(mask: &Mask) -> usize {
     4 * BEGINNING_CHARACTERS + mask.reach()
 }
 
-/// Returns how much may be shown of a text of `length` bytes, `limit` at most. The end of one that
-/// is truncated may be the beginning of a secret.
+/// Returns the number of bytes of a text that may be shown, at most `limit`. The end of a truncated
+/// text may be the beginning of a secret.
 fn shown_bytes(length: usize, limit: usize, truncated: bool, mask: &Mask) -> usize {
     let whole = if truncated {
         length.saturating_sub(mask.reach())
@@ -138,7 +137,7 @@ fn shown_bytes(length: usize, limit: usize, truncated: bool, mask: &Mask) -> usi
 
 /// Returns where a redirect leads, which is not followed, without the query; empty for other
 /// answers.
-fn redirect(response: &Answered<'_>, mask: &Mask) -> String {
+fn redirect(response: &ResponseView<'_>, mask: &Mask) -> String {
     let location = response
         .headers
         .get(header::LOCATION)
@@ -183,7 +182,7 @@ fn write_headers(headers: &HeaderMap, mask: &Mask, out: &mut Vec<u8>) {
     }
 }
 
-/// JSON stands as it is, anything else as a string; `true` when the body was cut.
+/// Writes a body: JSON verbatim, anything else as a string. Returns whether the body was truncated.
 fn write_body(
     headers: &HeaderMap,
     body: &[u8],
@@ -213,7 +212,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// What was written is UTF-8: every part of it came from a `str`, or passed the JSON check.
+/// Converts the output to a string. It is UTF-8: every part came from a `str` or passed the JSON
+/// check.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -243,7 +243,7 @@ mod tests {
             )
         );
         let answered = headers(&[("content-type", "text/plain")]);
-        let got = Answered {
+        let got = ResponseView {
             status: 503,
             headers: &answered,
             body: b"busy \xff",
@@ -269,7 +269,7 @@ mod tests {
             let body = body.as_bytes();
             let headers = HeaderMap::new();
             beginning(
-                &Answered {
+                &ResponseView {
                     status,
                     headers: &headers,
                     body,
@@ -294,7 +294,7 @@ mod tests {
         let answered = |status| {
             let body = b"Moved";
             beginning(
-                &Answered {
+                &ResponseView {
                     status,
                     headers: &headers,
                     body,
@@ -345,7 +345,7 @@ mod tests {
         for place in places.step_by(7) {
             let padding = "x".repeat(place.saturating_sub(3 * token.len()));
             let body = format!("{token}{token}{token}{padding}{longer}{}", "y".repeat(600));
-            let answered = |body, truncated| Answered {
+            let answered = |body, truncated| ResponseView {
                 status: 500,
                 headers: &headers,
                 body,

@@ -1,10 +1,10 @@
-//! The keys of a message: texts that order it, and that tell it from its repeats. How they are kept
-//! is the log's.
+//! Keys of a message: texts that order it and identify its repeats. Their storage belongs to the
+//! log.
 
 use kanat_mapping::Value;
 
-/// The key that a value is. Null, undefined and the empty string are none: they would make one of
-/// all that lack a key.
+/// Returns the key of a value. Null, undefined and the empty string give none: otherwise all
+/// messages without a key would share one.
 pub(crate) fn of(value: &Value) -> Option<String> {
     let text = value.rendered();
     (!text.is_empty()).then(|| text.into_owned())

@@ -1,5 +1,5 @@
-//! One message through one plan, all but the I/O: keys, condition, steps, mapping, request. Tests
-//! and production call the same.
+//! Execution of a plan on a message without I/O: keys, condition, steps, mapping, request. Tests
+//! and production use the same code.
 
 mod adapter;
 mod answer;
@@ -11,11 +11,12 @@ mod reads;
 mod request;
 mod resources;
 mod step;
+mod target;
 mod trace;
 pub mod trigger;
 
 pub use adapter::{GAVE_UNDEFINED, body};
-pub use answer::{Answer, Built};
+pub use answer::{Answer, ResponseParts};
 pub use compile::CompileError;
 pub use kanat_model::Mask;
 pub use program::{Admission, Input, Keys, Outcome, Program};
@@ -23,4 +24,4 @@ pub use reads::failure_reads;
 pub use request::Request;
 pub use resources::{Calling, NoResources, Resources, render_instance_template};
 pub use step::Step;
-pub use trace::{Adapted, Exchange, Record, Trace};
+pub use trace::{AdapterRun, Exchange, Record, Trace};

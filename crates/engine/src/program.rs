@@ -1,4 +1,4 @@
-//! A plan, compiled: what a node or a test runs.
+//! Compiled plans, as nodes and tests run them.
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -13,15 +13,14 @@ use crate::compile::{self, Parts};
 use crate::trigger::leads_to_credential;
 use crate::{CompileError, Mask, Request, Resources, Step, key, request};
 
-/// A compiled plan; shared by all messages of its flow version.
+/// A compiled plan, shared by all messages of its flow version.
 pub struct Program {
     plan: FlowPlan,
     parts: Parts,
     reads_credentials: bool,
 }
 
-/// A message, as much of it as expressions see. Each is JSON that has been checked; an empty slice
-/// is absent.
+/// Parts of a message that expressions see. Each is checked JSON; an empty slice is absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub payload: &'a [u8],
@@ -31,13 +30,13 @@ pub struct Input<'a> {
     /// An object of `{output, status}` by step name.
     pub steps: &'a [u8],
     pub now: Timestamp,
-    /// Hides secrets in what failures show.
+    /// Mask of the secrets in failures.
     pub mask: &'a Mask,
-    /// What evaluations may still do for the message.
+    /// Remaining evaluation budget of the message.
     pub effort: &'a Effort,
 }
 
-/// What orders a message and tells it from its repeats.
+/// Keys of a message: one orders it, the other identifies its repeats.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys {
     pub ordering: Option<String>,
@@ -57,17 +56,20 @@ pub enum Admission {
     },
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The flow's condition was false.
     Filtered,
-    /// What goes to the target; the payload itself when the flow has no mapping.
+    /// Body for the target; the payload when the flow has no mapping.
     Mapped(Bytes),
 }
 
 impl Program {
-    /// Compiles a plan. The error is the first thing in it that cannot run.
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// The first part of the plan that cannot run.
     pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
         let parts = compile::compile(&plan)?;
         let mut program = Self {
@@ -83,7 +85,7 @@ impl Program {
         Ok(program)
     }
 
-    /// The plan that it was compiled from.
+    /// Returns the plan.
     pub fn plan(&self) -> &FlowPlan {
         &self.plan
     }
@@ -92,8 +94,8 @@ impl Program {
         &self.parts
     }
 
-    /// The keys of a message before it is stored. An expression that fails gives no key here; the
-    /// run reports it.
+    /// Returns the keys of a message before it is stored. An expression that fails gives no key
+    /// here; the run reports the failure.
     pub fn keys(&self, input: &Input, resources: &dyn Resources) -> Keys {
         let scope = self.scope(input, self.source_instance(resources), resources);
         let key =
@@ -104,7 +106,7 @@ impl Program {
         }
     }
 
-    /// The condition, then the mapping: all of a run but its calls.
+    /// Evaluates the condition and the mapping: a run without its calls.
     pub fn run(&self, input: &Input, resources: &dyn Resources) -> Result<Outcome, Failure> {
         match self.admit(input, resources)? {
             Admission::Admitted { .. } => self.map(input, resources).map(Outcome::Mapped),
@@ -135,8 +137,8 @@ impl Program {
         Ok(Admission::Admitted { missing_keys })
     }
 
-    /// Evaluates the keys, which are of the payload as it came in. Returns the fields of the
-    /// definition whose expressions give no key.
+    /// Evaluates the keys on the inbound payload. Returns the fields of the definition whose
+    /// expressions give no key.
     pub(crate) fn check_keys(
         &self,
         input: &Input,
@@ -160,7 +162,7 @@ impl Program {
         Ok(missing)
     }
 
-    /// Texts of the definition that are secret and long enough to be told from others.
+    /// Returns the secret texts of the definition that are long enough to be masked.
     pub fn literal_secrets(&self) -> impl Iterator<Item = &String> {
         self.plan
             .literal_secrets
@@ -168,19 +170,20 @@ impl Program {
             .filter(|secret| secret.len() >= SHORTEST_MASKED)
     }
 
-    /// Whether a run may read credentials of the request that started it. Adapters are given all
-    /// that came with it.
+    /// Returns whether a run may read credentials of its request. Adapters get the entire request.
     pub fn reads_credentials(&self) -> bool {
         self.reads_credentials
     }
 
-    /// The steps, in the order in which they run.
+    /// Returns the steps in their order.
     pub fn steps(&self) -> &[Step] {
         &self.parts.steps
     }
 
-    /// The request that a step makes for a message; `None` when its condition is false. A failure
-    /// is final; its field begins with `steps.<name>`.
+    /// Returns the request of a step; `None` when its condition is false.
+    ///
+    /// # Errors
+    /// A final failure whose field begins with `steps.<name>`.
     pub fn step_request(
         &self,
         step: &Step,
@@ -197,8 +200,10 @@ impl Program {
         step.request(instance, &scope).map(Some)
     }
 
-    /// What goes to the target; the payload itself when the flow has no mapping. A failure is final
-    /// and names the target field.
+    /// Returns the body for the target; the payload when the flow has no mapping.
+    ///
+    /// # Errors
+    /// A final failure that names the target field.
     pub fn map(&self, input: &Input, resources: &dyn Resources) -> Result<Bytes, Failure> {
         let Some(mapping) = &self.parts.mapping else {
             return Ok(Bytes::copy_from_slice(input.payload));
@@ -209,7 +214,7 @@ impl Program {
         Ok(output.into())
     }
 
-    /// The request that delivers a mapped body; `None` for a flow without a target.
+    /// Returns the request that delivers a mapped body; `None` for a flow without a target.
     pub fn request(
         &self,
         input: &Input,
@@ -226,8 +231,8 @@ impl Program {
         request::build(target, instance, &scope, body).map(Some)
     }
 
-    /// Gives a request whose body goes out as it came the type that it came with, unless the flow
-    /// sets another. A request without a body has no type.
+    /// Sets the content type of a request whose body is the inbound body, unless the flow sets
+    /// another. A request without a body has no type.
     pub fn type_content(&self, request: &mut Request, declared: impl FnOnce() -> HeaderValue) {
         let mut headers = self.parts.target.iter().flat_map(|target| &target.headers);
         let is_set = headers.any(|(name, _)| *name == header::CONTENT_TYPE);
@@ -239,7 +244,7 @@ impl Program {
         }
     }
 
-    /// Whether the body goes out as it came in.
+    /// Returns whether the inbound body is sent unchanged.
     pub fn passes_through(&self) -> bool {
         self.plan.mapping.is_none() && self.plan.adapter.is_empty()
     }
@@ -252,7 +257,7 @@ impl Program {
         resources.instance(&self.parts.target.as_ref()?.instance)
     }
 
-    /// What expressions see that stand in the place of `instance`.
+    /// Returns the scope of the expressions for `instance`.
     fn scope<'s>(
         &self,
         input: &Input<'s>,

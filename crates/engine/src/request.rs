@@ -1,4 +1,4 @@
-//! The request that delivers a message.
+//! Request that delivers a message.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use url::Url;
 
-use crate::compile::Target;
+use crate::target::Target;
 
-/// A request that is ready to be sent. It carries the connector's credentials: it has no `Debug`.
+/// Request ready to be sent. It contains credentials and has no `Debug`.
 pub struct Request {
     pub url: Url,
     pub method: Method,
@@ -23,11 +23,11 @@ pub struct Request {
     pub timeout: Duration,
     /// Id of the connector instance.
     pub instance: String,
-    /// Texts that were made of the instance's secrets, and may not show either.
+    /// Texts rendered from the secrets of the instance, which must not be shown either.
     pub secrets: Vec<String>,
 }
 
-/// The flow's headers come first, then the instance's own and its credentials, which replace them.
+/// Builds the request. Headers and credentials of the instance replace headers of the flow.
 pub(crate) fn build(
     target: &Target,
     instance: &Instance,
@@ -43,7 +43,7 @@ pub(crate) fn build(
     let mut url = instance
         .request_url(&endpoint, scope.now)
         .map_err(|message| {
-            // The message quotes what was rendered, which a secret may be part of.
+            // The message would quote rendered text, which may contain a secret.
             let secret = target.endpoint.references().roots.contains(&Root::Instance);
             let message = if secret {
                 "it leads nowhere under the connector's base URL".to_owned()
@@ -82,13 +82,13 @@ pub(crate) fn build(
     })
 }
 
-/// Returns the secrets that are long enough to be told from other texts.
+/// Returns the secrets that are long enough to be masked.
 pub(crate) fn masked(mut secrets: Vec<String>) -> Vec<String> {
     secrets.retain(|secret| secret.len() >= SHORTEST_MASKED);
     secrets
 }
 
-/// The instance that a flow names is not there any more.
+/// Returns the failure of a flow whose instance does not exist any more.
 pub(crate) fn gone(instance: &str) -> Failure {
     Failure {
         kind: ErrorKind::Configuration,
@@ -98,7 +98,7 @@ pub(crate) fn gone(instance: &str) -> Failure {
     }
 }
 
-/// Errors when the instance holds nothing to be let in with.
+/// Checks that the instance has valid credentials.
 pub(crate) fn connected(instance: &Instance, now: Timestamp) -> Result<(), Failure> {
     instance.check_connected(now).map_err(|message| Failure {
         kind: ErrorKind::Credentials,
@@ -108,7 +108,7 @@ pub(crate) fn connected(instance: &Instance, now: Timestamp) -> Result<(), Failu
     })
 }
 
-/// A header whose value is missing is left out.
+/// Renders a header; `None` when its value is missing.
 fn header_value(
     name: &HeaderName,
     template: &Template,

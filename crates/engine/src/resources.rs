@@ -1,4 +1,4 @@
-//! What a program needs of its environment: lookup tables, connector instances, adapters.
+//! Resources of an environment that programs use: lookup tables, connector instances, adapters.
 
 use kanat_catalog::Instance;
 use kanat_mapping::json;
@@ -6,12 +6,12 @@ use kanat_mapping::{Adapters, Effort, Lookup, NoAdapters, Scope, Tables, Templat
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 
-/// The resources of an environment, as they were when the message's run began.
+/// Resources of an environment at the beginning of a run.
 pub trait Resources: Tables {
-    /// A connector instance by its id.
+    /// Returns a connector instance by its id.
     fn instance(&self, id: &str) -> Option<&Instance>;
 
-    /// The adapters that expressions may call.
+    /// Returns the adapters that expressions may call.
     fn adapters(&self) -> &dyn Adapters {
         &NoAdapters
     }
@@ -48,7 +48,7 @@ impl Resources for Calling<'_> {
     }
 }
 
-/// An environment that has nothing.
+/// An environment without resources.
 pub struct NoResources;
 
 impl Tables for NoResources {
@@ -63,9 +63,11 @@ impl Resources for NoResources {
     }
 }
 
-/// Renders a text that may be a template over `instance`, such as a webhook's secret. Errors when
-/// it is no template, and when a part of it renders to nothing: a secret may be neither empty nor
-/// only a part of what it should be.
+/// Renders a text that may be a template over `instance`, such as the secret of a webhook.
+///
+/// # Errors
+/// The template is invalid, or a part of it renders to nothing: a secret must be neither empty nor
+/// incomplete.
 pub fn render_instance_template(
     text: &str,
     instance: Option<&Instance>,

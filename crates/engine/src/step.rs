@@ -1,4 +1,4 @@
-//! A step: whether it runs for a message, and the request that it makes of its params.
+//! Steps of a flow: their conditions and requests.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use kanat_model::message::{ErrorKind, Failure};
 use crate::Request;
 use crate::request::{connected, masked};
 
-/// A step, compiled.
+/// A compiled step.
 pub struct Step {
     pub(crate) name: String,
     /// Id of the connector instance.
     pub(crate) instance: String,
     pub(crate) action: &'static Action,
-    /// The path that an action of any path is given, as its flow writes it.
+    /// Path of an action that takes any path, as the flow writes it.
     pub(crate) open_path: Option<String>,
     pub(crate) params: JsonTemplate,
     pub(crate) when: Option<Expression>,
     pub(crate) rejects: bool,
 }
 
-/// No step waits longer for its answer.
+/// Deadline of a step's call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The path that params give as `param`, each expression in it in braces of its own. None when they
@@ -43,24 +43,24 @@ pub(crate) fn path_template(params: &str, param: &str) -> Option<String> {
 }
 
 impl Step {
-    /// Its name, under which later expressions find its output.
+    /// Returns the name of the step, by which later expressions refer to its output.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A failure rejects the message at once.
+    /// Returns whether a failure rejects the message at once.
     pub fn rejects(&self) -> bool {
         self.rejects
     }
 
-    /// `steps.<name>`, as failures name it.
+    /// Returns `steps.<name>`, the field of failures.
     pub fn place(&self) -> String {
         format!("steps.{}", self.name)
     }
 
-    /// Method and path of its action, as the catalog has them. Of an action of any path it is that
-    /// of this step, from the root, with the expressions in it in braces:
-    /// `GET /api/orders/{source.id}`.
+    /// Returns method and path of the action as in the catalog. For an action that takes any path
+    /// it is the path of this step from the root, with its expressions in braces: `GET
+    /// /api/orders/{source.id}`.
     pub fn endpoint(&self, instance: &Instance) -> String {
         let method = &self.action.method;
         let base = instance.base_path();
@@ -74,12 +74,12 @@ impl Step {
         }
     }
 
-    /// What it calls.
+    /// Returns the action that the step calls.
     pub fn action(&self) -> &'static Action {
         self.action
     }
 
-    /// Whether it runs for this message.
+    /// Evaluates the condition of the step.
     pub(crate) fn applies(&self, scope: &Scope) -> Result<bool, Failure> {
         let Some(when) = &self.when else {
             return Ok(true);
@@ -101,7 +101,7 @@ impl Step {
                 .map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
             self.failed(&place, error)
         })?;
-        // What was written is UTF-8: every part of it came from a `str`.
+        // The output is UTF-8: every part came from a `str`.
         let params = String::from_utf8_lossy(&params);
         if let Some(fault) = self.action.check(&params).into_iter().next() {
             return Err(self.unfit(&fault.field, &fault.message));
@@ -120,7 +120,7 @@ impl Step {
             };
             self.unfit(&place, &error.message)
         })?;
-        // The message would quote what was rendered, which a secret may be part of.
+        // The message would quote rendered text, which may contain a secret.
         let mut url = instance
             .request_url(&call.endpoint, scope.now)
             .map_err(|_| {
@@ -151,7 +151,7 @@ impl Step {
         error.into()
     }
 
-    /// Params whose values their action does not take.
+    /// Returns the failure of params that the action does not accept.
     fn unfit(&self, place: &str, message: &str) -> Failure {
         let field = format!("{}.{place}", self.place());
         Failure {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_as_its_flow_writes_it() {
+    fn a_path_is_shown_as_its_flow_writes_it() {
         for (params, path) in [
             (r#"{"path": "/orders"}"#, Some("/orders")),
             (

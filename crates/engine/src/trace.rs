@@ -1,5 +1,5 @@
-//! The records of one attempt, in the order of its stages. What is written about its end is the
-//! log's.
+//! Trace of an attempt: its records in the order of the stages. The record of the outcome belongs
+//! to the log.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use kanat_model::trace::TraceRecord;
 
 use crate::Mask;
 
-/// The trace of one attempt of a message, or of a test.
+/// Trace of one attempt of a message or a test.
 #[derive(Debug)]
 pub struct Trace {
     attempt: u32,
@@ -17,18 +17,18 @@ pub struct Trace {
     records: Vec<TraceRecord>,
 }
 
-/// What the calls of one adapter came to.
+/// Summary of the calls of one adapter.
 #[derive(Debug)]
-pub struct Adapted<'a> {
+pub struct AdapterRun<'a> {
     pub name: &'a str,
     pub duration: Duration,
-    /// JSON: its version, the number of calls, its console.
+    /// JSON of the version, the number of calls and the console output.
     pub report: String,
-    /// Why the last call failed.
+    /// Error of the last call.
     pub error: Option<&'a str>,
 }
 
-/// One call, to the target or by a step.
+/// One call, to the target or for a step.
 #[derive(Debug)]
 pub struct Exchange<'a> {
     /// `step` or `delivery`.
@@ -52,12 +52,12 @@ impl Trace {
         }
     }
 
-    /// The number of the attempt, from 1.
+    /// Returns the number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Whether a step of this attempt was called, skipped or refused.
+    /// Returns whether a step of this attempt was called, skipped or refused.
     pub fn has_steps(&self) -> bool {
         self.records.iter().any(|record| record.stage == "step")
     }
@@ -106,8 +106,8 @@ impl Trace {
         });
     }
 
-    /// Adds what an adapter did: its console, and why it failed.
-    pub fn adapted(&mut self, adapter: &Adapted<'_>, mask: &Mask) {
+    /// Adds the run of an adapter: its console output and its error.
+    pub fn adapted(&mut self, adapter: &AdapterRun<'_>, mask: &Mask) {
         let status = if adapter.error.is_some() {
             "failed"
         } else {
@@ -137,7 +137,7 @@ impl Trace {
         });
     }
 
-    /// Adds what failed after its call was recorded.
+    /// Adds a failure after a recorded call.
     pub fn failed(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "failed", 0);
         self.push(Record {
@@ -147,7 +147,7 @@ impl Trace {
         });
     }
 
-    /// Adds what is not as it should be and does not end the attempt.
+    /// Adds a warning, which does not end the attempt.
     pub fn warned(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "warning", 0);
         self.push(Record {
@@ -157,13 +157,13 @@ impl Trace {
         });
     }
 
-    /// Adds what ended the attempt before anything was sent.
+    /// Adds a failure that ended the attempt before anything was sent.
     pub fn refused(&mut self, failure: &Failure, begun: Instant) {
         let error = Some(failure.message.clone());
         // A field of the mapping may be called `adapter` too: it has an expression.
         let adapter = failure.field.as_deref() == Some("adapter") && failure.expression.is_none();
         let (stage, name) = match (failure.kind, failure.field.as_deref()) {
-            // What the flow's own adapter did is recorded already, unless there is none.
+            // The run of the flow's own adapter is already recorded, if there was one.
             (ErrorKind::Adapter | ErrorKind::Timeout, _) if adapter => return,
             (_, _) if adapter => ("adapted", "adapter".to_owned()),
             (
@@ -188,7 +188,7 @@ impl Trace {
         });
     }
 
-    /// Adds what a caller was answered, as JSON.
+    /// Adds the response to a caller, as JSON.
     pub fn answered(&mut self, begun: Instant, response: String) {
         let record = Record::new("answered", "response", "ok", since(begun));
         self.push(Record {
@@ -235,12 +235,12 @@ impl Trace {
     }
 }
 
-/// The step's name in `steps.<name>...`.
+/// Returns the name of the step in `steps.<name>...`.
 fn step(field: &str) -> &str {
     field.split('.').nth(1).unwrap_or(field)
 }
 
-/// A record that is to be added; its attempt is the trace's.
+/// Record to add; its attempt is the trace's.
 #[derive(Debug)]
 pub struct Record<'a> {
     pub at: Timestamp,

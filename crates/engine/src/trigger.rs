@@ -1,6 +1,5 @@
-//! The document that expressions see as `trigger`: headers, query, method and time of the request.
-//! What would let its reader act as the sender is masked in the one that is stored; a run that
-//! reads it has another one.
+//! Value of `trigger` in expressions: headers, query, method and time of the request. Credentials
+//! are masked in the stored form; a run that reads them has another form.
 
 use http::{HeaderMap, HeaderName, Method};
 use kanat_catalog::MASK;
@@ -10,38 +9,38 @@ use kanat_mapping::json::{self, write_string};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
 
-/// The parts of a request that become the document.
+/// Parts of a request in the document.
 #[derive(Debug)]
-pub struct Received<'a> {
+pub struct InboundRequest<'a> {
     pub method: &'a Method,
     pub headers: &'a HeaderMap,
     /// The values of each parameter, by name.
     pub query: Vec<(String, Vec<String>)>,
     pub at: Timestamp,
-    /// Its header or query parameter may be the secret itself.
+    /// Verification of the webhook. Its header or query parameter may be the secret itself.
     pub verify: Option<&'a Verify>,
-    /// What the parameters of the path stand for, as a JSON object.
+    /// Path parameters, as a JSON object.
     pub path_params: &'a [u8],
-    /// What else there is to know, as members of the document in JSON, separated by commas.
+    /// Further members of the document as JSON, separated by commas.
     pub members: &'a [u8],
 }
 
-/// Which credentials of a request a document has.
+/// Form of the credentials in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Credentials {
     Masked,
-    /// All but those that `verify` compares: the flow knows them.
+    /// Credentials are included, except those that `verify` compares: the flow knows them.
     Clear,
 }
 
 /// Returns the document as JSON, with every credential masked.
-pub fn document(received: &Received<'_>) -> Vec<u8> {
+pub fn document(received: &InboundRequest<'_>) -> Vec<u8> {
     written(received, Credentials::Masked)
 }
 
 /// Returns the document as JSON, with the credentials that a run may read; `None` when the request
 /// has none.
-pub fn document_with_credentials(received: &Received<'_>) -> Option<Vec<u8>> {
+pub fn document_with_credentials(received: &InboundRequest<'_>) -> Option<Vec<u8>> {
     let mut names = received
         .headers
         .keys()
@@ -52,7 +51,7 @@ pub fn document_with_credentials(received: &Received<'_>) -> Option<Vec<u8>> {
         .then(|| written(received, Credentials::Clear))
 }
 
-fn written(received: &Received<'_>, credentials: Credentials) -> Vec<u8> {
+fn written(received: &InboundRequest<'_>, credentials: Credentials) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"headers\":{");
     write_headers(received, credentials, &mut out);
@@ -72,8 +71,8 @@ fn written(received: &Received<'_>, credentials: Credentials) -> Vec<u8> {
     out
 }
 
-/// Whether a header or a parameter of a query may carry a credential. The key by which a sender's
-/// repeats are known is none.
+/// Returns whether a header or a query parameter may contain a credential. An idempotency key is
+/// none.
 pub fn is_credential(name: &str) -> bool {
     is_secret_header(name) && !name.eq_ignore_ascii_case("idempotency-key")
 }
@@ -87,7 +86,7 @@ pub(crate) fn leads_to_credential(names: &[String]) -> bool {
     }
 }
 
-/// Returns the credentials of a document that are long enough to be told from other texts.
+/// Returns the credentials of a document that are long enough to be masked.
 pub fn credentials(document: &[u8]) -> Vec<String> {
     let document = std::str::from_utf8(document).unwrap_or_default();
     let parts = ["headers", "query"]
@@ -103,7 +102,7 @@ pub fn credentials(document: &[u8]) -> Vec<String> {
     let mut found: Vec<String> = values
         .map(|value| json::decode(value).into_owned())
         .collect();
-    // What stands behind a scheme such as Bearer is as good as the whole.
+    // The value after a scheme such as Bearer is a secret too.
     let bare: Vec<String> = found
         .iter()
         .filter_map(|text| Some(text.split_once(' ')?.1.trim().to_owned()))
@@ -113,7 +112,7 @@ pub fn credentials(document: &[u8]) -> Vec<String> {
     found
 }
 
-fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
+fn write_headers(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {
     let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
     for (at, name) in received.headers.keys().enumerate() {
         if at > 0 {
@@ -141,7 +140,7 @@ fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Ve
     }
 }
 
-fn write_query(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
+fn write_query(received: &InboundRequest<'_>, credentials: Credentials, out: &mut Vec<u8>) {
     let secret = token_place(received.verify).map(|verify| verify.query.as_str());
     let is_masked = |name: &str| {
         secret == Some(name) || credentials == Credentials::Masked && is_credential(name)
@@ -158,7 +157,7 @@ pub fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
     write_with(members, |_, value| value, out);
 }
 
-/// Writes the members with what `shown` makes of each value, by its name.
+/// Writes the members, each value as `shown` returns it.
 fn write_with(
     members: &[(String, Vec<String>)],
     shown: impl for<'v> Fn(&str, &'v str) -> &'v str,
@@ -192,7 +191,7 @@ fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
     verify.filter(|verify| verify.scheme == "token")
 }
 
-/// A header value is bytes; those that are no UTF-8 are read as Latin-1.
+/// Decodes a header value: UTF-8, else Latin-1.
 fn text(value: &[u8]) -> std::borrow::Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),
@@ -225,7 +224,7 @@ mod tests {
             .iter()
             .map(|(name, given)| ((*name).to_owned(), values(given)))
             .collect();
-        let received = Received {
+        let received = InboundRequest {
             method: &Method::POST,
             headers: &map,
             query,
@@ -267,7 +266,7 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        let received = Received {
+        let received = InboundRequest {
             method: &Method::POST,
             headers: &headers,
             query: vec![(
@@ -288,7 +287,7 @@ mod tests {
         assert_eq!(credentials(&clear), ["Vault v4ult", "qu3ry", "v4ult"]);
         assert!(!String::from_utf8(clear).unwrap().contains("sh0p"));
         assert!(
-            document_with_credentials(&Received {
+            document_with_credentials(&InboundRequest {
                 headers: &HeaderMap::new(),
                 query: Vec::new(),
                 ..received

@@ -1,5 +1,4 @@
-//! What holds for every plan and payload: nothing panics, and what goes out is JSON when what came
-//! in was.
+//! Properties of every plan and payload: nothing panics, and the output of JSON is JSON.
 
 use bytes::Bytes;
 use kanat_engine::{Input, Mask, NoResources, Outcome, Program};

@@ -429,7 +429,7 @@ fn a_plan_that_cannot_run_says_where() {
 }
 
 #[test]
-fn what_this_build_lacks_is_told_apart_from_what_is_wrong() {
+fn what_this_build_lacks_differs_from_what_is_wrong() {
     let step = Step {
         entry: "crm".to_owned(),
         action: "add-lead".to_owned(),

@@ -2,6 +2,7 @@
 //! wall clock.
 
 pub mod adapter;
+pub mod backoff;
 pub mod batch_job;
 pub mod clock;
 pub mod code;

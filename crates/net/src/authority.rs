@@ -1,5 +1,4 @@
-//! Host and port that a request or an address names, in the one form that tells whether two are the
-//! same.
+//! Host and port of a request or URL, in a canonical form that can be compared.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scheme_case_and_usual_ports_tell_no_hosts_apart() {
+    fn scheme_case_and_usual_ports_do_not_distinguish_hosts() {
         let same = Authority::new("api.example.com");
         for text in [
             "API.example.com",

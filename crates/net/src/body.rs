@@ -12,25 +12,25 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of every answer that a listener gives.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The cause of a body that its sender let wait: once the first 5 s are over, at least 1 KiB/s has
-/// to come. The answer to it is 408.
+/// Error of a body whose sender is too slow: after the first 5 s at least 1 KiB/s has to arrive.
+/// The response is 408.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body does not come at 1 KiB/s")]
 pub struct TooSlow;
 
-/// A body of these bytes.
+/// Returns a body of these bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// A body of no bytes.
+/// Returns an empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Why a body could not be read.
+/// Reason why a body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("the body is larger than {limit} bytes")]

@@ -1,29 +1,29 @@
-//! A bound on the bytes that a set of things may hold in memory together.
+//! Memory budgets: bounds on the bytes that a set of holders may reserve.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// So many bytes, shared by whoever takes of them.
+/// A number of bytes that reservations share.
 #[derive(Debug)]
 pub struct Budget {
     all: usize,
     left: AtomicUsize,
 }
 
-/// Bytes taken of a budget; they go back when this is dropped.
+/// Bytes reserved from a budget, released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
-    /// Part of the budget that one holder may have, of which the bytes are taken too.
+    /// Share of one holder, from which the bytes are reserved too.
     share: Option<Arc<Budget>>,
     bytes: usize,
 }
 
-/// Reservation that several parts of a request's way hold, and whether there was room for it.
+/// Reservation that several stages of a request share, and whether there was room for it.
 #[derive(Debug, Clone)]
-pub struct Held(Arc<Mutex<Holding>>);
+pub struct SharedReservation(Arc<Mutex<Holding>>);
 
 #[derive(Debug)]
 struct Holding {
@@ -31,21 +31,21 @@ struct Holding {
     outcome: Result<(), NoRoom>,
 }
 
-/// Parts of a budget that single holders may have.
+/// Shares of single holders in a budget.
 #[derive(Debug)]
 pub struct Shares<K> {
     bytes: usize,
-    /// Those of which something may be held.
+    /// Shares that may be in use.
     known: Mutex<HashMap<K, Weak<Budget>>>,
 }
 
-/// The cause of a body that breaks off because nothing is left for it. The answer to it is 503.
+/// Error of a body for which no memory is left. The response is 503.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests are being read")]
 pub struct NoRoom;
 
 impl Budget {
-    /// Returns a budget of which nothing is taken.
+    /// Returns an unused budget.
     pub fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             all: bytes,
@@ -53,13 +53,13 @@ impl Budget {
         })
     }
 
-    /// `None` when fewer than `bytes` are left.
+    /// Reserves `bytes`; `None` when fewer are left.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let mut reservation = self.open();
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// Returns a reservation of nothing, which can be made larger.
+    /// Returns an empty reservation, which can grow.
     pub fn open(self: &Arc<Self>) -> Reservation {
         Reservation {
             budget: Arc::clone(self),
@@ -80,20 +80,20 @@ impl Budget {
         self.left.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Bytes that nothing holds.
+    /// Returns the number of bytes that are not reserved.
     pub fn left(&self) -> usize {
         self.left.load(Ordering::Acquire)
     }
 
-    /// Bytes that reservations hold.
+    /// Returns the number of reserved bytes.
     pub fn taken(&self) -> usize {
         self.all.saturating_sub(self.left())
     }
 }
 
 impl Reservation {
-    /// Makes the reservation one of `bytes` at least; `false`, and as it was, when so many are not
-    /// left.
+    /// Extends the reservation to at least `bytes`. Returns `false`, and changes nothing, when so
+    /// many are not left.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             return true;
@@ -111,7 +111,7 @@ impl Reservation {
         true
     }
 
-    /// Makes the reservation one of exactly `bytes`.
+    /// Resizes the reservation to exactly `bytes`.
     ///
     /// # Errors
     /// When so many are not left; the reservation is as it was.
@@ -140,8 +140,8 @@ impl Drop for Reservation {
     }
 }
 
-impl Held {
-    /// Holds nothing of a budget yet.
+impl SharedReservation {
+    /// Returns an empty reservation.
     pub fn new(budget: &Arc<Budget>) -> Self {
         Self(Arc::new(Mutex::new(Holding {
             reservation: budget.open(),
@@ -149,7 +149,7 @@ impl Held {
         })))
     }
 
-    /// Takes what is held of `share` as well.
+    /// Reserves the held bytes from `share` as well.
     ///
     /// # Errors
     /// When it has less left.
@@ -165,7 +165,7 @@ impl Held {
         Ok(())
     }
 
-    /// Holds exactly `bytes` from now on.
+    /// Resizes the reservation to exactly `bytes`.
     ///
     /// # Errors
     /// When so many are not left; what was held still is.
@@ -175,7 +175,7 @@ impl Held {
         holding.outcome
     }
 
-    /// Returns whether there was room for what was to be held last.
+    /// Returns whether there was room for the last size.
     pub fn outcome(&self) -> Result<(), NoRoom> {
         self.lock().outcome
     }
@@ -186,7 +186,7 @@ impl Held {
 }
 
 impl<K: Eq + Hash> Shares<K> {
-    /// Makes shares of so many bytes each.
+    /// Makes shares of `bytes` each.
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
@@ -238,7 +238,7 @@ mod tests {
         let budget = Budget::new(10);
         let shares = Shares::new(4);
         let held = |holder| {
-            let held = Held::new(&budget);
+            let held = SharedReservation::new(&budget);
             held.within(&shares.of(holder)).unwrap();
             held
         };

@@ -1,4 +1,4 @@
-//! The egress guard: which addresses a call that users direct may reach.
+//! Egress guard: the addresses that user-directed calls may reach.
 
 mod own;
 
@@ -32,8 +32,8 @@ const METADATA: [IpAddr; 12] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0042, 0, 0, 0, 0, 0, 0x0042)),
 ];
 
-/// What may be reached: every public address, and what is allowed by name. Metadata services and
-/// the listeners of this process are out of reach whatever is allowed.
+/// Addresses that may be reached: public ones, and those that are allowed explicitly. Metadata
+/// services and the listeners of this process are never allowed.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allow: Vec<IpNet>,
@@ -41,7 +41,7 @@ pub struct Policy {
     own: OwnListeners,
 }
 
-/// Whether loopback and private addresses may be reached.
+/// Policy for loopback and private addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LocalTargets {
     #[default]
@@ -49,9 +49,9 @@ pub enum LocalTargets {
     Allowed,
 }
 
-/// An address that the guard does not let through.
+/// Address that the guard refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum EgressError {
     #[error("the egress guard refuses {address}: it is {reason}; KANAT_EGRESS_ALLOW can allow it")]
     Special {
         address: IpAddr,
@@ -69,7 +69,7 @@ pub enum Refused {
 }
 
 impl Policy {
-    /// `allow` lists networks that may be reached whatever they are, but for metadata services.
+    /// Makes a policy. `allow` lists networks that may be reached, except for metadata services.
     pub fn new(allow: Vec<IpNet>, loopback_and_private: LocalTargets) -> Self {
         Self {
             allow,
@@ -94,10 +94,10 @@ impl Policy {
     ///
     /// # Errors
     /// Fails when `address` is in a special range and not allowed.
-    pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
+    pub fn check(&self, address: IpAddr) -> Result<(), EgressError> {
         let effective = embedded(address);
         if METADATA.contains(&effective) {
-            return Err(Refused::Metadata(address));
+            return Err(EgressError::Metadata(address));
         }
         let Some(class) = classify(effective) else {
             return Ok(());
@@ -110,7 +110,7 @@ impl Policy {
         if allowed || local {
             Ok(())
         } else {
-            Err(Refused::Special {
+            Err(EgressError::Special {
                 address,
                 reason: class.reason,
             })
@@ -121,10 +121,10 @@ impl Policy {
     ///
     /// # Errors
     /// Fails as `check` does, and when `address` is one of this machine.
-    pub fn check_apart_from_own_listeners(&self, address: IpAddr) -> Result<(), Refused> {
+    pub fn check_apart_from_own_listeners(&self, address: IpAddr) -> Result<(), EgressError> {
         self.check(address)?;
         if own::is_of_this_machine(embedded(address)) {
-            Err(Refused::OwnListener(address))
+            Err(EgressError::OwnListener(address))
         } else {
             Ok(())
         }
@@ -150,8 +150,8 @@ const fn local(reason: &'static str) -> Option<Class> {
     })
 }
 
-/// The address that packets end up at: IPv4 inside IPv6 (mapped, translated, compatible, NAT64,
-/// 6to4, Teredo) is taken out.
+/// Returns the final destination of packets: IPv4 inside IPv6 (mapped, translated, compatible,
+/// NAT64, 6to4, Teredo) is extracted.
 fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else {
         return address;
@@ -321,7 +321,10 @@ mod tests {
             "2001:0:808:808::5601:5601",
         ] {
             let refused = policy.check(address.parse().unwrap());
-            assert!(matches!(refused, Err(Refused::Metadata(_))), "{address}");
+            assert!(
+                matches!(refused, Err(EgressError::Metadata(_))),
+                "{address}"
+            );
         }
         assert!(check(&policy, "169.254.169.253"));
     }
@@ -335,7 +338,7 @@ mod tests {
         for address in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             let refused = policy.check_apart_from_own_listeners(address.parse().unwrap());
             assert!(
-                matches!(refused, Err(Refused::OwnListener(_))),
+                matches!(refused, Err(EgressError::OwnListener(_))),
                 "{address}: {refused:?}"
             );
         }

@@ -1,7 +1,7 @@
-//! The body of an inbound request. Who answers before it was read need not read it: a client that
-//! is still sending reads no answer and loses it when the connection is cut on it, so a bounded
-//! part of the rest is taken and dropped meanwhile. A sender that is too slow gets the error
-//! [`TooSlow`](crate::body::TooSlow), which is answered 408.
+//! Body of an inbound request. A response may precede the end of the body: a client that is still
+//! sending would lose the response if the connection were closed, so a bounded part of the rest is
+//! read and dropped. A sender that is too slow gets the error [`TooSlow`](crate::body::TooSlow),
+//! which is answered 408.
 
 mod pace;
 
@@ -22,36 +22,36 @@ use tokio_util::task::TaskTracker;
 use crate::body::{BoxError, TooSlow};
 use pace::Pace;
 
-/// A client that sends more than this after its answer, or for longer, is cut off.
+/// Bytes that are read after the response. A client that sends more, or longer, is disconnected.
 const REST_LIMIT: usize = 16 << 20;
 const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A request's body, as listeners hand it on.
+/// Body of a request of a listener.
 #[derive(Debug)]
 pub struct Inbound {
-    /// Taken out when this is dropped.
+    /// Taken on drop.
     body: Option<Incoming>,
-    /// The client waits to be told that it may send, and is told by the first read.
+    /// Whether the client waits for 100 Continue, which the first read causes.
     asks_first: bool,
     pace: Pace,
-    /// None where nobody may end the pace.
+    /// `None` when the minimum rate cannot be lifted.
     pacing: Option<Pacing>,
     drains: TaskTracker,
 }
 
-/// The least pace of a request's body, which a service may end. It is among the extensions of
-/// requests whose bodies may be streams.
+/// Minimum rate of a request's body, which a service may lift. It is an extension of requests whose
+/// bodies may be streams.
 #[derive(Debug, Clone, Default)]
 pub struct Pacing(Arc<AtomicBool>);
 
 impl Pacing {
-    /// Takes the body at any pace from now on: it is a stream whose sender is silent while it has
-    /// nothing to say.
+    /// Lifts the minimum rate: the body is a stream, whose sender is silent while it has nothing to
+    /// send.
     pub fn end(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the body is taken at any pace.
+    /// Returns whether the minimum rate is lifted.
     pub fn has_ended(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -68,7 +68,7 @@ impl Inbound {
         }
     }
 
-    /// Lets the service of a request end the pace of its body.
+    /// Lets the service lift the minimum rate of the body.
     pub fn with_pacing(request: Request<Self>) -> Request<Self> {
         let pacing = Pacing::default();
         let mut request = request.map(|mut body| {
@@ -136,7 +136,7 @@ impl Drop for Inbound {
 }
 
 async fn rest(body: Incoming) {
-    // Whether it came to its end or not, the connection is done with it.
+    // The connection no longer needs the body, whether it ended or not.
     let _ = tokio::time::timeout(REST_TIMEOUT, take(body)).await;
 }
 

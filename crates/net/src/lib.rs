@@ -9,6 +9,7 @@ mod inbound;
 pub mod outbound;
 pub mod peer;
 mod peers;
+pub mod quality;
 pub mod request_id;
 pub mod server;
 pub mod tls;

@@ -15,17 +15,17 @@ use http::{HeaderMap, Method};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::egress::{Policy, Refused};
-use fault::{Unresolved, classify};
+use crate::egress::{EgressError, Policy};
+use fault::{ResolveError, classify};
 pub use stream::Stream;
 
-/// An answer of unknown length that is longer than this gets all the room that it may take at once.
-const GROWN: usize = 128 << 10;
+/// Size from which an answer of unknown length gets its maximum capacity at once, in bytes.
+const GROWTH_THRESHOLD: usize = 128 << 10;
 
 /// Bounds of all calls.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of an answer's body that are kept; the rest is not read.
+    /// Size of an answer's body that is kept, in bytes; the rest is not read.
     pub max_response: usize,
     pub connect_timeout: Duration,
     /// Idle connections kept open to one host.
@@ -46,7 +46,7 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    /// For calls to a port that this process listens on: names resolve to addresses of other
+    /// Client for calls to a port that this process listens on: names resolve to addresses of other
     /// machines only.
     elsewhere: reqwest::Client,
     policy: Arc<Policy>,
@@ -61,11 +61,11 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// From the first byte of the connection to the last of the answer.
+    /// Deadline of the call, from the connection to the last byte of the answer.
     pub timeout: Duration,
 }
 
-/// What a call brought back.
+/// Answer to a call.
 #[derive(Debug, Clone)]
 pub struct Response {
     pub status: u16,
@@ -75,7 +75,7 @@ pub struct Response {
     pub truncated: bool,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No connection, or one that ended too early; names host and port.
@@ -91,7 +91,10 @@ pub enum Error {
 }
 
 impl Client {
-    /// Errors when the system offers no TLS roots.
+    /// Makes a client.
+    ///
+    /// # Errors
+    /// The system has no TLS roots.
     pub fn new(policy: Arc<Policy>, options: &Options) -> Result<Self, Error> {
         let http = pool(
             GuardedResolver {
@@ -116,7 +119,7 @@ impl Client {
         })
     }
 
-    /// The same pool of connections, with another bound for the answers.
+    /// Returns a client that shares the connections and has another bound for answers.
     #[must_use]
     pub fn with_max_response(&self, max_response: usize) -> Self {
         Self {
@@ -125,13 +128,13 @@ impl Client {
         }
     }
 
-    /// Bytes of an answer's body that are kept.
+    /// Returns the size of an answer's body that is kept, in bytes.
     pub fn max_response(&self) -> usize {
         self.max_response
     }
 
-    /// Makes the call once, and gives the answer while its body comes. Bytes of it are not bounded
-    /// here. The time that the call may take does not run while nobody asks for more.
+    /// Makes the call once, and returns the answer as a stream. Its length is not bounded here. The
+    /// deadline does not run while the caller does not read.
     pub async fn open(&self, request: Request) -> Result<Stream, Error> {
         let timeout = request.timeout;
         let begun = tokio::time::Instant::now();
@@ -192,8 +195,8 @@ impl Client {
         })
     }
 
-    /// A long answer is in memory once: its buffer is as large as it may get from its second chunk
-    /// on, and pages that nothing is written to cost nothing.
+    /// Reads the body. A long answer is in memory once: its buffer gets its maximum capacity with
+    /// the second chunk, and pages that are not written cost nothing.
     async fn read(&self, mut answer: reqwest::Response) -> Result<(Bytes, bool), Error> {
         let announced = answer
             .content_length()
@@ -225,7 +228,7 @@ impl Client {
         let mut next = Some(second);
         while let Some(chunk) = next {
             let room = self.max_response - body.len();
-            if chunk.len() > body.capacity() - body.len() && body.len() > GROWN {
+            if chunk.len() > body.capacity() - body.len() && body.len() > GROWTH_THRESHOLD {
                 body.reserve(room);
             }
             if chunk.len() > room {
@@ -241,7 +244,7 @@ impl Client {
         Ok((body.freeze(), false))
     }
 
-    /// An address written into the URL never reaches the resolver.
+    /// Checks an address literal in the URL, which never reaches the resolver.
     fn check_literal(&self, url: &Url) -> Result<(), Error> {
         let address = match url.host() {
             Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
@@ -279,7 +282,7 @@ fn pool(resolver: GuardedResolver, options: &Options) -> Result<reqwest::Client,
 
 struct GuardedResolver {
     policy: Arc<Policy>,
-    check: fn(&Policy, IpAddr) -> Result<(), Refused>,
+    check: fn(&Policy, IpAddr) -> Result<(), EgressError>,
 }
 
 impl Resolve for GuardedResolver {
@@ -289,9 +292,9 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0))
                 .await
-                .map_err(Unresolved::from)?;
+                .map_err(ResolveError::from)?;
             let mut allowed: Vec<SocketAddr> = Vec::new();
-            let mut refused: Option<Refused> = None;
+            let mut refused: Option<EgressError> = None;
             for address in found {
                 match check(&policy, address.ip()) {
                     Ok(()) => allowed.push(address),
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_is_told_in_words_with_host_and_port() {
+    async fn a_fault_is_described_with_host_and_port() {
         let client = client(LocalTargets::Allowed);
         let (address, _tasks) = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
         let plain = client

@@ -1,5 +1,4 @@
-//! The peer of a request: who stands at the other end of the socket, or the client that trusted
-//! proxies name.
+//! Peer of a request: the other end of the socket, or the client that trusted proxies name.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,8 +15,7 @@ pub struct Peer {
     /// Address of the client: the socket's, or what trusted proxies say of it. IPv4-mapped
     /// addresses are IPv4.
     pub address: IpAddr,
-    /// Whether the client speaks TLS: with the listener, or with the trusted proxy in front of it,
-    /// which says so.
+    /// TLS between the client and the listener, or the trusted proxy in front of it.
     pub is_encrypted: bool,
 }
 

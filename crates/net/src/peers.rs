@@ -1,4 +1,5 @@
-//! What peers hold open in one process: connections, and bytes of answers that they have not taken.
+//! Resources that peers hold in one process: connections, and bytes of answers that they have not
+//! read.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::peer::network;
 
-/// Number of networks that are remembered before those that hold nothing are forgotten.
+/// Number of networks from which unused ones are forgotten.
 const FIRST_PRUNE: usize = 1024;
 
-/// What each network of peers holds.
+/// Holdings of each network of peers.
 #[derive(Debug, Default)]
 pub(crate) struct Peers(Mutex<Networks>);
 
@@ -20,20 +21,20 @@ struct Networks {
     prune_at: usize,
 }
 
-/// What one network holds.
+/// Holdings of one network.
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     connections: AtomicUsize,
-    /// Bytes.
+    /// Bytes of answers that wait for their readers.
     pub answers: AtomicUsize,
 }
 
-/// A connection that counts as its network's until this is dropped.
+/// Connection that counts for its network until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection(Arc<Holdings>);
 
 impl Peers {
-    /// Returns what the network of `address` holds.
+    /// Returns the holdings of the network of `address`.
     pub fn of(&self, address: IpAddr) -> Arc<Holdings> {
         let mut networks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if networks.holdings.len() >= networks.prune_at {
@@ -47,7 +48,7 @@ impl Peers {
 }
 
 impl Holdings {
-    /// Counts one connection more; none when there are `most` already.
+    /// Counts a further connection; `None` when there are `most` already.
     pub fn connect(self: &Arc<Self>, most: usize) -> Option<Connection> {
         let more = |connections| (connections < most).then_some(connections + 1);
         self.connections

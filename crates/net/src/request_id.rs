@@ -1,4 +1,4 @@
-//! The id of a request: taken from its caller, or made, and sent back with the answer.
+//! Id of a request: taken from the caller or generated, and returned with the response.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kanat_model::id::RequestId;
@@ -6,7 +6,7 @@ use kanat_model::id::RequestId;
 /// The header that carries the id, in both directions.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Characters of an id that is taken from the caller.
+/// Length of the longest id that is taken from a caller.
 const MAX_LENGTH: usize = 128;
 
 /// Returns the caller's id when it is 1 to 128 visible ASCII characters, else a new one.

@@ -1,10 +1,9 @@
 //! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold
 //! open, and a drain.
 
+mod acceptor;
 pub mod answer;
-mod door;
 mod places;
-mod repeats;
 mod unread;
 
 use std::convert::Infallible;
@@ -26,8 +25,8 @@ use tokio_util::task::TaskTracker;
 use crate::peer::{Origin, TrustedProxies};
 use crate::tls::{ClientCertificate, ServerTls};
 use crate::{Body, Inbound, body};
+use acceptor::Acceptor;
 use answer::{Account, Answer, Answers, Line};
-use door::Door;
 pub use places::Places;
 use tower::ServiceExt;
 use unread::{Patience, Streams};
@@ -37,20 +36,20 @@ use unread::{Patience, Streams};
 pub struct Options {
     /// A connection that has not sent a request's head within this time is closed.
     pub header_timeout: Duration,
-    /// Places for connections; more wait unaccepted. Clones share the places, so that the
-    /// listeners of one process can have them together.
+    /// Places for connections; further connections wait unaccepted. Clones share the places, so
+    /// that several listeners of one process can share them.
     pub places: Places,
     /// Bounds on the bytes of answers that wait for their readers.
     pub answers: answer::Bounds,
-    /// Time after which an answer is given up of which nothing is taken, over HTTP/1 with its
-    /// connection.
+    /// Time after which an answer is aborted of which the reader takes nothing; over HTTP/1 its
+    /// connection is closed.
     pub unread_timeout: Duration,
-    /// Bytes of a request's head.
+    /// Size of a request's head, in bytes.
     pub max_head: usize,
     pub max_headers: usize,
     /// Requests in flight on one HTTP/2 connection.
     pub max_streams: u32,
-    /// Plain when there is none.
+    /// TLS of the listener; plain when `None`.
     pub tls: Option<ServerTls>,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
     pub trusted_proxies: TrustedProxies,
@@ -72,8 +71,8 @@ impl Default for Options {
     }
 }
 
-/// Serves until `shutdown`, then lets open requests finish and returns when the last connection is
-/// closed. Who wants a deadline for that puts one around the call.
+/// Serves until `shutdown`, then finishes open requests and returns when the last connection is
+/// closed. A caller that needs a deadline for that sets one around the call.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
@@ -89,8 +88,8 @@ pub async fn serve<S>(
     let connections = TaskTracker::new();
     let options = Arc::new(options);
     let answers = Answers::new(options.answers);
-    let mut door = Door::new(listener, Arc::clone(&options));
-    while let Some((stream, address, place)) = door.next(&shutdown).await {
+    let mut acceptor = Acceptor::new(listener, Arc::clone(&options));
+    while let Some((stream, address, place)) = acceptor.next(&shutdown).await {
         let service = service.clone();
         let shutdown = shutdown.clone();
         let origin = Origin::new(
@@ -125,7 +124,7 @@ pub async fn serve<S>(
             }
         });
     }
-    drop(door);
+    drop(acceptor);
     connections.close();
     connections.wait().await;
 }
@@ -135,7 +134,7 @@ fn builder(options: &Options, streams: Streams) -> auto::Builder<Streams> {
     http.http1()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
-        // A client that has said all it has to say still waits for its answer.
+        // A client that has closed its sending half still waits for its response.
         .half_close(true)
         .max_buf_size(options.max_head)
         .max_headers(options.max_headers);
@@ -148,7 +147,7 @@ fn builder(options: &Options, streams: Streams) -> auto::Builder<Streams> {
     http
 }
 
-/// The HTTP version is told by the first bytes, and no time-out of hyper covers the wait for them.
+/// Waits for the first byte, which decides the HTTP version: no time-out of hyper covers this wait.
 async fn spoke(stream: &TcpStream, first_byte: Duration, shutdown: &CancellationToken) -> bool {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -162,7 +161,7 @@ async fn spoke(stream: &TcpStream, first_byte: Duration, shutdown: &Cancellation
     }
 }
 
-/// What is known of a connection before it speaks HTTP.
+/// Properties of a connection before its first request.
 struct Connection {
     origin: Origin,
     line: Arc<Line>,
@@ -203,7 +202,7 @@ impl Connection {
                 stream: (parts.version == Version::HTTP_2).then(|| streams.begin()),
             };
             let answer = match names_one_host(&parts) {
-                // A supervisor that hears 503 would end what is only busy.
+                // Probes are exempt: a supervisor would restart a busy process.
                 true if account.is_full() && !is_probe(&parts) => Err(overfull()),
                 true => Ok(service.clone().oneshot(Request::from_parts(parts, body))),
                 false => Err(hostless()),
@@ -229,10 +228,10 @@ impl Connection {
                     is_leaving = true;
                     serving.as_mut().graceful_shutdown();
                 }
-                () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => return tell_unread(),
-                // Streams are reset before that, so that others of the connection go on.
+                () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => return log_stalled_reader(),
+                // Streams are reset earlier, so that others of the connection continue.
                 () = poll_fn(|cx| streams_patience.poll_stopped(&line.streams, cx)) => {
-                    return tell_unread();
+                    return log_stalled_reader();
                 }
             }
         };
@@ -242,12 +241,12 @@ impl Connection {
     }
 }
 
-fn tell_unread() {
+fn log_stalled_reader() {
     tracing::debug!("a connection was closed: its peer takes nothing of an answer");
 }
 
-/// Returns whether a request says for which host it is, and of one alone: others on the way may
-/// have taken it for another's. Probes of HTTP/1.0 need not, and an `:authority` is enough.
+/// Returns whether a request names exactly one host: intermediaries may have interpreted others
+/// differently. Probes over HTTP/1.0 need none, and an `:authority` suffices.
 fn names_one_host(parts: &Parts) -> bool {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let host = hosts.next();
@@ -256,7 +255,7 @@ fn names_one_host(parts: &Parts) -> bool {
     }
     let is_first_version = parts.version == Version::HTTP_11 || parts.version == Version::HTTP_10;
     match (host, parts.uri.authority()) {
-        // What HTTP/1 names in its first line counts, and `Host` does not.
+        // The target of an HTTP/1 request line takes precedence over `Host`.
         (Some(host), Some(authority)) if !is_first_version => host
             .as_bytes()
             .eq_ignore_ascii_case(authority.as_str().as_bytes()),
@@ -275,7 +274,7 @@ fn hostless() -> Response<Body> {
     refusal(StatusCode::BAD_REQUEST, text)
 }
 
-/// The answer while too much waits for its readers.
+/// Returns the response while too many bytes wait for their readers.
 fn overfull() -> Response<Body> {
     let text =
         r#"{"error":"too many answers wait for their readers","code":"UNAVAILABLE","details":[]}"#;

@@ -15,13 +15,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What a listener shows, and whom it believes.
+/// Certificate of a listener, and the authority of its clients.
 #[derive(Clone)]
 pub struct ServerTls {
     acceptor: TlsAcceptor,
 }
 
-/// Certificate that the client of a request showed, of the authority that vouches for clients.
+/// Certificate of a client, issued by the configured authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// DNS names among its subject alternative names.
@@ -48,7 +48,7 @@ impl ClientCertificate {
     }
 }
 
-/// Why TLS cannot be set up.
+/// Reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read {path}: {source}")]
@@ -94,8 +94,7 @@ impl ServerTls {
         })
     }
 
-    /// `None` when the client does not come to an end with its part of the handshake within
-    /// `timeout`, or fails it.
+    /// Performs the handshake; `None` when the client fails it or does not finish within `timeout`.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -119,7 +118,7 @@ impl ServerTls {
     }
 }
 
-/// The key stays out of logs.
+/// Omits the key from logs.
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerTls").finish_non_exhaustive()
@@ -153,7 +152,7 @@ fn verifier(
             source,
         })?;
     }
-    // Callers of the public API have none; who must have one is decided by path.
+    // Callers of the public API have no certificate; paths that need one check it.
     Ok(
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .allow_unauthenticated()

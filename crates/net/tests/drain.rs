@@ -77,7 +77,7 @@ async fn an_answer_after_the_shutdown_says_that_the_connection_closes() {
 }
 
 #[tokio::test]
-async fn an_http_2_connection_is_told_to_go_away() {
+async fn an_http_2_connection_gets_a_goaway() {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     const GO_AWAY: u8 = 7;
     let (address, shutdown, _tasks) = listener().await;

@@ -1,5 +1,4 @@
-//! What one peer may hold open at a listener: connections, bodies that hardly come, and answers
-//! that it does not read.
+//! Limits of one peer at a listener: connections, slow bodies, and responses that it does not read.
 //!
 //! All share one thread, whose clock goes on by itself as soon as nothing is to be done: waits take
 //! no time.
@@ -124,7 +123,7 @@ async fn answer_to(from: [u8; 4], to: SocketAddr, path: &str, headers: &str) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_tell_their_peer() {
+async fn requests_have_their_peer() {
     let trusted_proxies = TrustedProxies::new(vec!["127.0.0.2/32".parse().unwrap()]);
     let (address, _tasks) = listener(Options {
         trusted_proxies,

@@ -1,5 +1,5 @@
-//! What a process tells of itself. Logs: human text on a terminal, JSON elsewhere, always on
-//! standard error. Metrics: in [`mod@metrics`]. Traces: in [`spans`].
+//! Observability of a process. Logs: text on a terminal, JSON elsewhere, always on standard error.
+//! Metrics: [`mod@metrics`]. Traces: [`spans`].
 
 pub mod metrics;
 pub mod spans;
@@ -67,7 +67,7 @@ pub fn install(filter: &str) -> Result<(), Error> {
     installed.map_err(|error| Error::Installed(error.to_string()))
 }
 
-/// Why the log could not be installed.
+/// Reason why the log could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the log filter cannot be read: {0}")]

@@ -1,9 +1,8 @@
-//! What the process counts, and how that is told to Prometheus.
+//! Metrics of the process, and their exposition for Prometheus.
 //!
-//! Counters and histograms are atomics of the process: counting costs nanoseconds, and nobody has
-//! to be handed anything. What is only of interest at the moment somebody asks comes as
-//! [`Readings`]. Label values are bounded: flows by [`Flows`], everything else by lists that are
-//! written down in code.
+//! Counters and histograms are global atomics: counting costs nanoseconds and needs no handle.
+//! Values that matter only at a scrape are passed as [`Readings`]. Label values are bounded: flows
+//! by [`Flows`], all others by lists in the code.
 
 mod flows;
 mod histogram;
@@ -25,34 +24,35 @@ pub use flows::{Flow, Flows, Outcome};
 pub use histogram::Histogram;
 pub use readings::{ControlPlane, Environment, Log, Node, Nodes, Readings, Waiting};
 
-/// What [`Metrics::text`] gives, for `Content-Type`.
+/// Content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Labelled<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
+type CounterFamily<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
 
-/// Everything that this process counts.
+/// Metrics of this process.
 pub struct Metrics {
-    /// Messages, by flow and by what became of them.
+    /// Messages by flow and outcome.
     pub flows: Flows,
-    /// From a webhook's arrival to its 202.
+    /// Time from the arrival of a webhook to its 202.
     pub ack: Histogram,
-    /// From a message's arrival to its delivery.
+    /// Time from the arrival of a message to its delivery.
     pub delivery: Histogram,
-    /// One call to a target.
+    /// Duration of a call to a target.
     pub attempt: Histogram,
-    /// One call of the management API, to the head of its answer.
+    /// Duration of a call of the management API, to the head of its response.
     pub api: Histogram,
     /// Messages that the log did not take.
     pub append_failures: Counter,
     /// Outcomes that could not be written at the first try, counted at every try.
     pub settle_failures: Counter,
-    /// Outcomes that came after the message had been taken over.
+    /// Outcomes of messages that another node had taken over.
     pub settles_fenced: Counter,
-    /// Calls that the egress guard did not let out.
+    /// Calls that the egress guard refused.
     pub egress_refused: Counter,
     /// Resources that this node refused to run.
     pub plans_refused: Counter,
-    /// Environments of which this node does not run what its control plane's last heartbeat says.
+    /// Environments of which this node does not run the plans of its control plane's last
+    /// heartbeat.
     pub plans_behind: Gauge,
     /// Spans that could not be exported.
     pub spans_dropped: Counter,
@@ -62,18 +62,18 @@ pub struct Metrics {
     pub poll_messages: Counter,
     /// Jumps of the wall clock of more than 5 s.
     pub clock_jumps: Counter,
-    adapter_calls: Labelled<1>,
-    breaker_turns: Labelled<1>,
-    connector_waits: Labelled<1>,
-    attempts: Labelled<1>,
-    refused: Labelled<1>,
-    api_keys_refused: Labelled<1>,
-    backlog_refusals: Labelled<1>,
+    adapter_calls: CounterFamily<1>,
+    breaker_turns: CounterFamily<1>,
+    connector_waits: CounterFamily<1>,
+    attempts: CounterFamily<1>,
+    refused: CounterFamily<1>,
+    api_keys_refused: CounterFamily<1>,
+    backlog_refusals: CounterFamily<1>,
     api_requests: Family<[(&'static str, String); 2], Counter>,
     registry: Registry,
 }
 
-/// Those of this process.
+/// Returns the metrics of this process.
 pub fn metrics() -> &'static Metrics {
     static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
     &METRICS
@@ -112,9 +112,9 @@ impl Metrics {
         metrics
     }
 
-    /// What is counted from a list of labels is told from the start.
+    /// Exposes the counters of all known labels from the start.
     fn begin(&self) {
-        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 5] = [
+        let lists: [(&CounterFamily<1>, &'static str, &[&'static str]); 5] = [
             (
                 &self.adapter_calls,
                 "result",
@@ -132,55 +132,55 @@ impl Metrics {
         }
     }
 
-    /// An attempt ended: `result` is `delivered`, `filtered`, or the kind of the failure.
+    /// Counts an attempt: `result` is `delivered`, `filtered`, or the kind of the failure.
     pub fn attempted(&self, result: &'static str) {
         self.attempts.get_or_create(&[("result", result)]).inc();
     }
 
-    /// A call of an adapter ended: `result` is `ok`, or the kind of the failure.
+    /// Counts a call of an adapter: `result` is `ok`, or the kind of the failure.
     pub fn adapter_called(&self, result: &'static str) {
         self.adapter_calls
             .get_or_create(&[("result", result)])
             .inc();
     }
 
-    /// The breaker of a connector turned to `open` or `closed`.
+    /// Counts a transition of a circuit breaker to `open` or `closed`.
     pub fn breaker_turned(&self, to: &'static str) {
         self.breaker_turns.get_or_create(&[("to", to)]).inc();
     }
 
-    /// A call of a connector waits: for its `turn`, or for an open `breaker`.
+    /// Counts a call that waits for its `turn` or for an open `breaker`.
     pub fn connector_waits(&self, reason: &'static str) {
         self.connector_waits
             .get_or_create(&[("reason", reason)])
             .inc();
     }
 
-    /// A request to the data plane was answered with this status instead of being accepted.
+    /// Counts a request to the data plane that was refused with this status.
     pub fn refused(&self, status: u16) {
         self.refused
             .get_or_create(&[("reason", names::refusal(status))])
             .inc();
     }
 
-    /// A key of the management API was refused: it is `wrong`, or too many of its address were, and
-    /// it is `limited`.
+    /// Counts a refused key of the management API: `wrong`, or `limited` when its address has sent
+    /// too many wrong ones.
     pub fn api_key_refused(&self, reason: &'static str) {
         self.api_keys_refused
             .get_or_create(&[("reason", reason)])
             .inc();
     }
 
-    /// Intake was refused for the backlog: of `all` flows, of one `flow`, or for the `age` of a
-    /// flow's.
+    /// Counts a message that was refused for the backlog: of `all` flows, of one `flow`, or for the
+    /// `age` of a flow's.
     pub fn backlog_refused(&self, reason: &'static str) {
         self.backlog_refusals
             .get_or_create(&[("reason", reason)])
             .inc();
     }
 
-    /// A call of the management API was answered. `method` is the gRPC method's path, of those that
-    /// exist; `status` the number of its gRPC status.
+    /// Counts a call of the management API. `method` is the path of an existing gRPC method;
+    /// `status` the number of its gRPC status.
     pub fn api_called(&self, method: &str, status: u16, took: Duration) {
         let method = method.trim_start_matches('/').to_owned();
         let labels = [("method", method), ("code", names::code(status).to_owned())];
@@ -188,7 +188,7 @@ impl Metrics {
         self.api.observe(took);
     }
 
-    /// All of it as Prometheus reads it, with what was read just now.
+    /// Returns all metrics in the text format, including the readings.
     pub fn text(&self, readings: Readings) -> String {
         let mut now = Registry::with_prefix("kanat");
         now.register_collector(Box::new(readings));
@@ -196,7 +196,7 @@ impl Metrics {
         let written = text::encode_registry(&mut text, &self.registry)
             .and_then(|()| text::encode_registry(&mut text, &now))
             .and_then(|()| text::encode_eof(&mut text));
-        // Only a writer can fail, and a string does not.
+        // Writing to a string cannot fail.
         if written.is_err() {
             tracing::error!("the metrics cannot be written");
         }
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_is_told_in_the_form_that_prometheus_reads() {
+    fn counts_are_exposed_in_the_form_that_prometheus_reads() {
         let metrics = Metrics::new();
         metrics
             .flows

@@ -1,5 +1,5 @@
-//! Spans of OpenTelemetry traces: begun and ended where the work is done, taken by whoever exports
-//! them. As long as nobody does, beginning one costs a look at an atomic.
+//! Spans of OpenTelemetry traces, for an exporter. Without an exporter, beginning a span costs one
+//! atomic load.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::metrics;
 
-/// Spans that wait to be exported; what comes while there are as many is dropped, and counted.
-const QUEUE: usize = 8 * 1024;
+/// Spans that wait for the exporter. Further ones are dropped and counted.
+const QUEUE_CAPACITY: usize = 8 * 1024;
 
 static EXPORT: OnceLock<Sender<Span>> = OnceLock::new();
 
-/// One piece of work in a trace.
+/// A span: one operation in a trace.
 #[derive(Debug)]
 pub struct Span {
     pub name: &'static str,
@@ -23,17 +23,17 @@ pub struct Span {
     pub trace_id: String,
     /// 16 hexadecimal digits.
     pub span_id: String,
-    /// The span that this one is part of; the same form.
+    /// Parent span, 16 hexadecimal digits.
     pub parent_id: Option<String>,
     pub start: Timestamp,
     pub took: Duration,
     pub attributes: Vec<(&'static str, String)>,
-    /// What went wrong, if anything did.
+    /// Error of the operation.
     pub failure: Option<String>,
     begun: Instant,
 }
 
-/// Whose side of a call a span is.
+/// Kind of a span, by its side of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Internal,
@@ -41,20 +41,20 @@ pub enum Kind {
     Client,
 }
 
-/// Begins to take spans; `None` when somebody does already.
+/// Registers the exporter; `None` when there is one already.
 pub fn take() -> Option<Receiver<Span>> {
-    let (sender, receiver) = mpsc::channel(QUEUE);
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     EXPORT.set(sender).ok().map(|()| receiver)
 }
 
-/// Whether spans are taken at all.
+/// Returns whether spans are exported.
 pub fn taken() -> bool {
     EXPORT.get().is_some()
 }
 
 impl Span {
-    /// Begins the span that `traceparent` names, under the one that `parent` names, if any. `None`
-    /// when spans are not taken, or this trace is not sampled.
+    /// Begins the span of `traceparent` under the span of `parent`; `None` when spans are not
+    /// exported, or the trace is not sampled.
     pub fn begin(
         name: &'static str,
         kind: Kind,
@@ -98,7 +98,7 @@ impl Span {
         self
     }
 
-    /// Ends the span, which went wrong when there is a failure.
+    /// Ends the span and hands it to the exporter.
     pub fn end(mut self, failure: Option<String>) {
         self.took = self.begun.elapsed();
         self.failure = failure;
@@ -111,7 +111,7 @@ impl Span {
     }
 }
 
-/// Trace and span of a `traceparent` whose last bit of flags says that the trace is sampled.
+/// Returns the ids of trace and span of a sampled `traceparent`.
 fn sampled(traceparent: &str) -> Option<(&str, &str)> {
     let mut parts = traceparent.split('-').skip(1);
     let trace = parts.next()?;

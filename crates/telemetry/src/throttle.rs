@@ -1,47 +1,46 @@
-//! Lines of the log that would be written over and over: one a minute, with the number of those
-//! that were not.
+//! Throttle of repeated log lines: one a minute, with the number of suppressed events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two lines.
-const PAUSE: Duration = Duration::from_secs(60);
+const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The lines of one kind.
+/// Throttle of one kind of line.
 #[derive(Debug, Default)]
 pub struct Throttle(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    told: Option<Instant>,
-    untold: u64,
+    last_line: Option<Instant>,
+    suppressed: u64,
 }
 
 impl Throttle {
-    /// Makes one whose first line is due.
+    /// Makes a throttle whose first line is due.
     pub const fn new() -> Self {
         Self(Mutex::new(State {
-            told: None,
-            untold: 0,
+            last_line: None,
+            suppressed: 0,
         }))
     }
 
-    /// Counts an event; returns the number of events since the last line where a line is due.
+    /// Counts an event. Returns the number of events since the last line, when a line is due.
     pub fn count(&self) -> Option<u64> {
         self.count_at(Instant::now())
     }
 
     fn count_at(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.untold = state.untold.saturating_add(1);
+        state.suppressed = state.suppressed.saturating_add(1);
         if state
-            .told
-            .is_some_and(|told| now.saturating_duration_since(told) < PAUSE)
+            .last_line
+            .is_some_and(|last| now.saturating_duration_since(last) < LINE_INTERVAL)
         {
             return None;
         }
-        state.told = Some(now);
-        Some(std::mem::take(&mut state.untold))
+        state.last_line = Some(now);
+        Some(std::mem::take(&mut state.suppressed))
     }
 }
 

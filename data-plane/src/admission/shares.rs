@@ -1,7 +1,7 @@
-//! Shares of the memory for bodies that are waited for: those of one flow, and those of one peer,
-//! get a part of it.
+//! Shares of the memory for bodies that wait for their rest, by flow and by peer.
 //!
-//! Only a body that is not there when it is asked for counts here: most are, and cost nothing.
+//! Only a body that is not ready when it is polled counts. Most bodies are ready, and cost nothing
+//! here.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,30 +10,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kanat_model::id::FlowId;
 
-/// The bytes that bodies take while they are waited for, by the flow that they are for and by the
-/// peer that they come from.
+/// Bytes of waiting bodies, by flow and by peer.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// Bytes of one flow or of one peer.
+    /// Bound for one flow and for one peer, in bytes.
     most: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<BytesByHolder>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct BytesByHolder {
     by_flow: HashMap<FlowId, usize>,
     by_peer: HashMap<IpAddr, usize>,
 }
 
-/// The flow and the peer of a body.
+/// Flow and peer of a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Holders<'a> {
     pub flow: &'a FlowId,
-    /// Its network; none when the peer is not known.
+    /// Network of the peer; `None` when it is unknown.
     pub peer: Option<IpAddr>,
 }
 
-/// What one body takes of two shares, until this is dropped.
+/// Bytes that one body takes of two shares, released on drop.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     shares: &'a Shares,
@@ -49,7 +48,7 @@ impl Shares {
         }
     }
 
-    /// Takes `bytes` of both shares; none when one of them has less left.
+    /// Takes `bytes` of both shares; `None` when one of them has less left.
     pub(super) fn take<'a>(&'a self, holders: Holders<'a>, bytes: usize) -> Option<Share<'a>> {
         let mut share = Share {
             shares: self,
@@ -59,13 +58,14 @@ impl Shares {
         share.grow(bytes).then_some(share)
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, BytesByHolder> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Share<'_> {
-    /// Makes the share one of `bytes` at least; `false`, and as it was, when so many are not left.
+    /// Extends the share to at least `bytes`. Returns `false`, and changes nothing, when so many
+    /// are not left.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             return true;

@@ -1,18 +1,18 @@
-//! The circuit breaker of one connector: closed as long as it answers, open when it failed too
-//! often in a row, half-open for one call that tries whether it is back. Pure: the time is handed
-//! in.
+//! Circuit breaker of one connector: closed while the connector answers, open after too many
+//! failures in a row, half-open while one call probes the connector. Pure: the caller passes the
+//! time.
 
 use std::time::{Duration, Instant};
 
-/// When a breaker opens, and for how long.
+/// Settings of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// Failures in a row; 0 for a breaker that never opens.
     pub failures: u32,
-    /// From the first of them to the last, at least.
-    pub over: Duration,
-    /// From its opening to the call that tries.
-    pub pause: Duration,
+    /// Shortest time from the first of these failures to the last one.
+    pub min_span: Duration,
+    /// Time from the opening to the first probe.
+    pub open_for: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,60 +25,69 @@ pub(crate) struct Breaker {
 enum State {
     Closed {
         failures: u32,
-        /// The first of them.
+        /// Time of the first of them.
         since: Option<Instant>,
     },
     Open {
         until: Instant,
     },
-    /// One call is under way that tries.
+    /// One probe is in progress.
     HalfOpen {
-        /// It is given up for lost then.
+        /// Time at which the probe is considered lost.
         until: Instant,
     },
 }
 
-/// What a breaker says to one more call.
+/// Decision on one more call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Go,
-    /// The call is the one that tries.
-    Try,
-    /// Not for so long.
+pub(crate) enum Admission {
+    Allow,
+    /// The call is the probe.
+    Probe,
+    /// No call is allowed before this time has passed.
     Wait(Duration),
 }
 
-/// What a call says of its connector.
+/// Result of a call as far as it shows the health of the connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It answered, whatever it thought of the call.
-    Well,
-    /// No answer, or one of its own trouble.
-    Ill,
-    /// Nothing can be told.
+pub(crate) enum Outcome {
+    /// The connector answered, if only to refuse the call.
+    Success,
+    /// The connector did not answer, or reported an error of its own.
+    Failure,
+    /// The call shows nothing.
     Unknown,
 }
 
-/// What a verdict changed.
+/// Kind of a call that was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum CallKind {
+    Regular,
+    Probe,
+}
+
+/// Change of state that a result caused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transition {
     Opened,
     Closed,
 }
 
-/// A call that tries is not waited for longer: whoever made it may have gone away.
-const LONGEST_TRY: Duration = Duration::from_secs(60);
-/// Who finds a call under way that tries comes back after this time.
-const TRY_PAUSE: Duration = Duration::from_millis(500);
+/// Longest time that a half-open breaker waits for its probe: the caller may have gone away.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Delay of calls while a probe is in progress.
+const PROBE_RETRY_DELAY: Duration = Duration::from_millis(500);
+
+const CLOSED: State = State::Closed {
+    failures: 0,
+    since: None,
+};
 
 impl Breaker {
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
-            state: State::Closed {
-                failures: 0,
-                since: None,
-            },
+            state: CLOSED,
         }
     }
 
@@ -90,76 +99,70 @@ impl Breaker {
         matches!(self.state, State::Closed { .. })
     }
 
-    /// What a call would be told, which is not made.
-    pub fn outlook(&self, now: Instant) -> Answer {
+    /// Returns the decision on a call without reserving the probe.
+    pub fn peek(&self, now: Instant) -> Admission {
         match self.state {
-            State::Closed { .. } => Answer::Go,
-            State::Open { until } if now < until => Answer::Wait(until - now),
-            State::HalfOpen { until } if now < until => Answer::Wait(TRY_PAUSE),
-            State::Open { .. } | State::HalfOpen { .. } => Answer::Try,
+            State::Closed { .. } => Admission::Allow,
+            State::Open { until } if now < until => Admission::Wait(until - now),
+            State::HalfOpen { until } if now < until => Admission::Wait(PROBE_RETRY_DELAY),
+            State::Open { .. } | State::HalfOpen { .. } => Admission::Probe,
         }
     }
 
-    /// The same for a call that is made if it may be.
-    pub fn ask(&mut self, now: Instant) -> Answer {
-        let answer = self.outlook(now);
-        if answer == Answer::Try {
+    /// Returns the decision on a call that is made if it is allowed. A probe is reserved.
+    pub fn try_acquire(&mut self, now: Instant) -> Admission {
+        let answer = self.peek(now);
+        if answer == Admission::Probe {
             self.state = State::HalfOpen {
-                until: now + LONGEST_TRY,
+                until: now + PROBE_TIMEOUT,
             };
         }
         answer
     }
 
-    /// Takes in how a call ended; `tried` when it was told to try.
-    pub fn heard(&mut self, verdict: Verdict, tried: bool, now: Instant) -> Option<Turn> {
-        match (verdict, self.state) {
-            (Verdict::Well, State::Closed { .. }) => {
-                self.state = State::Closed {
-                    failures: 0,
-                    since: None,
-                };
-                None
+    /// Records the result of a call.
+    pub fn record(&mut self, outcome: Outcome, kind: CallKind, now: Instant) -> Option<Transition> {
+        match (outcome, self.state) {
+            (Outcome::Success, state) => {
+                self.state = CLOSED;
+                (!matches!(state, State::Closed { .. })).then_some(Transition::Closed)
             }
-            (Verdict::Well, State::Open { .. } | State::HalfOpen { .. }) => {
-                self.state = State::Closed {
-                    failures: 0,
-                    since: None,
-                };
-                Some(Turn::Closed)
+            (Outcome::Failure, State::Closed { failures, since }) => {
+                self.record_failure(failures + 1, since.unwrap_or(now), now)
             }
-            (Verdict::Ill, State::Closed { failures, since }) => {
-                self.failed(failures + 1, since.unwrap_or(now), now)
-            }
-            (Verdict::Ill, State::HalfOpen { .. }) if tried => {
+            (Outcome::Failure, State::HalfOpen { .. }) if kind == CallKind::Probe => {
                 self.state = State::Open {
-                    until: now + self.rules.pause,
+                    until: now + self.rules.open_for,
                 };
                 None
             }
-            // The next one tries.
-            (Verdict::Unknown, State::HalfOpen { .. }) if tried => {
+            // The next call is the probe.
+            (Outcome::Unknown, State::HalfOpen { .. }) if kind == CallKind::Probe => {
                 self.state = State::Open { until: now };
                 None
             }
-            // Of a call that began before the breaker opened.
-            (Verdict::Ill, State::Open { .. } | State::HalfOpen { .. }) => None,
+            // The call began before the breaker opened.
+            (Outcome::Failure, State::Open { .. } | State::HalfOpen { .. }) => None,
             (
-                Verdict::Unknown,
+                Outcome::Unknown,
                 State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. },
             ) => None,
         }
     }
 
-    fn failed(&mut self, failures: u32, since: Instant, now: Instant) -> Option<Turn> {
-        let Rules {
-            failures: most,
-            over,
-            pause,
-        } = self.rules;
-        if most > 0 && failures >= most && now.saturating_duration_since(since) >= over {
-            self.state = State::Open { until: now + pause };
-            return Some(Turn::Opened);
+    fn record_failure(
+        &mut self,
+        failures: u32,
+        since: Instant,
+        now: Instant,
+    ) -> Option<Transition> {
+        let rules = self.rules;
+        let span = now.saturating_duration_since(since);
+        if rules.failures > 0 && failures >= rules.failures && span >= rules.min_span {
+            self.state = State::Open {
+                until: now + rules.open_for,
+            };
+            return Some(Transition::Opened);
         }
         self.state = State::Closed {
             failures,
@@ -175,8 +178,8 @@ mod tests {
 
     const RULES: Rules = Rules {
         failures: 3,
-        over: Duration::ZERO,
-        pause: Duration::from_secs(10),
+        min_span: Duration::ZERO,
+        open_for: Duration::from_secs(10),
     };
 
     fn after(begin: Instant, seconds: u64) -> Instant {
@@ -185,64 +188,73 @@ mod tests {
 
     fn opened(begin: Instant) -> Breaker {
         let mut breaker = Breaker::new(RULES);
-        let turns = [(); 3].map(|()| breaker.heard(Verdict::Ill, false, begin));
-        assert_eq!(turns, [None, None, Some(Turn::Opened)]);
+        let turns = [(); 3].map(|()| breaker.record(Outcome::Failure, CallKind::Regular, begin));
+        assert_eq!(turns, [None, None, Some(Transition::Opened)]);
         breaker
     }
 
     #[test]
-    fn opens_after_failures_in_a_row_and_lets_one_call_try() {
+    fn opens_after_failures_in_a_row_and_lets_one_call_probe() {
         let begin = Instant::now();
         let mut breaker = opened(begin);
         assert_eq!(
-            breaker.ask(after(begin, 4)),
-            Answer::Wait(Duration::from_secs(6))
+            breaker.try_acquire(after(begin, 4)),
+            Admission::Wait(Duration::from_secs(6))
         );
-        assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
-        assert_eq!(breaker.ask(after(begin, 10)), Answer::Wait(TRY_PAUSE));
+        assert_eq!(breaker.try_acquire(after(begin, 10)), Admission::Probe);
         assert_eq!(
-            breaker.heard(Verdict::Well, true, after(begin, 11)),
-            Some(Turn::Closed)
+            breaker.try_acquire(after(begin, 10)),
+            Admission::Wait(PROBE_RETRY_DELAY)
         );
-        assert_eq!(breaker.ask(after(begin, 11)), Answer::Go);
+        assert_eq!(
+            breaker.record(Outcome::Success, CallKind::Probe, after(begin, 11)),
+            Some(Transition::Closed)
+        );
+        assert_eq!(breaker.try_acquire(after(begin, 11)), Admission::Allow);
     }
 
     #[test]
-    fn a_try_that_fails_opens_it_anew_and_one_that_tells_nothing_lets_the_next_try() {
+    fn a_probe_that_fails_reopens_it_and_one_without_an_outcome_lets_the_next_call_probe() {
         let begin = Instant::now();
         let mut breaker = opened(begin);
-        assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
-        assert_eq!(breaker.heard(Verdict::Ill, true, after(begin, 12)), None);
+        assert_eq!(breaker.try_acquire(after(begin, 10)), Admission::Probe);
         assert_eq!(
-            breaker.ask(after(begin, 13)),
-            Answer::Wait(Duration::from_secs(9))
-        );
-        assert_eq!(breaker.ask(after(begin, 22)), Answer::Try);
-        assert_eq!(
-            breaker.heard(Verdict::Unknown, true, after(begin, 22)),
+            breaker.record(Outcome::Failure, CallKind::Probe, after(begin, 12)),
             None
         );
-        assert_eq!(breaker.ask(after(begin, 22)), Answer::Try);
-        assert_eq!(breaker.ask(after(begin, 22) + LONGEST_TRY), Answer::Try);
+        assert_eq!(
+            breaker.try_acquire(after(begin, 13)),
+            Admission::Wait(Duration::from_secs(9))
+        );
+        assert_eq!(breaker.try_acquire(after(begin, 22)), Admission::Probe);
+        assert_eq!(
+            breaker.record(Outcome::Unknown, CallKind::Probe, after(begin, 22)),
+            None
+        );
+        assert_eq!(breaker.try_acquire(after(begin, 22)), Admission::Probe);
+        assert_eq!(
+            breaker.try_acquire(after(begin, 22) + PROBE_TIMEOUT),
+            Admission::Probe
+        );
     }
 
     #[test]
     fn a_success_in_between_begins_the_count_anew() {
         let begin = Instant::now();
         let mut breaker = Breaker::new(RULES);
-        for verdict in [
-            Verdict::Ill,
-            Verdict::Ill,
-            Verdict::Well,
-            Verdict::Ill,
-            Verdict::Unknown,
-            Verdict::Ill,
+        for outcome in [
+            Outcome::Failure,
+            Outcome::Failure,
+            Outcome::Success,
+            Outcome::Failure,
+            Outcome::Unknown,
+            Outcome::Failure,
         ] {
-            assert_eq!(breaker.heard(verdict, false, begin), None);
+            assert_eq!(breaker.record(outcome, CallKind::Regular, begin), None);
         }
         assert_eq!(
-            breaker.heard(Verdict::Ill, false, begin),
-            Some(Turn::Opened)
+            breaker.record(Outcome::Failure, CallKind::Regular, begin),
+            Some(Transition::Opened)
         );
     }
 
@@ -250,13 +262,22 @@ mod tests {
     fn what_began_before_does_not_count_while_it_is_open_unless_it_went_well() {
         let begin = Instant::now();
         let mut breaker = opened(begin);
-        assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 5)), None);
-        assert_eq!(breaker.ask(after(begin, 10)), Answer::Try);
-        assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 10)), None);
-        assert_eq!(breaker.ask(after(begin, 10)), Answer::Wait(TRY_PAUSE));
         assert_eq!(
-            breaker.heard(Verdict::Well, false, after(begin, 10)),
-            Some(Turn::Closed)
+            breaker.record(Outcome::Failure, CallKind::Regular, after(begin, 5)),
+            None
+        );
+        assert_eq!(breaker.try_acquire(after(begin, 10)), Admission::Probe);
+        assert_eq!(
+            breaker.record(Outcome::Failure, CallKind::Regular, after(begin, 10)),
+            None
+        );
+        assert_eq!(
+            breaker.try_acquire(after(begin, 10)),
+            Admission::Wait(PROBE_RETRY_DELAY)
+        );
+        assert_eq!(
+            breaker.record(Outcome::Success, CallKind::Regular, after(begin, 10)),
+            Some(Transition::Closed)
         );
     }
 
@@ -265,22 +286,28 @@ mod tests {
     {
         let begin = Instant::now();
         let mut breaker = Breaker::new(Rules {
-            over: Duration::from_secs(5),
+            min_span: Duration::from_secs(5),
             ..RULES
         });
         for _ in 0..100 {
-            assert_eq!(breaker.heard(Verdict::Ill, false, after(begin, 4)), None);
+            assert_eq!(
+                breaker.record(Outcome::Failure, CallKind::Regular, after(begin, 4)),
+                None
+            );
         }
         assert_eq!(
-            breaker.heard(Verdict::Ill, false, after(begin, 9)),
-            Some(Turn::Opened)
+            breaker.record(Outcome::Failure, CallKind::Regular, after(begin, 9)),
+            Some(Transition::Opened)
         );
         let mut off = Breaker::new(Rules {
             failures: 0,
             ..RULES
         });
         for second in 0..100 {
-            assert_eq!(off.heard(Verdict::Ill, false, after(begin, second)), None);
+            assert_eq!(
+                off.record(Outcome::Failure, CallKind::Regular, after(begin, second)),
+                None
+            );
         }
     }
 }

@@ -107,43 +107,43 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn start(store: &Arc<Store>) -> (Self, Vec<Arc<Bounds>>) {
+    fn start(store: &Arc<Store>) -> (Self, Vec<Arc<Connectors>>) {
         let mut limiters = Vec::new();
         let mut tasks = JoinSet::new();
-        let bounds = (0..store.nodes).map(|n| {
+        let connectors = (0..store.nodes).map(|n| {
             let limiter = Arc::new(Limiter::new(
                 Arc::clone(store) as Arc<dyn QuotaStore>,
                 NodeId::new(format!("node_{n}")),
             ));
             tasks.spawn(Arc::clone(&limiter).run(CancellationToken::new()));
             limiters.push(Arc::clone(&limiter));
-            Arc::new(Bounds::new(64, CancellationToken::new(), limiter))
+            Arc::new(Connectors::new(64, CancellationToken::new(), limiter))
         });
-        let bounds = bounds.collect();
+        let connectors = connectors.collect();
         (
             Self {
                 limiters,
                 made: Arc::default(),
                 tasks,
             },
-            bounds,
+            connectors,
         )
     }
 
     /// So many callers of each node, each of which calls again and again.
     fn load(store: &Arc<Store>, config: &str, callers: &[usize]) -> Self {
-        let (mut nodes, bounds) = Self::start(store);
-        for (bounds, callers) in bounds.iter().zip(callers) {
+        let (mut nodes, connectors) = Self::start(store);
+        for (connectors, callers) in connectors.iter().zip(callers) {
             for _ in 0..*callers {
-                let bounds = Arc::clone(bounds);
+                let connectors = Arc::clone(connectors);
                 let erp = instance(config);
                 let made = Arc::clone(&nodes.made);
                 nodes.tasks.spawn(async move {
                     loop {
-                        let pass = bounds.enter(&erp).await.unwrap();
+                        let pass = connectors.acquire(&erp).await.unwrap();
                         lock(&made).push(Instant::now());
                         sleep(Duration::from_millis(5)).await;
-                        pass.judge(Verdict::Well);
+                        pass.record(Outcome::Success);
                     }
                 });
             }
@@ -192,48 +192,55 @@ fn instance(config: &str) -> Instance {
     .unwrap()
 }
 
-fn bounds() -> Bounds {
+fn connectors() -> Connectors {
     let limiter = Limiter::new(Store::new(false, 1), NodeId::new("node_1"));
-    Bounds::new(64, CancellationToken::new(), Arc::new(limiter))
+    Connectors::new(64, CancellationToken::new(), Arc::new(limiter))
 }
 
 #[tokio::test]
 async fn no_more_calls_at_once_than_the_instance_takes() {
-    let bounds = bounds();
+    let connectors = connectors();
     let erp = instance(r#","concurrency":2"#);
-    let first = bounds.enter(&erp).await.unwrap();
-    let _second = bounds.enter(&erp).await.unwrap();
-    let mut third = Box::pin(bounds.enter(&erp));
+    let first = connectors.acquire(&erp).await.unwrap();
+    let _second = connectors.acquire(&erp).await.unwrap();
+    let mut third = Box::pin(connectors.acquire(&erp));
     assert!(futures::poll!(&mut third).is_pending());
-    first.judge(Verdict::Well);
+    first.record(Outcome::Success);
     assert!(third.await.is_ok());
 }
 
 #[tokio::test]
 async fn calls_beyond_the_rate_wait_for_their_turn_and_a_stop_ends_the_wait() {
-    let bounds = bounds();
+    let connectors = connectors();
     let erp = instance(r#","requests_per_second":1"#);
-    drop(bounds.enter(&erp).await.unwrap());
-    let mut second = Box::pin(bounds.enter(&erp));
+    drop(connectors.acquire(&erp).await.unwrap());
+    let mut second = Box::pin(connectors.acquire(&erp));
     assert!(futures::poll!(&mut second).is_pending());
-    bounds.stopping.cancel();
-    assert_eq!(second.await.err(), Some(NotNow(Duration::ZERO)));
+    connectors.stopping.cancel();
+    assert_eq!(second.await.err(), Some(Unavailable(Duration::ZERO)));
 }
 
 #[tokio::test]
 async fn an_open_breaker_turns_away_and_survives_a_change_of_limits() {
-    let bounds = bounds();
+    let connectors = connectors();
     let erp = instance(r#","breaker_failures":2,"breaker_seconds":60"#);
     for _ in 0..2 {
-        assert_eq!(bounds.outlook(["ci_1"].into_iter()), Outlook::Any);
-        bounds.enter(&erp).await.unwrap().judge(Verdict::Ill);
+        assert_eq!(connectors.capacity(["ci_1"].into_iter()), Capacity::Full);
+        connectors
+            .acquire(&erp)
+            .await
+            .unwrap()
+            .record(Outcome::Failure);
     }
-    assert!(bounds.enter(&erp).await.is_err());
-    assert_eq!(bounds.outlook(["ci_2", "ci_1"].into_iter()), Outlook::None);
-    assert_eq!(bounds.outlook(["ci_2"].into_iter()), Outlook::Any);
+    assert!(connectors.acquire(&erp).await.is_err());
+    assert_eq!(
+        connectors.capacity(["ci_2", "ci_1"].into_iter()),
+        Capacity::None
+    );
+    assert_eq!(connectors.capacity(["ci_2"].into_iter()), Capacity::Full);
     assert!(
-        bounds
-            .enter(&instance(r#","concurrency":5"#))
+        connectors
+            .acquire(&instance(r#","concurrency":5"#))
             .await
             .is_err()
     );
@@ -284,8 +291,7 @@ async fn nodes_share_the_rate_of_a_connector_and_use_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_alone_at_a_log_that_others_may_use_keeps_the_rate_and_tells_the_log_once_a_second()
-{
+async fn a_node_alone_at_a_shared_log_keeps_the_rate_and_writes_to_the_log_once_a_second() {
     let store = Store::new(true, 1);
     let one = Nodes::load(&store, r#","requests_per_second":20"#, &[64]);
     assert!(one.pass(30).await >= 600);
@@ -311,7 +317,7 @@ async fn without_the_log_each_node_goes_by_its_part_and_waits_without_losing_a_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_never_told_of_the_others_calls_nobody_until_it_is() {
+async fn a_node_that_knows_no_others_calls_nobody_until_it_does() {
     let store = Store::new(true, 3);
     store.away.store(true, Ordering::SeqCst);
     let three = Nodes::load(&store, r#","requests_per_second":20"#, &[4, 4, 4]);
@@ -325,14 +331,14 @@ async fn a_node_that_was_never_told_of_the_others_calls_nobody_until_it_is() {
 async fn a_changed_rate_holds_for_calls_that_wait_and_they_go_as_they_came() {
     let store = Store::new(true, 1);
     let slow = r#","requests_per_second":0.001"#;
-    let (mut nodes, bounds) = Nodes::start(&store);
-    drop(bounds[0].enter(&instance(slow)).await.unwrap());
+    let (mut nodes, connectors) = Nodes::start(&store);
+    drop(connectors[0].acquire(&instance(slow)).await.unwrap());
     let order = Arc::new(Mutex::new(Vec::new()));
     for n in 0..10 {
-        let bounds = Arc::clone(&bounds[0]);
+        let connectors = Arc::clone(&connectors[0]);
         let order = Arc::clone(&order);
         nodes.tasks.spawn(async move {
-            drop(bounds.enter(&instance(slow)).await.unwrap());
+            drop(connectors.acquire(&instance(slow)).await.unwrap());
             lock(&order).push(n);
         });
         sleep(Duration::from_millis(1)).await;
@@ -340,8 +346,8 @@ async fn a_changed_rate_holds_for_calls_that_wait_and_they_go_as_they_came() {
     nodes.pass(5).await;
     assert!(lock(&order).is_empty());
     drop(
-        bounds[0]
-            .enter(&instance(r#","requests_per_second":10"#))
+        connectors[0]
+            .acquire(&instance(r#","requests_per_second":10"#))
             .await
             .unwrap(),
     );
@@ -355,8 +361,8 @@ async fn nothing_is_kept_of_connectors_that_nobody_calls() {
         (false, r#","requests_per_second":0.2"#),
     ] {
         let store = Store::new(is_shared, 1);
-        let (nodes, bounds) = Nodes::start(&store);
-        drop(bounds[0].enter(&instance(config)).await.unwrap());
+        let (nodes, connectors) = Nodes::start(&store);
+        drop(connectors[0].acquire(&instance(config)).await.unwrap());
         nodes.pass(2).await;
         assert_eq!(nodes.limiters[0].keys(), 1);
         nodes.pass(8).await;

@@ -1,4 +1,4 @@
-//! One call of an attempt, to the target or by a step: sent once, traced, judged.
+//! One call of an attempt, to the target or for a step: sent once, traced and classified.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use kanat_net::outbound::{self, Response};
 use kanat_telemetry::metrics;
 use kanat_telemetry::spans::{Kind, Span};
 
-use super::answer::{seen, shown};
+use super::response::{seen, shown};
 use super::{End, Run};
-use crate::connector::{NotNow, Pass, Verdict};
-use crate::observed::Ended;
+use crate::connector::{self, CallPermit, Unavailable};
+use crate::observed::CallResult;
 use crate::plans::RenewalOutcome;
 use crate::trace_context;
 
-/// Whose call it is.
-pub(super) struct Called<'c> {
-    /// The trace's stage, and the span's name.
+/// Names of a call in the trace and in its headers.
+pub(super) struct CallSpec<'c> {
+    /// Stage in the trace, and name of the span.
     stage: &'static str,
     name: &'c str,
-    /// For `Idempotency-Key`: the same at every attempt, and another for every call of a message.
+    /// Value of `Idempotency-Key`: equal in every attempt, different for every call of a message.
     key: &'c str,
     step: Option<&'c Step>,
     failpoint: &'static str,
 }
 
-impl<'c> Called<'c> {
+impl<'c> CallSpec<'c> {
     pub fn target(key: &'c str) -> Self {
         Self {
             stage: "delivery",
@@ -53,19 +53,22 @@ impl<'c> Called<'c> {
 }
 
 impl Run<'_> {
-    /// Calls, and calls once more with another access token where the first was refused. Gives an
-    /// answer of 2xx; every other one, and none, is a failure.
+    /// Sends a request, and repeats it with a renewed access token where the token was refused.
+    /// Returns a 2xx answer.
+    ///
+    /// # Errors
+    /// Any other answer, or none, is a failure.
     pub(super) async fn call(
         &mut self,
         request: Request,
-        called: &Called<'_>,
+        spec: &CallSpec<'_>,
     ) -> Result<Response, End> {
         let known = self.tools.resources.instance(&request.instance);
         let Some(instance) = known.filter(|instance| is_renewable(instance)) else {
-            return self.call_once(request, called, known).await;
+            return self.call_once(request, spec, known).await;
         };
         let mut again = repeated(&request);
-        match self.call_once(request, called, Some(instance)).await {
+        match self.call_once(request, spec, Some(instance)).await {
             Err(End::Failed {
                 failure,
                 answer: Some(answer),
@@ -77,7 +80,7 @@ impl Run<'_> {
                     .await
                 {
                     RenewalOutcome::Token(environment) => {
-                        // One that is gone by now has nothing to call with.
+                        // An instance that was removed has no credentials to call with.
                         let Some(instance) = environment.instance(instance.id()) else {
                             return Err(End::Failed {
                                 failure,
@@ -86,7 +89,7 @@ impl Run<'_> {
                         };
                         self.mask.add(instance.secrets());
                         instance.apply_auth(&mut again.url, &mut again.headers);
-                        self.call_once(again, called, Some(instance)).await
+                        self.call_once(again, spec, Some(instance)).await
                     }
                     RenewalOutcome::Late => {
                         let message = format!("{}; no new access token has come", failure.message);
@@ -110,21 +113,21 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for its turn at the connector, then calls. An instance that is not there any more has
-    /// no bounds.
+    /// Waits for the turn of the call, then sends it. An instance that does not exist any more has
+    /// no limits.
     async fn call_once(
         &mut self,
         mut request: Request,
-        called: &Called<'_>,
+        spec: &CallSpec<'_>,
         known: Option<&Instance>,
     ) -> Result<Response, End> {
         let pass = match known {
-            Some(instance) => Some(self.enter(instance).await?),
+            Some(instance) => Some(self.acquire(instance).await?),
             None => None,
         };
         let context = self.work.traceparent.as_deref();
         let child = trace_context::child(context, &self.work.id);
-        complete(&mut request, called.key, &child, self.tools.agent);
+        complete(&mut request, spec.key, &child, self.tools.agent);
         if let Some(Ok(state)) = context
             .and_then(trace_context::state)
             .map(HeaderValue::from_str)
@@ -141,12 +144,12 @@ impl Run<'_> {
             secrets,
         } = request;
         self.mask.add(&secrets);
-        let action = match called.step {
+        let action = match spec.step {
             Some(step) => Some(step.action()),
             None => known.and_then(|instance| instance.action_with_rule(method.as_str(), &url)),
         };
         let sent = exchange::request(&method, &url, &headers, &body, &self.mask);
-        let span = self.span(called, &headers).map(|span| {
+        let span = self.span(spec, &headers).map(|span| {
             // The path is the user's, and may hold secrets.
             let span = span.with("http.request.method", method.as_str());
             span.with("server.address", url.host_str().unwrap_or_default())
@@ -163,20 +166,20 @@ impl Run<'_> {
                 timeout,
             })
             .await;
-        kanat_failpoint::hit(called.failpoint);
+        kanat_failpoint::hit(spec.failpoint);
         metrics().attempt.observe(begun.1.elapsed());
         if let Some(pass) = pass {
-            pass.judge(verdict(answer.as_ref().map(|answer| answer.status)));
+            pass.record(breaker_outcome(answer.as_ref().map(|answer| answer.status)));
         }
-        let failure = self.judge(&answer, called, action, &sent);
-        self.observe(&instance, &answer, called, failure.as_ref());
+        let failure = self.judge(&answer, spec, action, &sent);
+        self.observe(&instance, &answer, spec, failure.as_ref());
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
             span.end(error.clone());
         }
         let response = answer.as_ref().ok().map(|answer| shown(answer, &self.mask));
-        let stage = called.stage;
-        let name = called.name;
+        let stage = spec.stage;
+        let name = spec.name;
         self.trace.exchange(Exchange {
             stage,
             name,
@@ -201,7 +204,7 @@ impl Run<'_> {
     /// Returns the right to call an instance, once its turn has come. A message whose flow is
     /// paused while it waits, or whose instance is changed, goes back to the log: its request is
     /// made of what was.
-    async fn enter(&self, instance: &Instance) -> Result<Pass, End> {
+    async fn acquire(&self, instance: &Instance) -> Result<CallPermit, End> {
         let outdated = async {
             let mut replaced = self.tools.plans.replaced();
             while !self.is_outdated(instance) {
@@ -212,10 +215,10 @@ impl Run<'_> {
         };
         let entered = tokio::select! {
             biased;
-            entered = self.tools.bounds.enter(instance) => entered,
-            () = outdated => Err(NotNow(Duration::ZERO)),
+            entered = self.tools.connectors.acquire(instance) => entered,
+            () = outdated => Err(Unavailable(Duration::ZERO)),
         };
-        entered.map_err(|NotNow(wait)| End::Waits {
+        entered.map_err(|Unavailable(wait)| End::Waits {
             due: Timestamp::steady().after(wait),
         })
     }
@@ -230,23 +233,23 @@ impl Run<'_> {
             || current.is_some_and(|current| current.config_json() != instance.config_json())
     }
 
-    /// Tells of how the call ended, and of what a step was answered.
+    /// Reports the result of the call, and the answer to a step.
     fn observe(
         &self,
         instance: &str,
         answer: &Result<Response, outbound::Error>,
-        called: &Called<'_>,
+        spec: &CallSpec<'_>,
         failure: Option<&Failure>,
     ) {
-        let Some(ended) = ended(answer.as_ref().map(|answer| answer.status)) else {
+        let Some(result) = call_result(answer.as_ref().map(|answer| answer.status)) else {
             return;
         };
-        self.tools.observer.called(instance, ended);
-        if let (Ended::Failed, Some(failure)) = (ended, failure) {
+        self.tools.observer.called(instance, result);
+        if let (CallResult::Failure, Some(failure)) = (result, failure) {
             self.tools.observer.failed(instance, &failure.message);
         }
         if let (Some(step), Ok(answer), Some(known)) =
-            (called.step, answer, self.tools.resources.instance(instance))
+            (spec.step, answer, self.tools.resources.instance(instance))
             && (200..300).contains(&answer.status)
             && !answer.truncated
         {
@@ -256,23 +259,23 @@ impl Run<'_> {
         }
     }
 
-    /// The call as a span, under the `traceparent` that the other side is told.
-    fn span(&self, called: &Called<'_>, headers: &HeaderMap) -> Option<Span> {
+    /// Begins the span of the call, under the `traceparent` that is sent.
+    fn span(&self, spec: &CallSpec<'_>, headers: &HeaderMap) -> Option<Span> {
         let own = headers.get("traceparent")?.to_str().ok()?;
         Span::begin(
-            called.stage,
+            spec.stage,
             Kind::Client,
             own,
             self.work.traceparent.as_deref().map(trace_context::parent),
         )
     }
 
-    /// Why an answer, or the want of one, is a failure; `None` for 2xx that `action` does not take
-    /// for a refusal. `shown` is the request as the trace has it.
+    /// Returns the failure of a call; `None` for a 2xx answer that `action` does not consider a
+    /// refusal. `shown` is the request as the trace has it.
     fn judge(
         &self,
         answer: &Result<Response, outbound::Error>,
-        called: &Called<'_>,
+        spec: &CallSpec<'_>,
         action: Option<&Action>,
         shown: &str,
     ) -> Option<Failure> {
@@ -298,18 +301,18 @@ impl Run<'_> {
         Some(Failure {
             kind,
             message,
-            field: called.step.map(Step::place),
+            field: spec.step.map(Step::place),
             expression: None,
         })
     }
 }
 
-/// Whether another access token may come in place of one that is refused.
+/// Returns whether a refused access token may be replaced by another.
 fn is_renewable(instance: &Instance) -> bool {
     instance.access_token().is_some_and(|token| token.renewable)
 }
 
-/// The same request once more.
+/// Copies a request to send it again.
 fn repeated(request: &Request) -> Request {
     Request {
         url: request.url.clone(),
@@ -322,32 +325,32 @@ fn repeated(request: &Request) -> Request {
     }
 }
 
-/// What an answer says of the health of who gave it.
-pub(crate) fn verdict(status: Result<u16, &outbound::Error>) -> Verdict {
+/// Returns the result of a call for the circuit breaker of its connector.
+pub(crate) fn breaker_outcome(status: Result<u16, &outbound::Error>) -> connector::Outcome {
     match status {
-        Ok(500..=599) => Verdict::Ill,
-        Ok(429) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
-        Ok(_) => Verdict::Well,
+        Ok(500..=599) => connector::Outcome::Failure,
+        Ok(429) | Err(outbound::Error::Egress(_)) => connector::Outcome::Unknown,
+        Ok(_) => connector::Outcome::Success,
         Err(
             outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_),
-        ) => Verdict::Ill,
+        ) => connector::Outcome::Failure,
     }
 }
 
-/// How a call ended as far as the other side is to blame; none when nobody can say, as when it was
-/// never made.
-pub(crate) fn ended(status: Result<u16, &outbound::Error>) -> Option<Ended> {
+/// Returns the result of a call as far as the other side is responsible; `None` when that is
+/// unknown, as for a call that was never sent.
+pub(crate) fn call_result(status: Result<u16, &outbound::Error>) -> Option<CallResult> {
     match status {
-        Ok(401 | 403 | 500..=599) => Some(Ended::Failed),
+        Ok(401 | 403 | 500..=599) => Some(CallResult::Failure),
         Ok(429) | Err(outbound::Error::Egress(_)) => None,
-        Ok(_) => Some(Ended::Well),
+        Ok(_) => Some(CallResult::Success),
         Err(
             outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_),
-        ) => Some(Ended::Failed),
+        ) => Some(CallResult::Failure),
     }
 }
 
-/// What every call carries; what the flow itself sets stands.
+/// Adds the headers that every call carries. A header that the flow sets takes precedence.
 fn complete(request: &mut Request, key: &str, child: &str, agent: &HeaderValue) {
     let headers = &mut request.headers;
     headers

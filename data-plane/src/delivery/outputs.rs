@@ -1,4 +1,5 @@
-//! The outputs of steps: what an answer becomes, and the document that expressions see as `steps`.
+//! Outputs of steps: conversion of an answer to an output, and the document that expressions see as
+//! `steps`.
 
 use bytes::Bytes;
 use http::header;
@@ -8,8 +9,8 @@ use kanat_net::outbound::Response;
 
 use crate::payload::payload;
 
-/// An answer's body as JSON, by the rules that hold for what comes in; a body that is not what it
-/// says is a string.
+/// Converts the body of an answer to JSON by the rules for inbound bodies. A body that contradicts
+/// its content type becomes a string.
 pub(crate) fn of_answer(answer: &Response) -> Bytes {
     if answer.body.iter().all(u8::is_ascii_whitespace) {
         return Bytes::from_static(b"null");
@@ -23,7 +24,7 @@ pub(crate) fn of_answer(answer: &Response) -> Bytes {
     read.ok().flatten().unwrap_or_else(|| answer.body.clone())
 }
 
-/// `{name: {output, status}}`; nothing when no step has succeeded.
+/// Returns `{name: {output, status}}`; empty before any step has succeeded.
 pub(crate) fn document(steps: &[Step]) -> Bytes {
     if steps.is_empty() {
         return Bytes::new();

@@ -1,8 +1,9 @@
-//! Whether a failed attempt is followed by another, and when.
+//! Decision whether a failed attempt is retried, and when.
 
 use kanat_flow::retry::Policy;
 use kanat_message_log::Outcome;
 use kanat_model::Timestamp;
+use kanat_model::backoff::jitter;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
 use kanat_proto::plan::v1::FlowPlan;
@@ -10,9 +11,9 @@ use kanat_proto::plan::v1::FlowPlan;
 use super::retry_after;
 use crate::work::Work;
 
-/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one. The
-/// next attempt is due by the clock of waits, of which `steady` is the present instant; `now` is
-/// that of the wall clock.
+/// Decides on a message whose attempt failed. `answer` is the answer of the target, if there was
+/// one. `steady` is the present on the monotonic clock, by which the next attempt is due; `now` is
+/// the present on the wall clock.
 pub(super) fn decide(
     work: &Work,
     plan: &FlowPlan,
@@ -28,7 +29,7 @@ pub(super) fn decide(
     {
         return Outcome::DeadLetter;
     }
-    // A dead letter that a person retried begins its schedule anew.
+    // A dead letter that was retried by hand starts its schedule again.
     let before = work
         .max_attempts
         .saturating_sub(policy.count.saturating_add(1));
@@ -39,7 +40,7 @@ pub(super) fn decide(
     }
 }
 
-/// Whether the same message may fare better another time.
+/// Returns whether a retry of the message may succeed.
 fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
     match kind {
         ErrorKind::Network | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Credentials => true,
@@ -54,12 +55,6 @@ fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
         | ErrorKind::Adapter
         | ErrorKind::FlowDeleted => false,
     }
-}
-
-/// A number in 0 to 1, from the random part of a UUID.
-fn jitter() -> f64 {
-    let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
-    f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,21 +1,22 @@
-//! What a target asks for when it says that it cannot take more for now.
+//! Delay that a target requests by `Retry-After`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, header};
 use kanat_model::Timestamp;
 
-/// No target makes a message wait longer.
-pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest delay that is respected.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The wait that an answer with `status` asks for: on 429 and 503, in seconds or as an HTTP date.
+/// Returns the delay that an answer requests: with status 429 or 503, in seconds or as an HTTP
+/// date.
 pub(crate) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if !matches!(status, 429 | 503) {
         return None;
     }
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().map_or(LONGEST, Duration::from_secs)
+        text.parse().map_or(MAX_DELAY, Duration::from_secs)
     } else {
         let at = httpdate::parse_http_date(text)
             .ok()?
@@ -23,7 +24,7 @@ pub(crate) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Option<
             .ok()?;
         Timestamp::from_millis(0).after(at).since(now)
     };
-    Some(wait.min(LONGEST))
+    Some(wait.min(MAX_DELAY))
 }
 
 #[cfg(test)]
@@ -53,8 +54,8 @@ mod tests {
 
     #[test]
     fn asks_for_a_day_at_most() {
-        assert_eq!(of(429, "999999999999999999999999"), Some(LONGEST));
-        assert_eq!(of(429, "Sun, 21 Oct 2035 07:28:00 GMT"), Some(LONGEST));
+        assert_eq!(of(429, "999999999999999999999999"), Some(MAX_DELAY));
+        assert_eq!(of(429, "Sun, 21 Oct 2035 07:28:00 GMT"), Some(MAX_DELAY));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The steps of an attempt: each is called once, its output kept durably before the next one
-//! begins. A step whose output is kept is not called again, whoever takes the message up.
+//! Steps of an attempt: each is called once, and its output is durable before the next one begins.
+//! No node calls a step again whose output is in the log.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use kanat_model::Timestamp;
 use kanat_model::message::ErrorKind;
 use kanat_net::outbound::Response;
 
-use super::call::Called;
+use super::call::CallSpec;
 use super::{End, Run, configuration, outputs};
 use crate::persist::persist;
 
-/// Bytes that the outputs of one message's steps may have together.
+/// Size limit of the outputs of all steps of one message, in bytes.
 const OUTPUTS_LIMIT: usize = 8 << 20;
 
-/// A message for whose outputs there is no memory is taken up again after this time.
+/// Delay of a message for whose outputs there is no memory.
 const MEMORY_PAUSE: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
@@ -37,14 +37,14 @@ impl Run<'_> {
             Err(failure) => return Err(self.refused(failure, begun)),
         };
         let key = format!("{}.{}", self.work.id, step.name());
-        let called = Called::step(step, &key);
-        let answer = Box::pin(self.call(request, &called))
+        let spec = CallSpec::step(step, &key);
+        let answer = Box::pin(self.call(request, &spec))
             .await
             .map_err(|end| rejected(step, end))?;
         self.keep(step, &answer).await
     }
 
-    /// Keeps the output with the message, in the log first.
+    /// Keeps the output with the message, first in the log, then in memory.
     async fn keep(&mut self, step: &Step, answer: &Response) -> Result<(), End> {
         let output = outputs::of_answer(answer);
         let together: usize = self.work.steps.iter().map(|done| done.output.len()).sum();
@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 }
 
-/// The failure of a step that says so is final.
+/// Makes the failure of a step final, if the step is defined so.
 fn rejected(step: &Step, end: End) -> End {
     match end {
         End::Failed {

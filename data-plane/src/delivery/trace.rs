@@ -1,7 +1,7 @@
-//! How the trace of an attempt begins and ends in the log.
+//! Begin and end of the trace of an attempt.
 
 use bytes::Bytes;
-use kanat_engine::{Adapted, Mask, Record, Trace};
+use kanat_engine::{AdapterRun, Mask, Record, Trace};
 use kanat_message_log::Outcome;
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
@@ -10,10 +10,10 @@ use kanat_script::Report;
 use super::Attempt;
 use crate::work::Work;
 
-/// Begins with the record that the message came in, when this is its first attempt.
+/// Begins a trace. A first attempt has a record that the message was received.
 pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
     let mut trace = Trace::new(work.attempt(), now);
-    // A message that has outputs of steps was taken up before.
+    // A message that has outputs of steps was processed before.
     if work.attempts == 0 && work.steps.is_empty() {
         let waited = u32::try_from(now.since(work.received_at).as_millis()).unwrap_or(u32::MAX);
         trace.push(Record {
@@ -32,11 +32,11 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
     trace
 }
 
-/// Adds what adapters did.
+/// Adds the runs of adapters.
 pub(super) fn adapted(trace: &mut Trace, reports: &[Report], mask: &Mask) {
     for report in reports {
         let error = report.error.as_deref();
-        let adapted = Adapted {
+        let adapted = AdapterRun {
             name: &report.name,
             duration: report.duration,
             report: report.to_json(),
@@ -46,7 +46,7 @@ pub(super) fn adapted(trace: &mut Trace, reports: &[Report], mask: &Mask) {
     }
 }
 
-/// Adds what comes next, and closes the attempt.
+/// Adds the record of the outcome, and ends the attempt.
 pub(super) fn end(
     mut trace: Trace,
     outcome: Outcome,
@@ -93,12 +93,12 @@ pub(super) fn end(
         output,
         failure,
         trace: trace.into_records(),
-        answered: None,
+        call_outcome: None,
     }
 }
 
-/// The message goes back as it is: no attempt is counted, and only what steps did is worth a
-/// record.
+/// Ends an attempt whose message goes back unchanged: no attempt is counted, and only steps are
+/// recorded.
 pub(super) fn given_back(trace: Trace, due: Timestamp) -> Attempt {
     let number = trace.attempt();
     let trace = if trace.has_steps() {
@@ -112,6 +112,6 @@ pub(super) fn given_back(trace: Trace, due: Timestamp) -> Attempt {
         output: None,
         failure: None,
         trace,
-        answered: None,
+        call_outcome: None,
     }
 }

@@ -1,5 +1,4 @@
-//! Reads a request's body within its bounds, and undoes its content encoding within the same
-//! bounds.
+//! Reads the body of a request and decodes its content encoding within its bounds.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -15,15 +14,15 @@ use kanat_net::body::{BoxError, TooSlow};
 
 use crate::admission::{Admission, Holders, NoRoom, Room, Waiting};
 
-/// Bytes of a body that is rather copied than kept as a slice of what was read.
-const SHORT: usize = 8 << 10;
+/// Size up to which a body is copied rather than kept as a slice of the read buffer, in bytes.
+const MAX_COPIED_BYTES: usize = 8 << 10;
 
-/// Bytes that brotli is undone in at a time.
+/// Buffer size of the Brotli decoder, in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
 
-/// Why a body is not taken.
+/// Reason why a body is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum BodyError {
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
     #[error("content encoding {0:?} is not supported: gzip, br and identity are")]
@@ -36,21 +35,20 @@ pub(crate) enum Refused {
     TooSlow(#[from] TooSlow),
 }
 
-/// Where a body is from, and what it may take while it is waited for.
+/// Origin of a body, and the admission that bounds it.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub admission: &'a Admission,
     pub holders: Holders<'a>,
 }
 
-/// The body as it was before its content encoding; the room's limit bounds its bytes on the wire
-/// and decoded.
+/// Returns the decoded body. The limit of `room` bounds its bytes on the wire and decoded.
 pub(super) async fn read<B>(
     headers: &HeaderMap,
     body: B,
     room: &mut Room,
     source: Source<'_>,
-) -> Result<Bytes, Refused>
+) -> Result<Bytes, BodyError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -64,8 +62,8 @@ where
     }
 }
 
-/// Most bodies come in one piece.
-async fn collect<B>(body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, Refused>
+/// Collects the frames of a body. Most bodies have one.
+async fn collect<B>(body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, BodyError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -77,7 +75,7 @@ where
     while let Some(frame) =
         frame(body.as_mut(), first.len() + all.len(), &mut waiting, source).await?
     {
-        // What follows the data are trailers.
+        // Trailers follow the data.
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -98,22 +96,22 @@ where
     if !all.is_empty() {
         return Ok(all.freeze());
     }
-    // A short piece would keep the connection's whole buffer for as long as its message waits.
-    Ok(if first.len() < SHORT {
+    // A short slice would keep the entire read buffer of the connection while its message waits.
+    Ok(if first.len() < MAX_COPIED_BYTES {
         Bytes::copy_from_slice(&first)
     } else {
         first
     })
 }
 
-/// The next frame of a body of which `size` bytes have come. A body that is waited for takes of its
-/// holders' shares from then on.
+/// Returns the next frame of a body of which `size` bytes were read. A body that is not ready takes
+/// of the shares of its holders from then on.
 async fn frame<'a, B>(
     mut body: Pin<&mut B>,
     size: usize,
     waiting: &mut Option<Waiting<'a>>,
     source: Source<'a>,
-) -> Result<Option<Frame<Bytes>>, Refused>
+) -> Result<Option<Frame<Bytes>>, BodyError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -123,7 +121,7 @@ where
         Poll::Ready(frame) => Poll::Ready(Ok(frame)),
         Poll::Pending => {
             if !was_asked {
-                // Most bodies are there as soon as they are asked for.
+                // Most bodies are ready when they are polled.
                 was_asked = true;
                 cx.waker().wake_by_ref();
             } else if waiting.is_none() {
@@ -141,10 +139,10 @@ where
         .map_err(|error| broken(error.into()))
 }
 
-fn broken(error: BoxError) -> Refused {
+fn broken(error: BoxError) -> BodyError {
     error
         .downcast_ref::<TooSlow>()
-        .map_or(Refused::Broken, |slow| Refused::TooSlow(*slow))
+        .map_or(BodyError::Broken, |slow| BodyError::TooSlow(*slow))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -154,7 +152,7 @@ enum Coding {
     Brotli,
 }
 
-fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
+fn coding(headers: &HeaderMap) -> Result<Coding, BodyError> {
     let mut found = Coding::Identity;
     for value in headers.get_all(header::CONTENT_ENCODING) {
         let text = value.to_str().unwrap_or("unreadable");
@@ -163,15 +161,15 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
                 "" | "identity" => {}
                 "gzip" | "x-gzip" if found == Coding::Identity => found = Coding::Gzip,
                 "br" if found == Coding::Identity => found = Coding::Brotli,
-                _ => return Err(Refused::Encoding(text.to_owned())),
+                _ => return Err(BodyError::Encoding(text.to_owned())),
             }
         }
     }
     Ok(found)
 }
 
-fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Bytes, Refused> {
-    // How far it swells is not known before: room for the worst is taken while it does.
+fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Bytes, BodyError> {
+    // The decoded size is unknown: memory for the limit is reserved during decoding.
     room.grow(room.limit())?;
     let bound = u64::try_from(room.limit())
         .unwrap_or(u64::MAX)
@@ -180,7 +178,7 @@ fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Byt
     decoder
         .take(bound)
         .read_to_end(&mut out)
-        .map_err(|_| Refused::Undecodable(name))?;
+        .map_err(|_| BodyError::Undecodable(name))?;
     room.grow(out.len())?;
     Ok(out.into())
 }
@@ -218,7 +216,11 @@ mod tests {
         }
     }
 
-    async fn taken(encoding: &'static str, body: Vec<u8>, limit: usize) -> Result<Bytes, Refused> {
+    async fn taken(
+        encoding: &'static str,
+        body: Vec<u8>,
+        limit: usize,
+    ) -> Result<Bytes, BodyError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
         let admission = Admission::new(limit, 0);
@@ -278,23 +280,23 @@ mod tests {
         cut.truncate(cut.len() - 5);
         assert_eq!(
             taken("gzip", cut, 100).await,
-            Err(Refused::Undecodable("gzip"))
+            Err(BodyError::Undecodable("gzip"))
         );
         assert_eq!(
             taken("gzip", b"plain".to_vec(), 100).await,
-            Err(Refused::Undecodable("gzip"))
+            Err(BodyError::Undecodable("gzip"))
         );
         assert_eq!(
             taken("br", b"plain".to_vec(), 100).await,
-            Err(Refused::Undecodable("br"))
+            Err(BodyError::Undecodable("br"))
         );
         assert_eq!(
             taken("zstd", b"x".to_vec(), 100).await,
-            Err(Refused::Encoding("zstd".to_owned()))
+            Err(BodyError::Encoding("zstd".to_owned()))
         );
         assert_eq!(
             taken("gzip, gzip", b"x".to_vec(), 100).await,
-            Err(Refused::Encoding("gzip, gzip".to_owned()))
+            Err(BodyError::Encoding("gzip, gzip".to_owned()))
         );
     }
 }

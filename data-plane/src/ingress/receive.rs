@@ -1,5 +1,4 @@
-//! A request read within its bounds, and what is said when it is beyond them. The same for
-//! everything that comes in.
+//! Reading of requests within their bounds, and the refusals that all kinds of requests share.
 
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use kanat_net::body::BoxError;
 use super::body::{self, Source};
 use crate::admission::{Holders, NoRoom, Room};
 use crate::backlog::Overload;
-use crate::context::Shared;
+use crate::context::NodeContext;
 use crate::error::Refusal;
-use crate::pipeline::NotStored;
+use crate::pipeline::StoreError;
 use crate::plans::versions;
 
 const HEADERS_LIMIT: usize = 64 << 10;
 
-/// Errors when the headers are too large.
+/// Checks the size of the headers.
 pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let bytes: usize = headers
         .iter()
@@ -35,10 +34,10 @@ pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// The whole body of a request to a flow without its content encoding, and the room that it takes
-/// until the message is stored.
+/// Returns the decoded body of a request to a flow, and its memory reservation until the message is
+/// stored.
 pub(crate) async fn read<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     flow: &FlowId,
     parts: &Parts,
     incoming: B,
@@ -59,17 +58,17 @@ where
     let body = body::read(&parts.headers, incoming, &mut room, source)
         .await
         .map_err(|refused| match &refused {
-            body::Refused::NoRoom(full) => no_room(full),
-            body::Refused::Encoding(_) => {
+            body::BodyError::NoRoom(full) => no_room(full),
+            body::BodyError::Encoding(_) => {
                 Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()).with(
                     header::ACCEPT_ENCODING,
                     HeaderValue::from_static("gzip, br"),
                 )
             }
-            body::Refused::Undecodable(_) | body::Refused::Broken => {
+            body::BodyError::Undecodable(_) | body::BodyError::Broken => {
                 Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
             }
-            body::Refused::TooSlow(_) => {
+            body::BodyError::TooSlow(_) => {
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, refused.to_string())
             }
         })?;
@@ -83,27 +82,27 @@ fn no_room(full: &NoRoom) -> Refusal {
     }
 }
 
-/// A plan that could run when it came cannot now.
+/// Returns the refusal of a flow whose plan cannot run.
 pub(crate) fn not_ready(error: &versions::Error) -> Refusal {
     tracing::error!(%error, "a message was not accepted: its flow cannot run");
     Refusal::unavailable("the flow cannot run on this node", Duration::from_secs(5))
 }
 
-/// The message log did not tell of an earlier message.
+/// Returns the refusal when an earlier message cannot be read.
 pub(crate) fn not_read(error: &kanat_message_log::Error) -> Refusal {
     tracing::warn!(%error, "a repeated call was not answered: the message log cannot be read");
     unavailable()
 }
 
-/// A message was not taken. Its pipeline has told the log of the service.
-pub(crate) fn not_stored(reason: &NotStored) -> Refusal {
+/// Returns the refusal of a message that was not stored. The pipeline has logged the cause.
+pub(crate) fn not_stored(reason: &StoreError) -> Refusal {
     match reason {
-        NotStored::Overload(overload) => overloaded(*overload),
-        NotStored::Log(_) => unavailable(),
+        StoreError::Overload(overload) => overloaded(*overload),
+        StoreError::Log(_) => unavailable(),
     }
 }
 
-/// The backlog is at its bound.
+/// Returns the refusal when the backlog is at its bound.
 pub(crate) fn overloaded(overload: Overload) -> Refusal {
     Refusal::unavailable(overload.to_string(), Duration::from_secs(5))
 }

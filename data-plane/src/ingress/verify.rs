@@ -1,6 +1,6 @@
-//! Proof that an inbound webhook comes from whom it says: one file a scheme. Everything here is
-//! pure; nothing is stored or answered. Secrets are compared in constant time, and each of a list
-//! is tried whatever the others gave.
+//! Authentication of inbound webhooks: one file per scheme. All functions are pure. Secrets are
+//! compared in constant time, and each secret of a list is compared whatever the results of the
+//! others.
 
 mod basic;
 mod credentials;
@@ -27,7 +27,7 @@ pub(crate) use slack::url_verification;
 
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
-/// What is proved: the raw request as it came.
+/// Raw request to verify.
 pub(crate) struct Inbound<'a> {
     pub headers: &'a HeaderMap,
     /// Undecoded, without the `?`.
@@ -36,15 +36,15 @@ pub(crate) struct Inbound<'a> {
     pub now: Timestamp,
 }
 
-/// A request that holds.
+/// Result of a successful verification.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Verified {
-    /// Names the delivery; a second one within `window` is the same delivery again.
+pub(crate) struct Verification {
+    /// Id of the delivery. A second one within `window` is a repeat.
     pub delivery: Option<String>,
     pub window: Duration,
 }
 
-/// A request that does not.
+/// Reason why a request is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("the request carries no {0}")]
@@ -88,9 +88,9 @@ pub(crate) fn check(
     verify: &Verify,
     credentials: &Credentials,
     inbound: &Inbound<'_>,
-) -> Result<Verified, Refusal> {
+) -> Result<Verification, Refusal> {
     let tolerance = tolerance(verify);
-    let untimed = |delivery| Verified {
+    let untimed = |delivery| Verification {
         delivery,
         window: tolerance,
     };
@@ -123,14 +123,16 @@ fn tolerance(verify: &Verify) -> Duration {
     }
 }
 
-/// Errors when `seconds`, since 1970, lies more than `tolerance` before or after now. Else how long
-/// its delivery has to be remembered: as long as the same request would still be taken, and for the
-/// tolerance at least.
+/// Checks a timestamp in seconds since 1970. Returns the time for which its delivery has to be
+/// remembered: as long as the request would be accepted, and at least the tolerance.
+///
+/// # Errors
+/// The timestamp lies more than `tolerance` before or after now.
 fn fresh(seconds: &str, now: Timestamp, tolerance: Duration) -> Result<Duration, Refusal> {
     let stamped: i64 = seconds
         .parse()
         .map_err(|_| Refusal::Malformed("the timestamp".to_owned()))?;
-    // Senders stamp whole seconds.
+    // Senders use whole seconds.
     if now.as_millis().div_euclid(1000).abs_diff(stamped) > tolerance.as_secs() {
         return Err(Refusal::Stale);
     }

@@ -1,5 +1,5 @@
-//! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is
-//! durable.
+//! `/webhooks/receive/<token>`: finds the flow, authenticates the sender, and answers once the
+//! message is durable.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,17 +22,17 @@ use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
 use super::receive;
-use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
-use crate::context::Shared;
+use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verification};
+use crate::context::NodeContext;
 use crate::error::Refusal;
-use crate::pipeline::{Accepted, Arrival};
+use crate::pipeline::{Acceptance, Arrival};
 use crate::plans::{Flow, Runnable};
 use crate::trace_context;
 use crate::{credentials, payload};
 
 /// Answers a request to the webhook of `token`.
 pub(crate) async fn receive<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     token: &str,
     request: Request<B>,
 ) -> Result<Response<Body>, Refusal>
@@ -44,12 +44,12 @@ where
     let known = Arc::clone(&flow.flow);
     take(shared, flow, request)
         .await
-        .inspect_err(|refusal| tell(shared, &known, refusal))
+        .inspect_err(|refusal| log_refusal(shared, &known, refusal))
 }
 
-/// Tells the log of the service that a webhook was refused. Only the reason why a sender is not
-/// believed is told in its words: others may quote what was sent.
-fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
+/// Logs that a webhook was refused. Only the reason of a failed authentication is logged verbatim:
+/// other reasons may quote the request.
+fn log_refusal(shared: &NodeContext, flow: &Flow, refusal: &Refusal) {
     let status = refusal.status();
     let reason = match status {
         StatusCode::UNAUTHORIZED => refusal.message(),
@@ -59,7 +59,7 @@ fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
         _ => return,
     };
     let Some(count) = shared
-        .refused
+        .refusals
         .count(&flow.id, reason, tokio::time::Instant::now())
     else {
         return;
@@ -76,7 +76,7 @@ fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
 
 /// Answers a request to the webhook of a flow.
 async fn take<B>(
-    shared: &Shared,
+    shared: &NodeContext,
     flow: Runnable,
     request: Request<B>,
 ) -> Result<Response<Body>, Refusal>
@@ -125,7 +125,7 @@ where
     }
 }
 
-fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
+fn find(shared: &NodeContext, token: &str) -> Result<Runnable, Refusal> {
     let snapshot = shared.plans.load();
     let sha256: [u8; 32] = Sha256::digest(token.as_bytes()).into();
     let found = snapshot
@@ -141,7 +141,7 @@ fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
             StatusCode::NOT_FOUND,
             "no flow has this webhook address",
         )),
-        // It may be the address of a flow that this node has not heard of yet.
+        // The flow may be one that this node has not received yet.
         None => Err(Refusal::no_plans()),
     }
 }
@@ -171,7 +171,7 @@ fn prove(
     parts: &Parts,
     body: &[u8],
     now: Timestamp,
-) -> Result<Verified, Refusal> {
+) -> Result<Verification, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let inbound = Inbound {
         headers: &parts.headers,
@@ -209,17 +209,17 @@ fn challenge(
         .map_err(|unproved| unauthenticated(verify, &unproved))
 }
 
-/// Everything of the message that is known before it is stored.
+/// Builds the message of a request before it is stored.
 fn arrive(
     runnable: Runnable,
     verify: Option<&Verify>,
-    verified: Option<Verified>,
+    verified: Option<Verification>,
     parts: &Parts,
     raw_body: Bytes,
     at: Timestamp,
 ) -> Result<Arrival, Refusal> {
     let bad_request =
-        |error: payload::Malformed| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
+        |error: payload::PayloadError| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
     let content_type = parts
         .headers
         .get(header::CONTENT_TYPE)
@@ -227,7 +227,7 @@ fn arrive(
     let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
     let query =
         payload::members(parts.uri.query().unwrap_or_default().as_bytes()).map_err(bad_request)?;
-    let received = trigger::Received {
+    let received = trigger::InboundRequest {
         method: &parts.method,
         headers: &parts.headers,
         query,
@@ -253,11 +253,11 @@ fn arrive(
             .keys(&input, runnable.environment.as_ref())
     });
     let mut dedupe = Vec::new();
-    // The two kinds of keys come from different hands, and must not meet.
+    // Keys of the flow and of the scheme have different namespaces.
     if let Some(key) = keys.idempotency {
         dedupe.push(key::idempotency(document.key(key)));
     }
-    if let Some(Verified {
+    if let Some(Verification {
         delivery: Some(delivery),
         window,
     }) = verified
@@ -278,7 +278,7 @@ fn arrive(
     })
 }
 
-/// The storing of a message, as a part of what its sender does.
+/// Begins the span of the append, as a child of the sender's span.
 fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<Span> {
     let own = arrival.traceparent.as_deref().map(trace_context::parent)?;
     let caller = trace_context::caller(headers);
@@ -289,11 +289,11 @@ fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<S
     )
 }
 
-/// 202 with the message's id.
-pub(crate) fn answer(accepted: &Accepted) -> Response<Body> {
+/// Returns 202 with the id of the message.
+pub(crate) fn answer(accepted: &Acceptance) -> Response<Body> {
     let (id, status) = match accepted {
-        Accepted::New(id) => (id, "accepted"),
-        Accepted::Duplicate(id) => (id, "duplicate"),
+        Acceptance::New(id) => (id, "accepted"),
+        Acceptance::Duplicate(id) => (id, "duplicate"),
     };
     let mut response = Response::new(bodies::full(format!(
         "{{\"messageId\":\"{id}\",\"status\":\"{status}\"}}"

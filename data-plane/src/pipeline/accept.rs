@@ -1,5 +1,5 @@
-//! Stores what has come in, and hands it to its lane. The answer to the sender waits for the first,
-//! not for the second.
+//! Stores new messages and hands them to their lanes. The response to the sender waits for the
+//! former, not for the latter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use kanat_telemetry::metrics::{Outcome, metrics};
 use super::job::{Job, Reply};
 use super::lane::{From, Slot};
 use super::lease::Hold;
-use super::{Pipeline, Turn, lane_of, outlook};
+use super::{Pipeline, Turn, capacity, lane_of};
 use crate::backlog::Overload;
-use crate::connector::Outlook;
+use crate::connector::Capacity;
 use crate::plans::{Flow, Runnable};
 use crate::work::{Work, cost};
 
@@ -34,16 +34,16 @@ pub(crate) struct Arrival {
     pub traceparent: Option<String>,
 }
 
-/// What became of an arrival; it is durable.
+/// Result of an arrival, which is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Accepted {
+pub(crate) enum Acceptance {
     New(MessageId),
     /// The message that came first.
     Duplicate(MessageId),
 }
 
-/// State of a message that was stored and is durable.
-pub(crate) enum Begun {
+/// State of a stored message, which is durable.
+pub(crate) enum CallStart {
     Runs,
     /// The message waits in the log; with a turn where a caller waits for it.
     Waits(Option<Turn>),
@@ -51,35 +51,39 @@ pub(crate) enum Begun {
     Duplicate(MessageId),
 }
 
-/// Why a message is not stored.
+/// Reason why a message is not stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotStored {
+pub(crate) enum StoreError {
     #[error(transparent)]
     Overload(#[from] Overload),
     #[error("the message log cannot store it: {0}")]
     Log(#[from] Error),
 }
 
-/// Why a call is not begun; nothing is stored.
+/// Reason why a call is not started; nothing is stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotBegun {
+pub(crate) enum CallError {
     #[error("too many calls are under way")]
     Busy,
     #[error("the flow of this API is paused")]
     Paused,
     #[error(transparent)]
-    NotStored(#[from] NotStored),
+    StoreError(#[from] StoreError),
 }
 
-/// What a message needs to be run at once.
-struct Taken {
+/// Slot and lease that a message needs to run immediately.
+struct RunSlot {
     slot: Slot<Box<Job>>,
     hold: Arc<Hold>,
 }
 
 impl Pipeline {
-    /// Stores a message and, when there is room, runs it. Returns when it is durable; errors when
-    /// it is not stored.
+    /// Stores a message and, when there is room, runs it. Returns once the message is durable.
+    ///
+    /// When the caller goes away before that, the log gives back the message, and a claim finds it.
+    ///
+    /// # Errors
+    /// The message is not stored.
     ///
     /// When the caller goes away before that, the log gives back what it stored, and a claim finds
     /// it.
@@ -87,34 +91,34 @@ impl Pipeline {
         self: &Arc<Self>,
         runnable: Runnable,
         arrival: Arrival,
-    ) -> Result<Accepted, NotStored> {
+    ) -> Result<Acceptance, StoreError> {
         let (place, taken) = self.place(&runnable, &arrival);
         let id = arrival.id.clone();
         Ok(
             match self.store(runnable, arrival, place, taken, None).await? {
-                Begun::Runs | Begun::Waits(_) => Accepted::New(id),
-                Begun::Duplicate(first) => Accepted::Duplicate(first),
+                CallStart::Runs | CallStart::Waits(_) => Acceptance::New(id),
+                CallStart::Duplicate(first) => Acceptance::Duplicate(first),
             },
         )
     }
 
-    /// Stores a message that a caller waits for, and runs it at once or, behind others of its
-    /// ordering key, when its turn has come; `reply` is told what the first attempt came to.
-    /// Nothing is stored when it could not be run now.
+    /// Stores a message that a caller waits for, and runs it immediately or, behind others of its
+    /// ordering key, when its turn has come. `reply` gets the outcome of the first attempt. Nothing
+    /// is stored when the message cannot run now.
     pub async fn call(
         self: &Arc<Self>,
         runnable: Runnable,
         arrival: Arrival,
         reply: Reply,
-    ) -> Result<Begun, NotBegun> {
+    ) -> Result<CallStart, CallError> {
         self.admits_calls(&runnable.flow)?;
         let (place, taken) = self.place(&runnable, &arrival);
         let Some(taken) = taken else {
-            return Err(NotBegun::Busy);
+            return Err(CallError::Busy);
         };
         let place = match arrival.ordering_key {
             None => place,
-            Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
+            Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(CallError::Busy),
             Some(_) => Placement::Awaited(taken.hold.owner().clone()),
         };
         Ok(self
@@ -136,10 +140,10 @@ impl Pipeline {
         self.backlog.check(flow.backlog(&self.backlog), age)
     }
 
-    pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), NotBegun> {
+    pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), CallError> {
         match flow.paused {
-            true => Err(NotBegun::Paused),
-            false if self.is_draining() => Err(NotBegun::Busy),
+            true => Err(CallError::Paused),
+            false if self.is_draining() => Err(CallError::Busy),
             false => Ok(()),
         }
     }
@@ -149,9 +153,9 @@ impl Pipeline {
         runnable: Runnable,
         arrival: Arrival,
         place: Placement,
-        taken: Option<Taken>,
+        taken: Option<RunSlot>,
         reply: Option<Reply>,
-    ) -> Result<Begun, NotStored> {
+    ) -> Result<CallStart, StoreError> {
         let in_flight = self.begin();
         let (message, work) = stored(&runnable, arrival, place);
         let entry = self
@@ -160,10 +164,10 @@ impl Pipeline {
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|error| {
             metrics().append_failures.inc();
-            self.taking.refused(error);
+            self.log_state.refused(error);
         })?;
-        self.taking.took();
-        if matches!(appended, AppendOutcome::Duplicate(_)) {
+        self.log_state.appended();
+        if matches!(appended, Appended::Duplicate(_)) {
             drop(entry);
             counts.count(Outcome::Duplicate);
         } else {
@@ -171,8 +175,8 @@ impl Pipeline {
             counts.count(Outcome::Accepted);
         }
         match appended {
-            AppendOutcome::Leased(lease) => {
-                if let Some(Taken { slot, hold }) = taken {
+            Appended::Leased(lease) => {
+                if let Some(RunSlot { slot, hold }) = taken {
                     self.begin_run(
                         Box::new(Job {
                             lease,
@@ -185,26 +189,26 @@ impl Pipeline {
                         in_flight,
                     );
                 }
-                Ok(Begun::Runs)
+                Ok(CallStart::Runs)
             }
-            AppendOutcome::Awaited(lease) => {
-                let turn = taken.zip(reply).map(|(Taken { hold, .. }, reply)| {
+            Appended::Awaited(lease) => {
+                let turn = taken.zip(reply).map(|(RunSlot { hold, .. }, reply)| {
                     let removed = runnable.removed.clone();
                     self.await_turn(runnable.flow.id.clone(), lease, hold, removed, reply)
                 });
-                Ok(Begun::Waits(turn))
+                Ok(CallStart::Waits(turn))
             }
-            AppendOutcome::Waiting => Ok(Begun::Waits(None)),
-            AppendOutcome::Duplicate(first) => Ok(Begun::Duplicate(first)),
+            Appended::Waiting => Ok(CallStart::Waits(None)),
+            Appended::Duplicate(first) => Ok(CallStart::Duplicate(first)),
         }
     }
 
-    /// Where a message goes: to its lane when there is room, else to the log.
-    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Placement, Option<Taken>) {
+    /// Decides where a message goes: to its lane when there is room, else to the log.
+    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Placement, Option<RunSlot>) {
         if runnable.flow.paused {
             return (Placement::Held, None);
         }
-        if self.is_draining() || outlook(&self.bounds, &runnable.flow) < Outlook::Any {
+        if self.is_draining() || capacity(&self.connectors, &runnable.flow) < Capacity::Full {
             return (Placement::Queued, None);
         }
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
@@ -215,7 +219,7 @@ impl Pipeline {
                 bytes,
                 From::Ingress,
             )?;
-            Some(Taken { slot, hold })
+            Some(RunSlot { slot, hold })
         });
         match taken {
             Some(taken) => (Placement::Leased(taken.hold.owner().clone()), Some(taken)),
@@ -224,7 +228,7 @@ impl Pipeline {
     }
 }
 
-/// The message as the log stores it, and as a run needs it.
+/// Returns the message as the log stores it and as a run needs it.
 pub(super) fn stored(
     runnable: &Runnable,
     arrival: Arrival,

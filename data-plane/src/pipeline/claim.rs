@@ -1,6 +1,6 @@
-//! Takes up what waits in the log: retries that are due, what found no room, what another process
-//! began, what a dead node left. Claims are made flow by flow, within the room of each flow's lane,
-//! so that no backlog stands in another's way.
+//! Claims messages that wait in the log: due retries, messages that found no room, and messages of
+//! other processes and of dead nodes. Claims are made per flow, within the room of its lane, so
+//! that no backlog delays another flow.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,53 +15,53 @@ use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use tokio::time::Instant;
 
-use super::job::{Ended, Job, Reply};
+use super::job::{FinishedJob, Job, Reply};
 use super::lane::{Free, From};
 use super::lease::Hold;
 use super::tally::Tally;
-use super::{Pipeline, lane_of, outlook};
-use crate::connector::Outlook;
+use super::{Pipeline, capacity, lane_of};
+use crate::connector::Capacity;
 use crate::delivery::Attempt;
 use crate::plans::{Runnable, Snapshot};
 use crate::work::Work;
 
-/// The log is looked through at least so often: the end of another node's lease wakes nobody.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// And at most so often, however often it changes.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
-/// Looking takes a tenth of the time at most, also where thousands of flows have something waiting.
-const LOOK_SHARE: u32 = 10;
-/// But there is no longer rest than this: a look that waited for a database that stood still says
-/// nothing of the next.
-const LONGEST_REST: Duration = Duration::from_secs(2);
-/// A message that finds its lane full after all is tried again after this time.
-const FULL_PAUSE: Duration = Duration::from_secs(1);
+/// Longest time between two scans of the log. The expiry of another node's lease wakes no claimer.
+const MAX_SCAN_INTERVAL: Duration = Duration::from_millis(500);
+/// Shortest time between two scans, however often the log changes.
+const MIN_SCAN_INTERVAL: Duration = Duration::from_millis(10);
+/// Ratio of the time between two scans to the duration of a scan, so that scans take at most a
+/// tenth of the time even with thousands of flows.
+const SCAN_INTERVAL_FACTOR: u32 = 10;
+/// Longest pause after a scan: a scan that waited for a stalled database says nothing about the
+/// next one.
+const MAX_SCAN_PAUSE: Duration = Duration::from_secs(2);
+/// Delay of a message that finds its lane full after all.
+const FULL_LANE_DELAY: Duration = Duration::from_secs(1);
 /// Messages of one flow in one claim.
-const BATCH: u64 = 256;
+const MAX_BATCH: u64 = 256;
 /// Messages in one claim.
-const CLAIM: u64 = 1024;
+const MAX_CLAIM: u64 = 1024;
 /// Messages of a flow that this node does not know, in one claim.
-const UNKNOWN_BATCH: u64 = 16;
+const MAX_UNKNOWN_BATCH: u64 = 16;
 
-/// What the claimer remembers from one look to the next.
+/// State of the claimer between two scans.
 #[derive(Default)]
 struct Memory {
-    /// The flow that came first in the last look; the next one begins after it, so that each gets
-    /// its turn.
+    /// First flow of the last scan. The next scan begins after it, so that each flow gets its turn.
     first: Option<FlowId>,
-    /// Flows of environments that this node does not serve. Who claims their messages keeps them
-    /// from those who do.
-    not_ours: HashSet<FlowId>,
-    /// The environments that it served then.
+    /// Flows of environments that this node does not serve. A claim of their messages would keep
+    /// them from nodes that do.
+    unserved: HashSet<FlowId>,
+    /// Environments served at the last scan.
     served: Vec<EnvironmentId>,
-    /// Versions of flows that this node cannot run with the plans that it has. Their messages are
-    /// left to others.
-    not_yet: HashMap<FlowId, Vec<u32>>,
-    /// The plans that it had then.
+    /// Versions of flows that this node cannot run with its current plans. Their messages are left
+    /// to other nodes.
+    unrunnable: HashMap<FlowId, Vec<u32>>,
+    /// Plans at the last scan.
     plans: Vec<(EpochId, u64)>,
 }
 
-/// How a message ends that is not run.
+/// End of a message that is not run.
 struct Ending {
     outcome: Outcome,
     kind: ErrorKind,
@@ -70,8 +70,8 @@ struct Ending {
     status: &'static str,
 }
 
-/// What a look at the log came to.
-struct Look {
+/// Result of a scan of the log.
+struct Scan {
     claimed: usize,
     next_due: Option<Timestamp>,
 }
@@ -82,21 +82,21 @@ impl Pipeline {
         let mut changed = self.log.claimable();
         let mut memory = Memory::default();
         loop {
-            // Before the look, so that no change after it goes unseen.
+            // Marked as seen before the scan, so that no later change is missed.
             changed.borrow_and_update();
-            let looked_at = Instant::now();
-            let pause = match self.look(&mut memory).await {
-                Ok(Look {
+            let begun_at = Instant::now();
+            let pause = match self.scan(&mut memory).await {
+                Ok(Scan {
                     claimed: 0,
                     next_due,
                 }) => pause(next_due, Timestamp::steady()),
                 Ok(_) => Duration::ZERO,
                 Err(error) => {
-                    tracing::warn!(%error, "the message log cannot be looked through");
-                    LOOK_EVERY
+                    tracing::warn!(%error, "the message log cannot be scanned");
+                    MAX_SCAN_INTERVAL
                 }
             };
-            let rest = rest(looked_at.elapsed());
+            let interval = scan_interval(begun_at.elapsed());
             let woken = async {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -105,7 +105,7 @@ impl Pipeline {
                     () = self.turns.came().notified() => {}
                 }
                 if !pause.is_zero() {
-                    tokio::time::sleep_until(looked_at + rest).await;
+                    tokio::time::sleep_until(begun_at + interval).await;
                 }
             };
             tokio::select! {
@@ -116,15 +116,15 @@ impl Pipeline {
         }
     }
 
-    async fn look(self: &Arc<Self>, memory: &mut Memory) -> Result<Look, Error> {
+    async fn scan(self: &Arc<Self>, memory: &mut Memory) -> Result<Scan, Error> {
         let Some(hold) = self.leases.current() else {
-            return Ok(Look {
+            return Ok(Scan {
                 claimed: 0,
                 next_due: None,
             });
         };
         if !self.plans.loaded() {
-            return Ok(Look {
+            return Ok(Scan {
                 claimed: 0,
                 next_due: None,
             });
@@ -139,7 +139,7 @@ impl Pipeline {
         };
         let awaited = self.awaited(&snapshot);
         if shares.is_empty() && awaited.is_empty() {
-            return Ok(Look {
+            return Ok(Scan {
                 claimed: 0,
                 next_due,
             });
@@ -158,13 +158,14 @@ impl Pipeline {
             kanat_failpoint::hit("claim.taken");
             self.take_up(message, &hold, memory).await;
         }
-        Ok(Look {
+        Ok(Scan {
             claimed: count,
             next_due,
         })
     }
 
-    /// Messages that callers of this node wait for, as many as their lanes have places for.
+    /// Returns the messages that callers of this node wait for, as many as their lanes have slots
+    /// for.
     fn awaited(&self, snapshot: &Snapshot) -> Vec<AwaitedMessages> {
         let mut awaited = Vec::new();
         for (flow_id, seqs) in self.turns.awaited() {
@@ -172,10 +173,10 @@ impl Pipeline {
                 continue;
             };
             let Ok(flow) = deployed.ready() else { continue };
-            let most = match outlook(&self.bounds, &flow) {
-                Outlook::None => continue,
-                Outlook::One => 1,
-                Outlook::Any => usize::MAX,
+            let most = match capacity(&self.connectors, &flow) {
+                Capacity::None => continue,
+                Capacity::Probe => 1,
+                Capacity::Full => usize::MAX,
             };
             let lane = self.lanes.lane(lane_of(&flow));
             let free = self.lanes.free(&lane, self.largest);
@@ -195,7 +196,7 @@ impl Pipeline {
     fn shares(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Share> {
         forget_former_plans(snapshot, memory);
         let due_of = |flow: &Waiting| {
-            if memory.not_yet.contains_key(&flow.flow_id) {
+            if memory.unrunnable.contains_key(&flow.flow_id) {
                 flow.due
             } else {
                 0
@@ -207,7 +208,7 @@ impl Pipeline {
         let mut lanes: HashMap<String, usize> = HashMap::new();
         let mut shares: Vec<Share> = Vec::new();
         let mut places: Vec<u64> = Vec::new();
-        let mut left = CLAIM;
+        let mut left = MAX_CLAIM;
         let mut first = None;
         let begin = memory.first.as_ref().map_or(0, |first| {
             waiting.partition_point(|flow| flow.flow_id <= *first)
@@ -226,15 +227,18 @@ impl Pipeline {
                 places.push(free.messages as u64);
                 shares.len() - 1
             };
-            // One that cannot run is claimed all the same, and told of.
+            // A message that cannot run is claimed too, so that its end is recorded.
             let (share, most) = match deployed.and_then(|flow| flow.ready().ok()) {
                 Some(flow) => {
-                    let most = match outlook(&self.bounds, &flow) {
-                        Outlook::None => continue,
-                        Outlook::One => 1,
-                        // What is left to others must not take the room of what this node can run.
-                        Outlook::Any if memory.not_yet.contains_key(flow_id) => UNKNOWN_BATCH,
-                        Outlook::Any => BATCH,
+                    let most = match capacity(&self.connectors, &flow) {
+                        Capacity::None => continue,
+                        Capacity::Probe => 1,
+                        // Messages that are left to other nodes must not take the room of those
+                        // that this node can run.
+                        Capacity::Full if memory.unrunnable.contains_key(flow_id) => {
+                            MAX_UNKNOWN_BATCH
+                        }
+                        Capacity::Full => MAX_BATCH,
                     };
                     let lane = lane_of(&flow);
                     let share = match lanes.get(lane) {
@@ -247,13 +251,13 @@ impl Pipeline {
                     };
                     (share, most)
                 }
-                None if memory.not_ours.contains(flow_id) => continue,
+                None if memory.unserved.contains(flow_id) => continue,
                 None => {
                     let share = open(Free {
                         messages: usize::MAX,
                         bytes: usize::MAX,
                     });
-                    (share, UNKNOWN_BATCH)
+                    (share, MAX_UNKNOWN_BATCH)
                 }
             };
             let messages = (*due).min(most).min(places[share]).min(left);
@@ -264,7 +268,7 @@ impl Pipeline {
                 shares[share].rooms.push(Room {
                     flow_id: flow_id.clone(),
                     messages: u32::try_from(messages).unwrap_or(u32::MAX),
-                    without_versions: memory.not_yet.get(flow_id).cloned().unwrap_or_default(),
+                    without_versions: memory.unrunnable.get(flow_id).cloned().unwrap_or_default(),
                 });
             }
         }
@@ -280,7 +284,7 @@ impl Pipeline {
         hold: &Arc<Hold>,
         memory: &mut Memory,
     ) {
-        // A caller whose message does not run here after all is told so when this is dropped.
+        // The drop of the reply tells the caller that its message does not run here.
         let reply = self.turns.take(&claimed.flow_id, &claimed.lease.message_id);
         match self
             .plans
@@ -299,9 +303,9 @@ impl Pipeline {
                     .environment(&claimed.environment_id)
                     .is_none() =>
             {
-                memory.not_ours.insert(claimed.flow_id.clone());
-                // With the age that it has: whether anybody serves its environment shows by that.
-                self.finish(Ended::undone(claimed.lease, hold, claimed.due_at));
+                memory.unserved.insert(claimed.flow_id.clone());
+                // The due time stays: its age shows whether any node serves the environment.
+                self.finish(FinishedJob::release(claimed.lease, hold, claimed.due_at));
             }
             Ok(None) => self.give_up(
                 claimed,
@@ -311,8 +315,8 @@ impl Pipeline {
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
-                let due = Timestamp::steady().after(FULL_PAUSE);
-                self.finish(Ended::undone(claimed.lease, hold, due));
+                let due = Timestamp::steady().after(FULL_LANE_DELAY);
+                self.finish(FinishedJob::release(claimed.lease, hold, due));
             }
             // Another node may run it: one that has later plans, or another build.
             Err(
@@ -330,12 +334,20 @@ impl Pipeline {
                     field: None,
                     expression: None,
                 };
-                let versions = memory.not_yet.entry(claimed.flow_id.clone()).or_default();
+                let versions = memory
+                    .unrunnable
+                    .entry(claimed.flow_id.clone())
+                    .or_default();
                 if !versions.contains(&claimed.flow_version) {
                     versions.push(claimed.flow_version);
                 }
-                // With the age that it has: whether anybody runs it shows by that.
-                self.finish(Ended::held(claimed.lease, hold, claimed.due_at, failure));
+                // The due time stays: its age shows whether any node runs the version.
+                self.finish(FinishedJob::hold(
+                    claimed.lease,
+                    hold,
+                    claimed.due_at,
+                    failure,
+                ));
             }
         }
     }
@@ -351,8 +363,8 @@ impl Pipeline {
         let work = work(claimed);
         let lane = self.lanes.lane(lane_of(&runnable.flow));
         let Some(slot) = self.lanes.reserve(&lane, work.bytes(), From::Log) else {
-            let due = Timestamp::steady().after(FULL_PAUSE);
-            return self.finish(Ended::undone(lease, hold, due));
+            let due = Timestamp::steady().after(FULL_LANE_DELAY);
+            return self.finish(FinishedJob::release(lease, hold, due));
         };
         let job = Box::new(Job {
             lease,
@@ -365,7 +377,7 @@ impl Pipeline {
         self.begin_run(job, self.begin());
     }
 
-    /// A message that cannot run at all becomes a dead letter that says why.
+    /// Makes a message that cannot run a dead letter.
     fn give_up(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>, message: &str) {
         let ending = Ending {
             outcome: Outcome::DeadLetter,
@@ -377,7 +389,7 @@ impl Pipeline {
         self.end(claimed, hold, &ending, message);
     }
 
-    /// A message of a deleted flow needs no delivery.
+    /// Discards a message of a deleted flow.
     fn discard(self: &Arc<Self>, claimed: ClaimedMessage, hold: &Arc<Hold>) {
         let ending = Ending {
             outcome: Outcome::Discarded,
@@ -423,23 +435,23 @@ impl Pipeline {
             output: None,
             failure: Some(failure),
             trace,
-            answered: None,
+            call_outcome: None,
         };
         let exit = self
             .backlog
             .exit(self.backlog.share(&claimed.flow_id), claimed.stored_bytes);
         let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at).leaving(exit));
         let settlement = attempt.settlement(claimed.lease);
-        self.finish(Ended {
+        self.finish(FinishedJob {
             settlement,
             hold: hold.clone(),
             slot: None,
             tally,
-            told: None,
+            reply: None,
         });
     }
 
-    pub(super) fn finish(self: &Arc<Self>, ended: Ended) {
+    pub(super) fn finish(self: &Arc<Self>, ended: FinishedJob) {
         let this = Arc::clone(self);
         let in_flight = self.begin();
         self.tasks.spawn(async move {
@@ -449,14 +461,14 @@ impl Pipeline {
     }
 }
 
-/// Forgets which flows this node could not run, where it has other plans since.
+/// Forgets the flows that this node could not run, if its plans have changed.
 fn forget_former_plans(snapshot: &Snapshot, memory: &mut Memory) {
     if !snapshot
         .environments()
         .map(|environment| &environment.id)
         .eq(&memory.served)
     {
-        memory.not_ours.clear();
+        memory.unserved.clear();
         memory.served = snapshot
             .environments()
             .map(|environment| environment.id.clone())
@@ -472,25 +484,27 @@ fn forget_former_plans(snapshot: &Snapshot, memory: &mut Memory) {
         .iter()
         .map(|(epoch, generation)| (epoch, *generation)))
     {
-        memory.not_yet.clear();
+        memory.unrunnable.clear();
         memory.plans = plans()
             .map(|(epoch, generation)| (epoch.clone(), generation))
             .collect();
     }
 }
 
-/// From the beginning of a look that took so long to that of the next.
-fn rest(took: Duration) -> Duration {
-    took.saturating_mul(LOOK_SHARE).clamp(
-        LOOK_PAUSE,
-        took.saturating_add(LONGEST_REST).max(LOOK_PAUSE),
+/// Returns the shortest time from the start of one scan to the start of the next.
+fn scan_interval(took: Duration) -> Duration {
+    took.saturating_mul(SCAN_INTERVAL_FACTOR).clamp(
+        MIN_SCAN_INTERVAL,
+        took.saturating_add(MAX_SCAN_PAUSE).max(MIN_SCAN_INTERVAL),
     )
 }
 
 fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
     match next_due {
-        Some(due) => due.since(now).clamp(Duration::from_millis(1), LOOK_EVERY),
-        None => LOOK_EVERY,
+        Some(due) => due
+            .since(now)
+            .clamp(Duration::from_millis(1), MAX_SCAN_INTERVAL),
+        None => MAX_SCAN_INTERVAL,
     }
 }
 
@@ -515,7 +529,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_takes_a_tenth_of_the_time_and_one_that_was_held_up_holds_up_no_other() {
+    fn scans_take_a_tenth_of_the_time_and_a_slow_one_delays_the_next_by_a_bounded_time() {
         let millis = Duration::from_millis;
         for (took, next) in [
             (0, 10),
@@ -525,13 +539,13 @@ mod tests {
             (1_000, 3_000),
             (22_000, 24_000),
         ] {
-            assert_eq!(rest(millis(took)), millis(next), "{took}");
+            assert_eq!(scan_interval(millis(took)), millis(next), "{took}");
         }
-        assert_eq!(rest(Duration::MAX), Duration::MAX);
+        assert_eq!(scan_interval(Duration::MAX), Duration::MAX);
     }
 
     #[test]
-    fn the_next_look_is_when_something_is_due_and_soon_in_any_case() {
+    fn the_next_scan_is_when_something_is_due_and_soon_in_any_case() {
         let now = Timestamp::from_millis(1_000_000);
         let after = |millis: u64| pause(Some(now.after(Duration::from_millis(millis))), now);
         assert_eq!(
@@ -539,13 +553,13 @@ mod tests {
             [
                 Duration::from_millis(300),
                 Duration::from_millis(1),
-                LOOK_EVERY
+                MAX_SCAN_INTERVAL
             ]
         );
         assert_eq!(
             pause(Some(now.before(Duration::from_secs(5))), now),
             Duration::from_millis(1)
         );
-        assert_eq!(pause(None, now), LOOK_EVERY);
+        assert_eq!(pause(None, now), MAX_SCAN_INTERVAL);
     }
 }

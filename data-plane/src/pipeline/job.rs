@@ -1,4 +1,4 @@
-//! A message that this node holds, and the right to work on it.
+//! A message that this node processes under a lease, and its result.
 
 use std::sync::Arc;
 
@@ -12,62 +12,68 @@ use super::lane::Slot;
 use super::lease::Hold;
 use super::tally::Tally;
 use crate::backlog::Backlog;
-use crate::delivery::{Answered, Attempt};
+use crate::delivery::{Attempt, CallOutcome};
 use crate::plans::Runnable;
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 use crate::work::Work;
 
+/// A message to process.
 pub(crate) struct Job {
     pub lease: Lease,
     pub hold: Arc<Hold>,
-    /// Its place in the target's lane, kept until the outcome is durable.
+    /// Slot in the lane, kept until the outcome is durable.
     pub slot: Slot<Box<Job>>,
     pub runnable: Runnable,
     pub work: Work,
-    /// The caller who waits for the end of this attempt, where there is one.
+    /// Caller that waits for the end of this attempt, if any.
     pub reply: Option<Reply>,
 }
 
-/// Who waits for what a run comes to.
+/// Channel to a caller that waits for the outcome of a run.
 pub(crate) struct Reply {
-    pub answering: Arc<Answering>,
-    pub tell: oneshot::Sender<Answered>,
-    /// Cancelled when the message is to be dropped, because it took too long.
-    pub late: CancellationToken,
+    pub response_mapping: Arc<ResponseMapping>,
+    pub reply_tx: oneshot::Sender<CallOutcome>,
+    /// Cancelled when the caller's deadline has passed: the message is discarded.
+    pub deadline: CancellationToken,
 }
 
-/// A job that has ended but for its entry in the log.
-pub(super) struct Ended {
+/// A job whose settlement is not in the log yet.
+pub(super) struct FinishedJob {
     pub settlement: Settlement,
     pub hold: Arc<Hold>,
     pub slot: Option<Slot<Box<Job>>>,
-    /// Where it is counted; what is given back is not.
+    /// Counters of the message; `None` for a message that is given back.
     pub tally: Option<Tally>,
-    /// Who is told of it, and what.
-    pub told: Option<(oneshot::Sender<Answered>, Answered)>,
+    /// Caller that waits, and the outcome for it.
+    pub reply: Option<(oneshot::Sender<CallOutcome>, CallOutcome)>,
 }
 
 impl Job {
-    pub(super) fn ended(self: Box<Self>, mut attempt: Attempt, backlog: &Arc<Backlog>) -> Ended {
+    /// Ends the job with the result of its attempt.
+    pub(super) fn finish(
+        self: Box<Self>,
+        mut attempt: Attempt,
+        backlog: &Arc<Backlog>,
+    ) -> FinishedJob {
         let share = Arc::clone(self.runnable.flow.backlog(backlog));
         let exit = backlog.exit(share, self.work.stored_bytes);
         let tally =
             Some(Tally::new(&self.runnable.flow.counts, self.work.received_at).leaving(exit));
-        let told = self
+        let reply = self
             .reply
-            .map(|reply| reply.tell)
-            .zip(attempt.answered.take());
-        Ended {
+            .map(|reply| reply.reply_tx)
+            .zip(attempt.call_outcome.take());
+        FinishedJob {
             settlement: attempt.settlement(self.lease),
             hold: self.hold,
             slot: Some(self.slot),
             tally,
-            told,
+            reply,
         }
     }
 
-    /// Given back out of an attempt that was broken off because the flow was taken out of service.
-    pub(super) fn broken_off(self: Box<Self>, at: Timestamp) -> Ended {
+    /// Gives the message back: the flow was taken out of service during the attempt.
+    pub(super) fn interrupt(self: Box<Self>, at: Timestamp) -> FinishedJob {
         let record = TraceRecord {
             at,
             stage: "delivery".to_owned(),
@@ -81,46 +87,47 @@ impl Job {
             ),
             attempt: self.work.attempt(),
         };
-        let mut ended = self.given_back(Timestamp::steady());
-        ended.settlement.trace = vec![record];
-        ended
+        let mut finished = self.release(Timestamp::steady());
+        finished.settlement.trace = vec![record];
+        finished
     }
 
-    pub(super) fn given_back(self: Box<Self>, due: Timestamp) -> Ended {
-        let settlement = release(self.lease, due);
-        Ended {
+    /// Gives the message back without an attempt.
+    pub(super) fn release(self: Box<Self>, due: Timestamp) -> FinishedJob {
+        let settlement = released(self.lease, due);
+        FinishedJob {
             settlement,
             hold: self.hold,
             slot: Some(self.slot),
             tally: None,
-            told: None,
+            reply: None,
         }
     }
 }
 
-impl Ended {
-    /// A message that another node may run, given back with the reason why this one cannot; it
-    /// counts as no attempt.
-    pub(super) fn held(lease: Lease, hold: &Arc<Hold>, due: Timestamp, failure: Failure) -> Self {
-        let mut ended = Self::undone(lease, hold, due);
-        ended.settlement.outcome = Outcome::Hold { due };
-        ended.settlement.failure = Some(failure);
-        ended
+impl FinishedJob {
+    /// Gives a message back without an attempt, with the reason why this node cannot run it:
+    /// another node may.
+    pub(super) fn hold(lease: Lease, hold: &Arc<Hold>, due: Timestamp, failure: Failure) -> Self {
+        let mut finished = Self::release(lease, hold, due);
+        finished.settlement.outcome = Outcome::Hold { due };
+        finished.settlement.failure = Some(failure);
+        finished
     }
 
-    /// A message that found no place, given back; it counts as no attempt.
-    pub(super) fn undone(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
+    /// Gives a message back without an attempt.
+    pub(super) fn release(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
         Self {
-            settlement: release(lease, due),
+            settlement: released(lease, due),
             hold: Arc::clone(hold),
             slot: None,
             tally: None,
-            told: None,
+            reply: None,
         }
     }
 }
 
-fn release(lease: Lease, due: Timestamp) -> Settlement {
+fn released(lease: Lease, due: Timestamp) -> Settlement {
     Settlement {
         lease,
         at: Timestamp::now(),

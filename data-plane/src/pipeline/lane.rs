@@ -1,5 +1,5 @@
-//! One lane per target: so many messages in flight, so many queued behind them, and no more. A slow
-//! target fills its own lane; what finds no room there waits in the log.
+//! Lanes: one per target, with bounded numbers of messages in flight and in its queue. A slow
+//! target fills its own lane only; further messages wait in the log.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 /// Bounds of every lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Messages that a target is given at once.
+    /// Messages in flight to a target.
     pub in_flight: usize,
-    /// Messages in memory that wait for one of those to end.
+    /// Messages in memory that wait in the queue.
     pub queued: usize,
 }
 
-/// The lanes of a node, by the id of the target's connector instance. `J` is what waits in them.
+/// Lanes of a node by the id of the connector instance. `J` is a queued job.
 pub(crate) struct Lanes<J> {
     limits: Limits,
-    /// Of all lanes together.
+    /// Memory of all lanes together.
     budget: Arc<Budget>,
     lanes: Mutex<HashMap<String, Arc<Lane<J>>>>,
     room: Arc<Room>,
@@ -32,16 +32,16 @@ pub(crate) struct Lane<J> {
     room: Arc<Room>,
 }
 
-/// Wakes who waits for room.
+/// Wakes tasks that wait for room.
 #[derive(Default)]
 struct Room {
     found: Notify,
-    /// Someone waits for memory, whichever lane gives it back.
+    /// Whether a task waits for memory, whichever lane gives it back.
     memory_wanted: AtomicBool,
 }
 
-/// Who asks for a place. A quarter of a queue is kept for what waits in the log, or new messages
-/// would starve the old.
+/// Origin of a message. A quarter of each queue is reserved for messages from the log, so that new
+/// messages do not starve old ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     Ingress,
@@ -58,17 +58,17 @@ impl Limits {
 }
 
 struct State<J> {
-    /// Slots given out.
+    /// Slots in use.
     held: usize,
-    /// Bytes that these have reserved.
+    /// Bytes that their holders have reserved.
     bytes: usize,
     running: usize,
     queue: VecDeque<J>,
-    /// Someone was sent away for want of room.
+    /// Whether a reservation failed for lack of room.
     wanted: bool,
 }
 
-/// The right to one place in a lane; it goes back when dropped.
+/// Slot of one message in a lane. It is released on drop.
 pub(crate) struct Slot<J> {
     lane: Arc<Lane<J>>,
     bytes: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Free {
     pub bytes: usize,
 }
 
-/// What all lanes of a node hold.
+/// Memory usage of all lanes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub lanes: usize,
@@ -93,12 +93,12 @@ pub(crate) struct Usage {
     pub bytes: usize,
 }
 
-/// A lane holds at most this part of the memory that no lane holds, so that lanes whose targets
-/// hang leave room to the others, however many they are.
+/// Inverse of the share of the free memory that one lane may take, so that lanes with stalled
+/// targets leave room to the others.
 const SHARE: usize = 8;
 
-/// Lanes that nobody uses are dropped once there are this many.
-const PRUNE_AT: usize = 1024;
+/// Number of lanes from which unused ones are dropped.
+const PRUNE_THRESHOLD: usize = 1024;
 
 impl<J> Lanes<J> {
     pub fn new(limits: Limits, budget: Arc<Budget>) -> Self {
@@ -115,7 +115,7 @@ impl<J> Lanes<J> {
         if let Some(lane) = lanes.get(target) {
             return Arc::clone(lane);
         }
-        if lanes.len() >= PRUNE_AT && lanes.len().is_power_of_two() {
+        if lanes.len() >= PRUNE_THRESHOLD && lanes.len().is_power_of_two() {
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
         let lane = Arc::new(Lane::new(self.limits, Arc::clone(&self.room)));
@@ -123,8 +123,8 @@ impl<J> Lanes<J> {
         lane
     }
 
-    /// Returns a place for a message of `bytes`; `None` when the lane is full, or when it would
-    /// hold more than its share of the memory. One message may be larger than that.
+    /// Reserves a slot for a message of `bytes`. Returns `None` when the lane is full, or when it
+    /// would exceed its share of the memory. A single message may exceed the share.
     pub fn reserve(&self, lane: &Arc<Lane<J>>, bytes: usize, from: From) -> Option<Slot<J>> {
         let memory = self.budget.take(bytes);
         let mut state = lock(&lane.state);
@@ -156,8 +156,8 @@ impl<J> Lanes<J> {
         left
     }
 
-    /// Returns what a lane has room for, by its places and by its share of the memory. A message
-    /// takes `largest` bytes at most. The caller is woken once there is room for more.
+    /// Returns the room of a lane, by its slots and by its share of the memory. A message takes at
+    /// most `largest` bytes. The caller is woken once there is room for more.
     pub fn free(&self, lane: &Lane<J>, largest: usize) -> Free {
         let mut state = lock(&lane.state);
         state.wanted = true;
@@ -184,7 +184,7 @@ impl<J> Lanes<J> {
         }
     }
 
-    /// What is held now.
+    /// Returns the current usage.
     pub fn usage(&self) -> Usage {
         let lanes: Vec<_> = lock(&self.lanes).values().cloned().collect();
         let messages = lanes.iter().map(|lane| lock(&lane.state).held).sum();
@@ -195,7 +195,7 @@ impl<J> Lanes<J> {
         }
     }
 
-    /// Woken when there is room again where someone was sent away.
+    /// Woken when there is room again after a failed reservation.
     pub fn room(&self) -> &Notify {
         &self.room.found
     }
@@ -217,7 +217,7 @@ impl<J> Lane<J> {
         }
     }
 
-    /// Gives the job back when it may run now, and keeps it for later when others are in flight.
+    /// Returns the job when it may run now; otherwise queues it.
     pub fn enter(&self, job: J) -> Option<J> {
         let mut state = lock(&self.state);
         if state.running < self.limits.in_flight {
@@ -229,7 +229,7 @@ impl<J> Lane<J> {
         }
     }
 
-    /// A run has ended: the next job, to run in its place.
+    /// Ends a run. Returns the next job, to run in its place.
     pub fn next(&self) -> Option<J> {
         let mut state = lock(&self.state);
         let next = state.queue.pop_front();
@@ -239,14 +239,14 @@ impl<J> Lane<J> {
         next
     }
 
-    /// Takes out all that have not begun.
+    /// Removes the jobs that have not started.
     pub fn clear(&self) -> VecDeque<J> {
         std::mem::take(&mut lock(&self.state).queue)
     }
 }
 
 impl<J> Lanes<J> {
-    /// Takes out of every lane what has not begun.
+    /// Removes the jobs of all lanes that have not started.
     pub fn clear(&self) -> Vec<J> {
         let lanes: Vec<Arc<Lane<J>>> = lock(&self.lanes).values().cloned().collect();
         lanes.iter().flat_map(|lane| lane.clear()).collect()
@@ -265,7 +265,7 @@ impl<J> Drop for Slot<J> {
         let mut state = lock(&lane.state);
         state.held -= 1;
         state.bytes -= self.bytes;
-        // Waking at every slot would make a claim of one message of each.
+        // A wake-up for every slot would cause a claim for each message.
         let enough = lane.limits.places(From::Log) - (lane.limits.queued / 8).max(1);
         let wake = state.wanted && state.held <= enough;
         state.wanted &= !wake;
@@ -405,7 +405,7 @@ mod tests {
         for name in 0..5000 {
             lanes.lane(&name.to_string());
         }
-        assert!(lock(&lanes.lanes).len() <= 2 * PRUNE_AT);
+        assert!(lock(&lanes.lanes).len() <= 2 * PRUNE_THRESHOLD);
         assert!(Arc::ptr_eq(&kept, &lanes.lane("kept")));
     }
 }

@@ -1,5 +1,5 @@
-//! The node's lease on the messages that it works on: one for all of them, renewed as long as the
-//! node lives. A node whose lease went to another stops what it did under it.
+//! Lease of the node on the messages that it processes: one for all of them, renewed while the node
+//! lives. A node that loses its lease aborts the work under it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How long to wait before the log is asked again when it failed.
+/// Delay before a failed request to the log is repeated.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The lease under which messages are taken now.
+/// Current lease of the node.
 pub(crate) struct Leases {
     node: NodeId,
     ttl: Duration,
@@ -28,10 +28,10 @@ pub(crate) struct Hold {
     valid_until: watch::Sender<Instant>,
 }
 
-/// How a lease ended.
+/// Reason why a lease ended.
 enum End {
     Lost,
-    /// The log went back to an earlier copy.
+    /// The log was restored from an earlier copy.
     PastChanged {
         former: EpochId,
         present: EpochId,
@@ -51,7 +51,7 @@ impl Hold {
         &self.owner
     }
 
-    /// Done once the messages belong to another.
+    /// Cancelled once the messages belong to another node.
     pub fn lost(&self) -> &CancellationToken {
         &self.lost
     }
@@ -60,7 +60,7 @@ impl Hold {
         !self.lost.is_cancelled() && Instant::now() < *self.valid_until.borrow()
     }
 
-    /// Waits until work may begin under this lease; `false` when it never may again.
+    /// Waits until work may start under this lease. Returns `false` when it never may again.
     pub async fn usable(&self) -> bool {
         let mut renewed = self.valid_until.subscribe();
         loop {
@@ -85,7 +85,8 @@ impl Leases {
         }
     }
 
-    /// The lease to take messages under; `None` when there is none that others respect.
+    /// Returns the lease to accept messages under; `None` when there is none that other nodes
+    /// respect.
     pub fn current(&self) -> Option<Arc<Hold>> {
         self.held().filter(|hold| hold.is_valid())
     }

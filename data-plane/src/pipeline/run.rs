@@ -1,4 +1,4 @@
-//! Runs the jobs of a lane, and writes what they came to into the log.
+//! Runs the jobs of a lane and writes their outcomes into the log.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use futures::FutureExt;
 use kanat_message_log::{Outcome, SettleOutcome};
 use kanat_model::Timestamp;
 
-use super::job::{Ended, Job};
+use super::job::{FinishedJob, Job};
 use super::{InFlight, Pipeline};
 use crate::delivery::{self, Attempt, Tools};
 use crate::observed::Observer;
 use crate::persist::persist;
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 use crate::plans::{Environment, Flow};
 
-/// Why an attempt came to no end of its own.
-enum Broken {
-    /// Nobody waits for it any more.
+/// Reason why an attempt was aborted.
+enum Abort {
+    /// The deadline of the caller has passed.
     Late,
-    /// Its flow was taken out of service.
+    /// The flow was taken out of service.
     Removed,
-    Panicked,
+    Panic,
 }
 
 impl Pipeline {
@@ -34,7 +34,7 @@ impl Pipeline {
         });
     }
 
-    /// Runs the job now if its lane lets it, and then what queued up behind it; else queues it.
+    /// Runs the job if its lane allows it, then the jobs queued after it; otherwise queues the job.
     async fn enter(self: &Arc<Self>, job: Box<Job>) {
         if self.is_draining() {
             return;
@@ -42,26 +42,26 @@ impl Pipeline {
         let lane = Arc::clone(job.slot.lane());
         let mut next = lane.enter(job);
         while let Some(job) = next {
-            let ended = self.run(job).await;
+            let finished = self.run(job).await;
             next = lane.next();
-            match ended {
-                // The lane goes on while the outcome is being written.
-                Some(ended) if next.is_some() => {
+            match finished {
+                // The lane continues while the outcome is being written.
+                Some(finished) if next.is_some() => {
                     let this = Arc::clone(self);
                     let in_flight = self.begin();
                     self.tasks.spawn(async move {
-                        this.settle(ended).await;
+                        this.settle(finished).await;
                         drop(in_flight);
                     });
                 }
-                Some(ended) => self.settle(ended).await,
+                Some(finished) => self.settle(finished).await,
                 None => {}
             }
         }
     }
 
-    /// One attempt; `None` when the message is no longer this node's to work on.
-    async fn run(&self, mut job: Box<Job>) -> Option<Ended> {
+    /// Makes one attempt. Returns `None` when this node may no longer process the message.
+    async fn run(&self, mut job: Box<Job>) -> Option<FinishedJob> {
         if self.is_draining() || !job.hold.usable().await {
             return None;
         }
@@ -70,19 +70,19 @@ impl Pipeline {
             .flow(&job.runnable.flow.id)
             .is_some_and(|flow| flow.paused)
         {
-            return Some(job.given_back(Timestamp::steady()));
+            return Some(job.release(Timestamp::steady()));
         }
         let removed = job.runnable.removed.clone();
         if removed.is_cancelled() {
-            // Whether the flow is deleted is told by the log, to whoever claims the message.
-            return Some(job.given_back(Timestamp::steady()));
+            // The log knows whether the flow is deleted: the next claim finds out.
+            return Some(job.release(Timestamp::steady()));
         }
-        // The job may have waited, and its connector's secrets may have been replaced meanwhile.
+        // The job may have waited while the secrets of its connector were replaced.
         let environment = snapshot.environment(&job.runnable.flow.environment_id);
         let environment = Arc::clone(environment.unwrap_or(&job.runnable.environment));
         let span = job.work.begin_attempt(&job.runnable.flow.id);
         let hold = Arc::clone(&job.hold);
-        let late = job.reply.as_ref().map(|reply| reply.late.clone());
+        let late = job.reply.as_ref().map(|reply| reply.deadline.clone());
         let late = async move {
             match late {
                 Some(late) => late.cancelled().await,
@@ -94,21 +94,21 @@ impl Pipeline {
             tokio::select! {
                 biased;
                 () = hold.lost().cancelled() => return None,
-                () = removed.cancelled() => Err(Broken::Removed),
-                () = late => Err(Broken::Late),
-                attempt = attempt => attempt.map_err(|_| Broken::Panicked),
+                () = removed.cancelled() => Err(Abort::Removed),
+                () = late => Err(Abort::Late),
+                attempt = attempt => attempt.map_err(|_| Abort::Panic),
             }
         };
         let attempt = match attempt {
             Ok(Some(attempt)) => attempt,
             Ok(None) => return None,
-            Err(Broken::Removed) => return Some(job.broken_off(Timestamp::now())),
-            Err(Broken::Late) => delivery::late(&job.work),
-            Err(Broken::Panicked) => {
+            Err(Abort::Removed) => return Some(job.interrupt(Timestamp::now())),
+            Err(Abort::Late) => delivery::late(&job.work),
+            Err(Abort::Panic) => {
                 tracing::error!(
                     message.id = %job.work.id,
                     flow.id = %job.runnable.flow.id,
-                    "a message broke its run",
+                    "panic while processing a message",
                 );
                 delivery::broken(&job.work)
             }
@@ -135,21 +135,24 @@ impl Pipeline {
                 "a message became a dead letter",
             );
         }
-        Some(job.ended(attempt, &self.backlog))
+        Some(job.finish(attempt, &self.backlog))
     }
 
     async fn attempt(&self, job: &mut Job, environment: &Environment) -> Option<Attempt> {
-        let answering = job.reply.as_ref().map(|reply| reply.answering.as_ref());
-        let tools = self.tools(&job.runnable.flow, environment, answering);
+        let response_mapping = job
+            .reply
+            .as_ref()
+            .map(|reply| reply.response_mapping.as_ref());
+        let tools = self.tools(&job.runnable.flow, environment, response_mapping);
         delivery::attempt(&tools, Some(&job.lease), &mut job.work).await
     }
 
-    /// What an attempt of a message of `flow` works with.
+    /// Returns the resources of an attempt of a message of `flow`.
     pub(super) fn tools<'a>(
         &'a self,
         flow: &'a Flow,
         environment: &'a Environment,
-        answering: Option<&'a Answering>,
+        response_mapping: Option<&'a ResponseMapping>,
     ) -> Tools<'a> {
         Tools {
             program: &flow.program,
@@ -159,7 +162,7 @@ impl Pipeline {
             adapters: &self.adapters,
             client: &self.outbound,
             plans: &self.plans,
-            bounds: &self.bounds,
+            connectors: &self.connectors,
             log: self.log.as_ref(),
             memory: &self.memory,
             agent: &self.agent,
@@ -167,21 +170,20 @@ impl Pipeline {
                 observed: self.plans.observed(),
                 environment: &environment.id,
             },
-            answering,
+            response_mapping,
         }
     }
 
-    /// Writes an outcome until it is durable, or until the message belongs to another. The job's
-    /// place in its lane is held meanwhile: a log that cannot write stops the lane, and loses
-    /// nothing.
-    pub(super) async fn settle(&self, ended: Ended) {
-        let Ended {
+    /// Retries the write of an outcome until it is durable or the lease is lost. The job keeps its
+    /// slot in the lane meanwhile: a log that cannot write stops the lane, and no message is lost.
+    pub(super) async fn settle(&self, finished: FinishedJob) {
+        let FinishedJob {
             settlement,
             hold,
             slot,
             tally,
-            told,
-        } = ended;
+            reply,
+        } = finished;
         let writing = async {
             let written = persist(&settlement.lease.message_id, || {
                 self.log.settle(&settlement)
@@ -200,9 +202,9 @@ impl Pipeline {
             () = hold.lost().cancelled() => {}
         }
         drop(slot);
-        if let Some((tell, answered)) = told {
-            // Who waited may have gone away.
-            drop(tell.send(answered));
+        if let Some((reply_tx, outcome)) = reply {
+            // The caller may have gone away.
+            drop(reply_tx.send(outcome));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Counts what an attempt came to, once that is durable: what is written twice or comes too late is
-//! counted once or never.
+//! Counts the outcome of an attempt once it is durable: an outcome that is written twice or comes
+//! too late is not counted again.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use kanat_telemetry::metrics;
 
 use crate::backlog::Exit;
 
-/// Where one message is counted.
+/// Counters of one message.
 pub(super) struct Tally {
     flow: Arc<metrics::Flow>,
     received_at: Timestamp,
@@ -27,7 +27,7 @@ impl Tally {
         }
     }
 
-    /// For a flow whose plan is not at hand.
+    /// Returns the counters of a flow whose plan is not loaded.
     pub fn of(flow_id: &FlowId, received_at: Timestamp) -> Self {
         Self {
             flow: metrics().flows.of(flow_id.as_str()),
@@ -36,7 +36,7 @@ impl Tally {
         }
     }
 
-    /// Takes the message out of the backlog with its end.
+    /// Removes the message from the backlog when it ends.
     pub fn leaving(self, exit: Exit) -> Self {
         Self {
             exit: Some(exit),
@@ -44,7 +44,7 @@ impl Tally {
         }
     }
 
-    /// What an attempt came to that ended at an instant.
+    /// Counts an attempt that ended at `at`.
     pub fn count(&self, outcome: Outcome, failure: Option<&Failure>, at: Timestamp) {
         if outcome.status().is_some_and(Status::is_final) {
             self.exit.iter().for_each(Exit::leave);

@@ -1,5 +1,5 @@
 //! Calls that wait for their turn: their messages stand behind others of the same ordering key. The
-//! log keeps these messages for this node, which takes each up when its turn has come and answers
+//! log keeps these messages for this node, which runs each one when its turn has come and answers
 //! the caller.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
-use super::job::{Ended, Reply};
+use super::job::{FinishedJob, Reply};
 use super::lease::Hold;
 
 /// Number of calls of one flow that wait at one node, about: of calls that begin at the same time
@@ -47,7 +47,7 @@ impl Turns {
         &self.came
     }
 
-    /// Returns the caller of a message that this node takes up, who waits no longer for its turn.
+    /// Removes a call that no longer waits, because its message is processed. Returns its caller.
     pub fn take(&self, flow: &FlowId, id: &MessageId) -> Option<Reply> {
         let mut flows = self.flows();
         let calls = flows.get_mut(flow)?;
@@ -90,8 +90,8 @@ impl Turns {
     }
 }
 
-/// A call's wait for its turn. When it is dropped before the turn has come, the message is any
-/// node's to take up.
+/// Wait of a call for its turn. When it is dropped before the turn has come, any node may process
+/// the message.
 pub(crate) struct Turn {
     pipeline: Arc<Pipeline>,
     flow: FlowId,
@@ -101,10 +101,10 @@ pub(crate) struct Turn {
     removed: CancellationToken,
 }
 
-/// Why a turn will not come at this node.
+/// Reason why a turn will not come at this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
-    /// Another node takes the message up.
+pub(crate) enum TurnLoss {
+    /// Another node processes the message.
     HandedBack,
     /// The flow was taken out of service.
     Removed,
@@ -112,25 +112,25 @@ pub(crate) enum Lost {
 
 impl Turn {
     /// Returns when the turn will not come at this node.
-    pub async fn lost(&self) -> Lost {
+    pub async fn lost(&self) -> TurnLoss {
         let lost = tokio::select! {
-            () = self.pipeline.draining.cancelled() => Lost::HandedBack,
-            () = self.hold.lost().cancelled() => Lost::HandedBack,
-            () = self.removed.cancelled() => Lost::Removed,
+            () = self.pipeline.draining.cancelled() => TurnLoss::HandedBack,
+            () = self.hold.lost().cancelled() => TurnLoss::HandedBack,
+            () = self.removed.cancelled() => TurnLoss::Removed,
         };
         if !self
             .pipeline
             .turns
             .is_waiting(&self.flow, &self.lease.message_id)
         {
-            // The message runs here, and its end is told as that of any other.
+            // The message runs here: its caller gets the outcome as usual.
             std::future::pending::<()>().await;
         }
         lost
     }
 
-    /// Drops the message, because its caller does not want it any more. One that was taken up
-    /// meanwhile is told by its reply.
+    /// Discards the message, because its caller does not want it any more. The caller of a message
+    /// that already runs gets its reply.
     pub fn discard(self, message: &str) {
         let failure = Failure {
             kind: ErrorKind::Timeout,
@@ -152,7 +152,7 @@ impl Turn {
         self.give_up(Outcome::Discarded, Some(failure), vec![record]);
     }
 
-    /// Ends the wait with an outcome, unless the message was taken up.
+    /// Ends the wait with an outcome, unless the message already runs.
     fn give_up(&self, outcome: Outcome, failure: Option<Failure>, trace: Vec<TraceRecord>) {
         if self
             .pipeline
@@ -173,12 +173,12 @@ impl Turn {
             failure,
             trace,
         };
-        self.pipeline.finish(Ended {
+        self.pipeline.finish(FinishedJob {
             settlement,
             hold: Arc::clone(&self.hold),
             slot: None,
             tally: None,
-            told: None,
+            reply: None,
         });
     }
 }

@@ -136,7 +136,7 @@ impl Client {
                 failures,
                 welcomed.map_or(Duration::ZERO, |at: Instant| at.elapsed()),
             );
-            let wait = backoff::delay(failures, backoff::jitter());
+            let wait = backoff::RECONNECT.jittered(failures);
             tracing::warn!(
                 %error,
                 wait_ms = wait.as_millis(),

@@ -1,5 +1,5 @@
-//! The answer to a page while it comes: its records, some at a time, and what leads on. What is
-//! held of it is bounded, however long it is.
+//! Answer to a request for a page, read as a stream: its records and the value that leads to the
+//! next page. Its use of memory is bounded, whatever its length.
 
 use bytes::Bytes;
 use kanat_net::outbound::{Error, Stream};
@@ -7,55 +7,58 @@ use kanat_proto::plan::v1::Poll;
 
 use super::find::Finder;
 use super::page;
-use crate::connector::Pass;
-use crate::delivery::verdict;
+use crate::connector::CallPermit;
+use crate::delivery::breaker_outcome;
 
-/// Records that are handed on together, and the bytes of them after which no more are waited for.
-const TOGETHER: (usize, usize) = (256, 1 << 20);
+/// Records of one batch, and their size in bytes from which a batch is complete.
+const BATCH: (usize, usize) = (256, 1 << 20);
 
-/// An answer that is no longer is kept whole, for what it looks like to be told.
-const SAMPLE: usize = 1 << 20;
+/// Size of the longest answer that is kept as a sample of its shape, in bytes.
+const MAX_SAMPLE_BYTES: usize = 1 << 20;
 
 pub(super) struct Answer {
     stream: Stream,
-    /// Given back once all has come.
-    pass: Option<Pass>,
+    /// Released at the end of the answer.
+    pass: Option<CallPermit>,
     finder: Finder,
     sample: Vec<u8>,
-    /// Bytes that came, and those that may.
+    /// Bytes that were read.
     read: usize,
     most: usize,
     ended: bool,
 }
 
-/// What is known of an answer that came whole.
-pub(super) struct Whole {
-    /// What leads on, where there is something.
+/// Result of an answer that was read to its end.
+pub(super) struct AnswerEnd {
+    /// Value that leads to the next page.
     pub found: Option<String>,
-    /// Its text, when it is short.
+    /// Text of a short answer.
     pub sample: Option<Vec<u8>>,
 }
 
-/// Why an answer gives no further records.
+/// Reason why an answer gives no further records.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// It did not come to its end.
+pub(super) enum AnswerError {
+    /// The answer broke off.
     Call(Error),
-    /// An answer that is not as expected, in words without secrets.
+    /// The answer is not as expected; a message without secrets.
     Content(String),
 }
 
-impl From<String> for Broken {
+impl From<String> for AnswerError {
     fn from(message: String) -> Self {
         Self::Content(message)
     }
 }
 
 impl Answer {
-    /// Errors when it is said to be longer than `most` bytes.
+    /// Starts to read an answer.
+    ///
+    /// # Errors
+    /// The answer declares more than `most` bytes.
     pub fn new(
         stream: Stream,
-        pass: Option<Pass>,
+        pass: Option<CallPermit>,
         poll: &Poll,
         most: usize,
     ) -> Result<Self, String> {
@@ -80,15 +83,15 @@ impl Answer {
         })
     }
 
-    /// The next records; `None` after the last.
-    pub async fn records(&mut self) -> Result<Option<Vec<Bytes>>, Broken> {
+    /// Returns the next records; `None` after the last.
+    pub async fn records(&mut self) -> Result<Option<Vec<Bytes>>, AnswerError> {
         let mut records = Vec::new();
         let mut bytes = 0;
         loop {
             while let Some(record) = self.next()? {
                 bytes += record.len();
                 records.push(record);
-                if records.len() >= TOGETHER.0 || bytes >= TOGETHER.1 {
+                if records.len() >= BATCH.0 || bytes >= BATCH.1 {
                     return Ok(Some(records));
                 }
             }
@@ -103,16 +106,16 @@ impl Answer {
                 }
                 Err(error) => {
                     self.give_back(Err(&error));
-                    return Err(Broken::Call(error));
+                    return Err(AnswerError::Call(error));
                 }
             }
         }
     }
 
-    /// After the last record.
-    pub fn end(self) -> Result<Whole, String> {
-        let sample = Some(self.sample).filter(|_| self.read <= SAMPLE);
-        Ok(Whole {
+    /// Ends the answer after its last record.
+    pub fn end(self) -> Result<AnswerEnd, String> {
+        let sample = Some(self.sample).filter(|_| self.read <= MAX_SAMPLE_BYTES);
+        Ok(AnswerEnd {
             found: self.finder.end()?,
             sample,
         })
@@ -123,7 +126,7 @@ impl Answer {
         if self.read > self.most {
             return Err(too_long(self.most));
         }
-        if self.read <= SAMPLE {
+        if self.read <= MAX_SAMPLE_BYTES {
             self.sample.extend_from_slice(chunk);
         } else {
             self.sample = Vec::new();
@@ -132,7 +135,7 @@ impl Answer {
         Ok(())
     }
 
-    /// What is no JSON is an answer all the same.
+    /// Returns the next record. Invalid JSON still counts as an answer of the connector.
     fn next(&mut self) -> Result<Option<Bytes>, String> {
         let next = self.finder.next();
         if next.is_err() {
@@ -143,7 +146,7 @@ impl Answer {
 
     fn give_back(&mut self, status: Result<u16, &Error>) {
         if let Some(pass) = self.pass.take() {
-            pass.judge(verdict(status));
+            pass.record(breaker_outcome(status));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One cycle: page after page until the last, each durable before the next is asked for.
+//! One polling cycle: page after page, each durable before the next one is requested.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::HeaderMap;
 use kanat_catalog::Instance;
-use kanat_engine::exchange::{self, Answered};
+use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{Mask, Resources};
 use kanat_message_log::{MessageLog, SettleOutcome};
 use kanat_model::Timestamp;
@@ -19,82 +19,82 @@ use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
 use url::Url;
 
-use super::answer::{Answer, Broken};
+use super::answer::{Answer, AnswerError};
 use super::cursor::FirstPage;
-use super::gathered::Gathered;
 use super::hold::Hold;
 use super::page;
 use super::place::Place;
+use super::record_buffer::RecordBuffer;
 use super::records::Page;
 use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
 use crate::backlog::Backlog;
-use crate::connector::{Bounds, NotNow, Pass};
-use crate::delivery::{ended, retry_after, verdict};
-use crate::observed::{Ended, Observer};
+use crate::connector::{CallPermit, Connectors, Unavailable};
+use crate::delivery::{breaker_outcome, call_result, retry_after};
+use crate::observed::{CallResult, Observer};
 use crate::plans::{Plans, RenewalOutcome, Runnable};
 
-/// From the first byte of a connection to the last of an answer.
+/// Deadline of a request, from the connection to the last byte of its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a page is asked for that is answered with 429, or with 503 and a time to come back.
-const TRIES: u32 = 6;
+/// Requests for a page that is answered with 429, or with 503 and a delay.
+const MAX_TRIES: u32 = 6;
 
-/// The longest wait within a cycle; after a longer one the next cycle begins.
-const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+/// Longest wait within a cycle. After a longer one the next cycle begins.
+const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// Pages after which a cycle without a bound of its own has failed: its endpoint never ends.
-const MOST_PAGES: u32 = 1_000_000;
+/// Pages after which a cycle without a bound of its own fails.
+const MAX_PAGES: u32 = 1_000_000;
 
-/// Pause of a cycle whose flow takes no messages.
-const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
+/// Delay of a cycle whose flow takes no messages.
+const OVERLOAD_DELAY: Duration = Duration::from_secs(5);
 
-/// What a cycle works with.
+/// Resources of a cycle.
 pub(super) struct Cycle<'a> {
     pub log: &'a dyn MessageLog,
-    /// Where another access token comes from.
+    /// Source of renewed access tokens.
     pub plans: &'a Plans,
     pub outbound: &'a outbound::Client,
-    pub bounds: &'a Bounds,
+    pub connectors: &'a Connectors,
     pub backlog: &'a Backlog,
     pub runnable: &'a Runnable,
-    /// The flow's source, where it names one.
+    /// Source instance of the flow, if it names one.
     pub instance: Option<&'a Instance>,
     pub poll: &'a Poll,
     pub hold: &'a Hold,
     pub requests: Requests,
     /// The directory for records of long pages.
     pub spill: &'a Path,
-    /// Who is told what the endpoint answers.
+    /// Observer of the calls and answers.
     pub observer: Observer<'a>,
 }
 
-/// What a cycle leaves behind that came to its end.
+/// Result of a complete cycle.
 pub(super) struct Outcome {
     pub state: State,
-    /// Number of messages that it made.
+    /// Number of new messages.
     pub taken: usize,
-    /// What a person has to mend although every record was taken.
+    /// Problem that a person has to solve, although every record was taken.
     pub complaint: Option<String>,
 }
 
-/// Why a cycle ended before its last page.
+/// Reason why a cycle ended before its last page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// In words without secrets.
+    /// An error; the message contains no secrets.
     Failed {
         message: String,
-        /// The endpoint asks to be left alone until then.
+        /// Earliest time of the next request that the endpoint allows.
         not_before: Option<Timestamp>,
     },
-    /// Its connector takes no calls until then, its flow no messages, or they are others by now:
-    /// the cycle goes on from the page that is not done.
+    /// The connector takes no calls, or the flow no messages, or either was changed. The cycle
+    /// continues at `until` from the page that is not done.
     Waits { until: Timestamp },
 }
 
 impl Cycle<'_> {
-    /// Goes on from `progress` to the end.
+    /// Runs the cycle from `progress` to its end.
     pub async fn run(
         &self,
         state: &State,
@@ -103,7 +103,7 @@ impl Cycle<'_> {
     ) -> Result<Outcome, Halt> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
-        // The first page has a link of its own, by which a later one may lead back to it.
+        // The first page has a URL of its own, to which a later link may lead back.
         let hashes = RandomState::new();
         let mut asked = HashSet::from([
             hashes.hash_one(self.url(&self.requests.first())?),
@@ -124,23 +124,20 @@ impl Cycle<'_> {
                 number: progress.pages,
                 now,
             };
-            let mut gathered = Gathered::new(self.spill);
+            let mut buffer = RecordBuffer::new(self.spill);
             while let Some(records) = answer
                 .records()
                 .await
                 .map_err(|broken| self.broken(&url, &broken))?
             {
                 repeats.see(&records);
-                gathered
-                    .push(records)
-                    .await
-                    .map_err(|error| unkept(&error))?;
+                buffer.push(records).await.map_err(|error| unkept(&error))?;
             }
             let whole = answer.end()?;
-            self.called(Ended::Well);
+            self.called(CallResult::Success);
             self.observe(&url, whole.sample.as_deref());
             repeats.end_page()?;
-            let (count, messages, identified) = self.take_in(&page, gathered).await?;
+            let (count, messages, identified) = self.take_in(&page, buffer).await?;
             taken += messages;
             if count > 0 && identified == 0 && !self.poll.record_id.is_empty() {
                 let misses = || {
@@ -187,8 +184,8 @@ impl Cycle<'_> {
             let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else {
                 break;
             };
-            if progress.pages >= MOST_PAGES {
-                return Err(format!("there is no last page among {MOST_PAGES}").into());
+            if progress.pages >= MAX_PAGES {
+                return Err(format!("there is no last page among {MAX_PAGES}").into());
             }
             if !asked.insert(hashes.hash_one(self.url(&next)?)) {
                 return Err(format!(
@@ -226,14 +223,14 @@ impl Cycle<'_> {
         })
     }
 
-    /// Makes messages of a page that has come whole. Returns the number of its records, of new ones
-    /// among them, and of those that have an id.
+    /// Appends the records of a complete page as messages. Returns the number of records, of new
+    /// messages, and of records that have an id.
     async fn take_in(
         &self,
         page: &Page<'_>,
-        gathered: Gathered<'_>,
+        buffer: RecordBuffer<'_>,
     ) -> Result<(usize, usize, usize), Halt> {
-        let mut whole = gathered.whole().await.map_err(|error| unkept(&error))?;
+        let mut whole = buffer.whole().await.map_err(|error| unkept(&error))?;
         let mut count = 0;
         let mut taken = 0;
         let mut identified = 0;
@@ -252,8 +249,8 @@ impl Cycle<'_> {
         }
     }
 
-    /// Whether the next page's address repeats a secret in a place that it cannot be taken from: a
-    /// node that took over would begin the cycle anew.
+    /// Returns whether the URL of the next page contains a secret that cannot be removed from it.
+    /// Such progress is not stored: a node that takes over begins the cycle again.
     fn shows_secret(&self, progress: &Progress) -> bool {
         match &progress.next {
             Position::Url(url) => self.mask().apply(url) != *url,
@@ -265,7 +262,7 @@ impl Cycle<'_> {
         Ok(self.requests.at(position)?.0.into())
     }
 
-    /// Tells what a page looks like, under the path that it was asked for by.
+    /// Reports the shape of a page under the path of its request.
     fn observe(&self, url: &Url, body: Option<&[u8]>) {
         if let (Some(instance), Some(body)) = (self.instance, body) {
             let endpoint = format!("{} {}", self.requests.method, url.path());
@@ -274,18 +271,18 @@ impl Cycle<'_> {
         }
     }
 
-    /// An answer that broke off, or is no list of records.
-    fn broken(&self, url: &Url, broken: &Broken) -> Halt {
-        self.called(Ended::Failed);
+    /// Returns the failure of an answer that broke off or is no list of records.
+    fn broken(&self, url: &Url, broken: &AnswerError) -> Halt {
+        self.called(CallResult::Failure);
         let message = match broken {
-            Broken::Call(error) => self.failure(url, error),
-            Broken::Content(message) => message.clone(),
+            AnswerError::Call(error) => self.failure(url, error),
+            AnswerError::Content(message) => message.clone(),
         };
         self.failed(&message);
         message.into()
     }
 
-    /// `GET http://host/orders`, without secrets.
+    /// Returns `GET http://host/orders`, without secrets.
     fn call(&self, url: &Url) -> String {
         let bare = exchange::request(
             &self.requests.method,
@@ -297,7 +294,7 @@ impl Cycle<'_> {
         exchange::method_and_url(&bare)
     }
 
-    /// Why a call has no answer, in words without secrets.
+    /// Returns the message of a call without an answer, without secrets.
     fn failure(&self, url: &Url, error: &outbound::Error) -> String {
         format!(
             "{}: {}",
@@ -306,7 +303,7 @@ impl Cycle<'_> {
         )
     }
 
-    /// What an answer says that is none to take records from, with the beginning of its body.
+    /// Returns the message of an error answer, with the beginning of its body.
     async fn refusal(&self, url: &Url, mut answer: Stream) -> String {
         let mask = self.mask();
         let mut body = Vec::new();
@@ -320,7 +317,7 @@ impl Cycle<'_> {
             };
             body.extend_from_slice(&chunk);
         }
-        let answered = Answered {
+        let answered = ResponseView {
             status: answer.status(),
             headers: answer.headers(),
             body: &body,
@@ -342,7 +339,7 @@ impl Cycle<'_> {
         )
     }
 
-    /// Tells that a poll of the connector failed by the other side's fault.
+    /// Reports a failed poll for which the other side is responsible.
     fn failed(&self, message: &str) {
         if let Some(instance) = self.instance {
             self.observer.polled(
@@ -353,14 +350,14 @@ impl Cycle<'_> {
         }
     }
 
-    /// Tells how a call of the connector ended.
-    fn called(&self, ended: Ended) {
+    /// Reports the result of a call.
+    fn called(&self, ended: CallResult) {
         if let Some(instance) = self.instance {
             self.observer.called(instance.id(), ended);
         }
     }
 
-    /// Asks for a page until it is answered with other than "later".
+    /// Requests a page until the answer is other than "later".
     async fn ask(
         &self,
         position: &Position,
@@ -391,9 +388,9 @@ impl Cycle<'_> {
                 ));
             }
             if let Some(pass) = pass {
-                pass.judge(verdict(status));
+                pass.record(breaker_outcome(status));
             }
-            let ended = ended(status);
+            let ended = call_result(status);
             if let Some(ended) = ended {
                 self.called(ended);
             }
@@ -401,7 +398,7 @@ impl Cycle<'_> {
                 Ok(response) => response,
                 Err(error) => {
                     let message = self.failure(&url, &error);
-                    if ended == Some(Ended::Failed) {
+                    if ended == Some(CallResult::Failure) {
                         self.failed(&message);
                     }
                     return Err(message.into());
@@ -410,14 +407,14 @@ impl Cycle<'_> {
             let status = response.status();
             let now = Timestamp::now();
             let asked = retry_after::asked(status, response.headers(), now);
-            // Its connection is not held while it is waited.
+            // Reading the answer releases its connection before the wait.
             let message = self.refusal(&url, response).await;
             let wait =
                 asked.or_else(|| (status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
             if let Some(wait) = wait {
                 tries += 1;
-                if tries >= TRIES || wait > LONGEST_WAIT {
-                    if ended == Some(Ended::Failed) {
+                if tries >= MAX_TRIES || wait > MAX_WAIT {
+                    if ended == Some(CallResult::Failure) {
                         self.failed(&message);
                     }
                     let message = format!("{message} (tried {tries} times)");
@@ -435,7 +432,7 @@ impl Cycle<'_> {
                     .without(self.plans.renewed(self.observer.environment, instance))
                     .await
                 {
-                    // The cycle goes on at once, with it.
+                    // The cycle continues at once with the new token.
                     RenewalOutcome::Token(_) => {
                         return Err(Halt::Waits {
                             until: Timestamp::steady(),
@@ -449,20 +446,20 @@ impl Cycle<'_> {
                     RenewalOutcome::Never => {}
                 }
             }
-            if ended == Some(Ended::Failed) {
+            if ended == Some(CallResult::Failure) {
                 self.failed(&message);
             }
             return Err(message.into());
         }
     }
 
-    /// The instance, where its credentials go with what is asked.
+    /// Returns the instance, if its credentials are sent.
     fn authorized(&self) -> Option<&Instance> {
         self.instance.filter(|_| self.requests.authorized)
     }
 
-    /// Errors when the flow or its source was changed, paused or taken away meanwhile: nothing more
-    /// is asked with what was.
+    /// Checks that neither the flow nor its source was changed, paused or removed: no request is
+    /// made with an outdated configuration.
     fn check_current(&self) -> Result<(), Halt> {
         let snapshot = self.plans.load();
         let flow = &self.hold.flow;
@@ -473,7 +470,7 @@ impl Cycle<'_> {
         let instance = snapshot
             .environment(&flow.environment_id)
             .and_then(|environment| environment.instance(source));
-        // What did not change is in one place.
+        // An unchanged resource has the same address.
         let is_same_source =
             instance.map(std::ptr::from_ref) == self.instance.map(std::ptr::from_ref);
         if is_same_flow && is_same_source {
@@ -484,8 +481,8 @@ impl Cycle<'_> {
         })
     }
 
-    /// Errors when the access token of the cycle has ended meanwhile; it goes on at once where
-    /// another is there.
+    /// Checks that the access token of the cycle has not expired. The cycle continues at once when
+    /// another one is available.
     fn check_token(&self) -> Result<(), Halt> {
         let Some(instance) = self.authorized() else {
             return Ok(());
@@ -504,8 +501,9 @@ impl Cycle<'_> {
         }
     }
 
-    /// The right to one call of the connector. Who waits for it leaves its place to another cycle.
-    async fn turn(&self, place: &mut Place) -> Result<Option<Pass>, Halt> {
+    /// Waits for the permit for one call of the connector. The cycle lends its place to others
+    /// meanwhile.
+    async fn turn(&self, place: &mut Place) -> Result<Option<CallPermit>, Halt> {
         let flow = &self.runnable.flow;
         if self
             .backlog
@@ -513,18 +511,18 @@ impl Cycle<'_> {
             .is_err()
         {
             return Err(Halt::Waits {
-                until: Timestamp::steady().after(OVERLOAD_PAUSE),
+                until: Timestamp::steady().after(OVERLOAD_DELAY),
             });
         }
         let Some(instance) = self.instance else {
             return Ok(None);
         };
-        let mut turn = pin!(self.bounds.enter(instance));
+        let mut turn = pin!(self.connectors.acquire(instance));
         let pass = match turn.as_mut().now_or_never() {
             Some(pass) => pass,
             None => place.without(turn).await,
         };
-        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits {
+        pass.map(Some).map_err(|Unavailable(wait)| Halt::Waits {
             until: Timestamp::steady().after(wait),
         })
     }

@@ -1,4 +1,4 @@
-//! The right to poll for a flow, which a node keeps by saying that it lives.
+//! Hold of a poll: the right to poll for a flow, which a node keeps by renewing it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use super::state::State;
 use crate::plans::DeployedFlow;
 
 pub(super) struct Hold {
-    /// The flow as it was when the right was taken.
+    /// Flow at the time of the claim.
     pub flow: Arc<DeployedFlow>,
     pub owner: BootId,
     pub token: i64,
-    /// How long others wait for a word of the holder.
+    /// Time after which another node may take over.
     pub lease: Duration,
 }
 
 impl Hold {
-    /// Keeps it for another lease, and writes the state down when there is one. `Fenced` when
-    /// another has it.
+    /// Renews the hold for another lease, and stores the state, if any. Returns `Fenced` when
+    /// another node has the poll.
     pub async fn keep(
         &self,
         log: &dyn PollStore,
         state: Option<&State>,
     ) -> Result<SettleOutcome, Error> {
         let now = Timestamp::steady();
-        // Whoever takes over finds it due.
+        // A node that takes over finds the poll due.
         log.keep_poll(&self.poll(now, now.after(self.lease), state, None))
             .await
     }
 
-    /// Gives it back until it is due again, and says when that is. Where another has taken it over,
-    /// it is that one's to say. `ended` when a cycle has.
+    /// Gives the poll back until it is due again, and returns that time. When another node has
+    /// taken over, that node decides. `ended` is the result of a complete cycle.
     pub async fn give_back(
         &self,
         log: &dyn PollStore,
@@ -54,7 +54,7 @@ impl Hold {
         }
     }
 
-    /// Keeps it until it is lost to another.
+    /// Renews the hold until another node has taken it over.
     pub async fn keep_on(&self, log: &dyn PollStore) {
         loop {
             tokio::time::sleep(self.lease / 3).await;

@@ -1,12 +1,14 @@
-//! `Link` headers (RFC 8288): where the next page is. Links to others than this page (`anchor`) are
-//! not for us.
+//! Next page by `Link` headers (RFC 8288). Links with another context (`anchor`) are ignored.
 
 use http::HeaderMap;
 use http::header::LINK;
 use url::Url;
 
-/// The first target with the relation `next`, seen from `base`; `None` when there is none. Errors
-/// when it is no URL that can be asked for.
+/// Returns the first target with the relation `next`, relative to `base`; `None` when there is
+/// none.
+///
+/// # Errors
+/// The target is no URL that can be requested.
 pub(crate) fn next(headers: &HeaderMap, base: &Url) -> Result<Option<Url>, String> {
     let values = headers
         .get_all(LINK)
@@ -32,7 +34,7 @@ pub(crate) fn next(headers: &HeaderMap, base: &Url) -> Result<Option<Url>, Strin
 
 struct Link {
     target: String,
-    /// Names in lower case; of a name that comes again the first counts.
+    /// Names in lower case. The first of several parameters with one name counts.
     parameters: Vec<(String, String)>,
 }
 
@@ -55,7 +57,7 @@ impl Link {
     }
 }
 
-/// The links of one header. What cannot be read ends them.
+/// Returns the links of one header, up to the first one that cannot be read.
 fn links(text: &str) -> Vec<Link> {
     let mut rest = text;
     let mut links = Vec::new();
@@ -74,7 +76,7 @@ fn links(text: &str) -> Vec<Link> {
     }
 }
 
-/// The parameters of a link, and what follows it.
+/// Returns the parameters of a link, and the text after it.
 fn parameters(mut rest: &str) -> (Vec<(String, String)>, &str) {
     let mut found = Vec::new();
     loop {
@@ -99,8 +101,7 @@ fn parameters(mut rest: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// A token, or a text in quotes, which may hold commas and semicolons, and quotes after a
-/// backslash.
+/// Reads a token or a quoted string, which may contain commas, semicolons, and escaped quotes.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([';', ',', ' ', '\t']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! What an answer holds: its records, and where the next page is.
+//! Pagination: the values of an answer and the position of the next page.
 
 use http::HeaderMap;
 use kanat_mapping::json;
@@ -8,7 +8,7 @@ use url::Url;
 use super::link;
 use super::state::Position;
 
-/// The records of an answer that is there whole: what the finder of records is compared with.
+/// Returns the records of a complete answer; the reference for the incremental search.
 #[cfg(test)]
 pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, String> {
     let place = if path.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, Str
     }
 }
 
-/// Where the value is in an answer by which the next page is found; empty when it takes none.
+/// Returns the path of the value that leads to the next page; empty when the strategy needs none.
 pub(super) fn value_path(pagination: Option<&Pagination>) -> &str {
     let Some(pagination) = pagination else {
         return "";
@@ -37,8 +37,8 @@ pub(super) fn value_path(pagination: Option<&Pagination>) -> &str {
     }
 }
 
-/// Where the next page is after this one, of which `found` stands at [`value_path`]; `None` when it
-/// was the last.
+/// Returns the position of the next page; `None` after the last one. `found` is the value at
+/// [`value_path`].
 pub(super) fn next(
     pagination: Option<&Pagination>,
     here: &Position,
@@ -60,8 +60,8 @@ pub(super) fn next(
     }
 }
 
-/// With a total, on until it is reached; without one, on until a page is not full. An empty page is
-/// the last.
+/// Returns the next offset. With a total, pages continue until it is reached; without one, until a
+/// page is not full. An empty page is the last.
 fn offset(
     pagination: &Pagination,
     here: &Position,
@@ -95,9 +95,9 @@ fn offset_of(here: &Position) -> u64 {
     }
 }
 
-/// Returns what to say of a page with fewer records than the offset grows by although the endpoint
-/// counts more behind them: it has a smaller page than the flow says, and what lies between the
-/// page's last record and the next offset is never asked for.
+/// Returns a warning about a page with fewer records than the offset grows by while the endpoint
+/// counts more: the endpoint uses smaller pages than the flow, and records between two pages are
+/// never requested.
 pub(super) fn left_out(
     pagination: Option<&Pagination>,
     here: &Position,
@@ -117,7 +117,7 @@ pub(super) fn left_out(
     })
 }
 
-/// A text or a number at a path; none when it is missing, empty, null or false.
+/// Returns the text or number at a path; `None` when it is missing, empty, null or false.
 pub(super) fn value(body: &str, path: &str) -> Option<String> {
     let found = at(body, path)?.trim();
     let text = match found {
@@ -129,7 +129,7 @@ pub(super) fn value(body: &str, path: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What stands at a dotted path; the whole at an empty one.
+/// Returns the value at a dotted path; the entire body for an empty path.
 pub(super) fn at<'a>(body: &'a str, path: &str) -> Option<&'a str> {
     if path.is_empty() {
         return Some(body);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_shorter_than_the_offset_grows_by_is_told_where_more_are_counted() {
+    fn a_page_shorter_than_the_offset_grows_by_is_reported_where_more_are_counted() {
         let pagination = |strategy: &str| Pagination {
             strategy: strategy.to_owned(),
             page_size: 100,

@@ -1,6 +1,6 @@
-//! Places of the cycles that have an answer in memory. A free one goes to the account that has the
-//! fewest, and there to the source that has the fewest, so that endpoints that hang or never end
-//! hold up no others. A cycle lends its place to others between two pages and while it waits.
+//! Places of the cycles that have an answer in memory. A free place goes to the account with the
+//! fewest places, and there to the source with the fewest, so that endpoints that hang or never end
+//! delay no others. A cycle lends its place to others between two pages and while it waits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,17 @@ use tokio::sync::oneshot;
 
 use crate::plans::Flow;
 
-/// All places of a node.
-const PLACES: usize = 16;
+/// Number of places of a node.
+const MAX_PLACES: usize = 16;
 
-/// Places that the sources of one account have at most.
-const OF_ACCOUNT: usize = 12;
+/// Maximum number of places of one account.
+const MAX_PER_ACCOUNT: usize = 12;
 
-/// Places that one source has at most.
-const OF_SOURCE: usize = 4;
+/// Maximum number of places of one source.
+const MAX_PER_SOURCE: usize = 4;
 
-/// What cycles ask: one connector instance, or what an environment asks without one.
+/// Source that a cycle polls: a connector instance, or all requests of an environment without an
+/// instance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source {
     account: AccountId,
@@ -33,9 +34,9 @@ pub(super) struct Places {
 
 struct Table {
     free: usize,
-    /// Of the sources that have a place or wait for one.
+    /// Queues of the sources that have a place or wait for one.
     lines: BTreeMap<Source, Line>,
-    /// Number of those that ever waited.
+    /// Number of cycles that have ever waited.
     came: u64,
 }
 
@@ -46,12 +47,12 @@ struct Line {
 }
 
 struct Waiting {
-    /// By it those of different lines are told apart that came sooner.
+    /// Arrival number, which orders cycles of different sources.
     number: u64,
     permit: oneshot::Sender<Permit>,
 }
 
-/// One place, until it is dropped.
+/// Permit for one place, released on drop.
 struct Permit {
     places: Arc<Places>,
     source: Source,
@@ -61,7 +62,7 @@ struct Permit {
 pub(super) struct Place {
     places: Arc<Places>,
     source: Source,
-    /// None while another may have it.
+    /// `None` while the place is lent.
     permit: Option<Permit>,
 }
 
@@ -76,7 +77,7 @@ impl Source {
 }
 
 impl Place {
-    /// Waits for one.
+    /// Waits for a place.
     pub async fn take(places: &Arc<Places>, source: Source) -> Self {
         let permit = places.take(&source).await;
         Self {
@@ -86,7 +87,7 @@ impl Place {
         }
     }
 
-    /// Leaves it for as long as `waiting` takes, and waits for one again.
+    /// Lends the place while `waiting` runs, and waits for a place again.
     pub async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;
         let waited = waiting.await;
@@ -94,7 +95,7 @@ impl Place {
         waited
     }
 
-    /// Lets those go first who have waited.
+    /// Lets waiting cycles go first.
     pub async fn pass_on(&mut self) {
         self.without(std::future::ready(())).await;
     }
@@ -103,7 +104,7 @@ impl Place {
 impl Places {
     pub fn new() -> Arc<Self> {
         let table = Table {
-            free: PLACES,
+            free: MAX_PLACES,
             lines: BTreeMap::new(),
             came: 0,
         };
@@ -116,7 +117,7 @@ impl Places {
         let (permit, given) = oneshot::channel();
         self.table().wait(source, permit);
         self.hand_out();
-        // Nobody is sent away.
+        // The sender is never dropped without a permit.
         given.await.ok()
     }
 
@@ -129,7 +130,7 @@ impl Places {
                 places: Arc::clone(self),
                 source,
             };
-            // Of one that has just left it is dropped, and free again.
+            // The permit of a cycle that has just gone is dropped, and its place is free again.
             drop(waiting.permit.send(permit));
         }
     }
@@ -150,7 +151,7 @@ impl Table {
         line.waiting.push_back(waiting);
     }
 
-    /// Takes a place for the next who waits and may have one.
+    /// Takes a place for the next waiting cycle that may have one.
     fn grant(&mut self) -> Option<(Source, Waiting)> {
         if self.free == 0 {
             return None;
@@ -162,7 +163,7 @@ impl Table {
         let may = self.lines.iter().filter_map(|(source, line)| {
             let of_account = held.get(&source.account).copied().unwrap_or_default();
             let first = line.waiting.front()?;
-            (line.held < OF_SOURCE && of_account < OF_ACCOUNT)
+            (line.held < MAX_PER_SOURCE && of_account < MAX_PER_ACCOUNT)
                 .then_some(((of_account, line.held, first.number), source))
         });
         let (_, source) = may.min_by_key(|(order, _)| *order)?;
@@ -221,15 +222,15 @@ mod tests {
             held.extend(std::iter::from_fn(|| place(&places, "one", instance)));
             assert_eq!(
                 held.len() - before,
-                if instance == "d" { 0 } else { OF_SOURCE }
+                if instance == "d" { 0 } else { MAX_PER_SOURCE }
             );
         }
         let others: Vec<Place> = std::iter::from_fn(|| place(&places, "two", "a")).collect();
-        assert_eq!(others.len(), OF_SOURCE);
+        assert_eq!(others.len(), MAX_PER_SOURCE);
         drop((held, others));
         assert!(place(&places, "one", "d").is_some());
         let table = places.table();
-        assert_eq!(table.free, PLACES);
+        assert_eq!(table.free, MAX_PLACES);
         assert!(table.lines.is_empty());
     }
 
@@ -238,7 +239,7 @@ mod tests {
         let places = Places::new();
         let mut held: Vec<Place> = ["a", "b", "c"]
             .iter()
-            .flat_map(|instance| std::iter::repeat_n(instance, OF_SOURCE))
+            .flat_map(|instance| std::iter::repeat_n(instance, MAX_PER_SOURCE))
             .map(|instance| place(&places, "one", instance).unwrap())
             .collect();
         held.extend((0..3).map(|_| place(&places, "two", "a").unwrap()));

@@ -1,5 +1,5 @@
-//! From the records of a page to messages. A record that was taken in before and is unchanged is
-//! passed over; one that is taken in again after a crash is known by its key.
+//! Conversion of the records of a page to messages. A record that was seen before and is unchanged
+//! is skipped; one that is appended again after a crash is recognised by its key.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,33 +18,33 @@ use sha2::{Digest, Sha256};
 use super::page;
 use crate::plans::Runnable;
 
-/// How long a record is known after it was seen last.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time for which a record is remembered after it was last seen.
+pub(super) const RECORD_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What is seen again within this time is not written down again.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+/// Age from which the memory of a record is refreshed.
+const REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Longer ids are known by their hash.
-const LONGEST_ID: usize = 256;
+/// Length of the longest id that is stored as it is; longer ids are hashed.
+const MAX_ID_BYTES: usize = 256;
 
-/// Records that are stored side by side. They go into the log in their order.
-const AT_ONCE: usize = 64;
+/// Concurrent appends. Records enter the log in their order.
+const CONCURRENT_APPENDS: usize = 64;
 
 /// A page of a cycle.
 pub(super) struct Page<'a> {
     pub runnable: &'a Runnable,
-    /// Where a record holds its id; empty when none is passed over.
+    /// Path of the id of a record; empty when no record is skipped.
     pub record_id: &'a str,
     pub method: &'a str,
     pub began_at: Timestamp,
-    /// From 0.
+    /// Number of the page, from 0.
     pub number: u32,
     pub now: Timestamp,
 }
 
 impl Page<'_> {
-    /// Makes a message of each new record of these, of which the first is the page's `first`.
-    /// Returns when all are durable; says how many there are.
+    /// Appends a message for each new record; the first record has the index `first`. Returns the
+    /// number of messages once all are durable.
     pub async fn take_in(
         &self,
         log: &dyn MessageLog,
@@ -56,7 +56,7 @@ impl Page<'_> {
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
         let mut seen: HashMap<String, SeenRecord> = HashMap::new();
         if !known.is_empty() {
-            let oldest = self.now.before(REMEMBERED);
+            let oldest = self.now.before(RECORD_RETENTION);
             let found = log
                 .seen_records(flow, &known)
                 .await?
@@ -78,7 +78,7 @@ impl Page<'_> {
             let before = seen.get(&id);
             let count = match before {
                 Some(before) if before.hash == hash => {
-                    if self.now.since(before.seen_at) >= FRESH {
+                    if self.now.since(before.seen_at) >= REFRESH_AGE {
                         notes.push(SeenRecord {
                             seen_at: self.now,
                             ..before.clone()
@@ -102,7 +102,7 @@ impl Page<'_> {
         let taken = fresh.len();
         let appends =
             futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
-        let appends = appends.buffered(AT_ONCE);
+        let appends = appends.buffered(CONCURRENT_APPENDS);
         appends.try_for_each(|_| std::future::ready(Ok(()))).await?;
         if !notes.is_empty() {
             log.note_records(flow, notes).await?;
@@ -123,7 +123,7 @@ impl Page<'_> {
             return None;
         }
         let id = page::value(std::str::from_utf8(record).ok()?, self.record_id)?;
-        let long = id.len() > LONGEST_ID;
+        let long = id.len() > MAX_ID_BYTES;
         Some(if long {
             format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes())))
         } else {

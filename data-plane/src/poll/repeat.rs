@@ -1,12 +1,12 @@
-//! An endpoint that takes no notice of the offset gives the same page for each one. Without a count
-//! nothing else would end that, for the page is full every time; with one, the records of the other
-//! pages would be missing in silence.
+//! Detection of endpoints that ignore the offset and return the same page for each one. Without a
+//! total such a cycle would never end, because every page is full; with one, the records of other
+//! pages would be missing silently.
 
 use bytes::Bytes;
 use kanat_proto::plan::v1::Pagination;
 use sha2::{Digest, Sha256};
 
-/// Which records the page before had. It sees nothing where pages end by themselves.
+/// Digest of the records of the previous page. It is not used where pages end by themselves.
 pub(super) struct Repeats<'a> {
     /// The parameter that carries the offset.
     parameter: Option<&'a str>,
@@ -27,7 +27,7 @@ impl<'a> Repeats<'a> {
         }
     }
 
-    /// Records of the page that comes.
+    /// Adds records of the current page.
     pub fn see(&mut self, records: &[Bytes]) {
         if self.parameter.is_none() {
             return;
@@ -38,7 +38,10 @@ impl<'a> Repeats<'a> {
         }
     }
 
-    /// The page has come whole. Errors when it has records, and the same as the one before.
+    /// Ends a page.
+    ///
+    /// # Errors
+    /// The page has records, and the same ones as the previous page.
     pub fn end_page(&mut self) -> Result<(), String> {
         let Some(parameter) = self.parameter else {
             return Ok(());
@@ -93,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_end_by_themselves_are_not_looked_at() {
+    fn pages_that_end_by_themselves_are_not_compared() {
         assert_eq!(
             refused(
                 Pagination {

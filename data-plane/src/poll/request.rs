@@ -1,5 +1,5 @@
-//! What a poll asks for: its URL, parameters and headers, rendered once a cycle. Credentials go to
-//! the origin of its URL, and to no other that a link may lead to.
+//! Requests of a poll: URL, parameters and headers, rendered once per cycle. Credentials are sent
+//! to the origin of the poll's URL, and to no other origin that a link leads to.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
@@ -14,22 +14,25 @@ use super::state::{Position, State};
 pub(super) struct Requests {
     pub method: Method,
     url: Url,
-    /// With what the flow says, the instance's own, and its credentials.
+    /// Headers of the flow and of the instance, with its credentials.
     headers: HeaderMap,
-    /// Whether they go with the instance's credentials.
+    /// Whether the credentials of the instance are sent.
     pub authorized: bool,
-    /// Parameters of the query that hold secrets: the instance's credentials, and what the poll
-    /// makes of its secrets.
+    /// Query parameters that hold secrets: credentials of the instance and values rendered from its
+    /// secrets.
     credentials: Vec<(String, String)>,
-    /// Texts that were made of the instance's secrets, and may not show either.
+    /// Texts rendered from the secrets of the instance, which must not be shown either.
     pub secrets: Vec<String>,
-    /// The parameter that carries a position.
+    /// Query parameter of the position.
     parameter: String,
     first: Position,
 }
 
 impl Requests {
-    /// Errors say what of the poll cannot be rendered, and show no value of the instance.
+    /// Renders the requests of a cycle.
+    ///
+    /// # Errors
+    /// Names the part that cannot be rendered, without values of the instance.
     pub fn prepare(
         poll: &Poll,
         instance: Option<&Instance>,
@@ -115,12 +118,12 @@ impl Requests {
         })
     }
 
-    /// Where the first page is.
+    /// Returns the position of the first page.
     pub fn first(&self) -> Position {
         self.first.clone()
     }
 
-    /// The URL and headers of a page.
+    /// Returns the URL and headers of a page.
     pub fn at(&self, position: &Position) -> Result<(Url, HeaderMap), String> {
         let mut url = match position {
             Position::First => self.url.clone(),
@@ -137,7 +140,7 @@ impl Requests {
                 .filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())));
             return Ok((url, headers.collect()));
         }
-        // A link may carry them already.
+        // A link may contain them already.
         let names: Vec<String> = url
             .query_pairs()
             .map(|(name, _)| name.into_owned())
@@ -152,8 +155,8 @@ impl Requests {
         Ok((url, self.headers.clone()))
     }
 
-    /// A position without the secrets that [`Self::at`] adds to it: what an endpoint repeats of
-    /// them in its links is not for the log.
+    /// Removes the secrets that [`Self::at`] adds to a position: endpoints may repeat them in their
+    /// links.
     pub fn bare(&self, position: Position) -> Position {
         let Position::Url(text) = position else {
             return position;
@@ -174,7 +177,7 @@ impl Requests {
         }
     }
 
-    /// Whether `name=value`, as it stands in a query, is one of the credentials.
+    /// Returns whether `name=value` of a query is one of the credentials.
     fn is_credential(&self, pair: &str) -> bool {
         form_urlencoded::parse(pair.as_bytes()).any(|(name, value)| {
             self.credentials
@@ -183,7 +186,7 @@ impl Requests {
         })
     }
 
-    /// The URL with another value of the parameter that carries the position.
+    /// Returns the URL with another value of the position parameter.
     fn with(&self, value: &str) -> Url {
         let mut url = self.url.clone();
         let others = self
@@ -201,7 +204,7 @@ impl Requests {
     }
 }
 
-/// The parameter that carries a position, and the first one.
+/// Returns the position parameter and the first position.
 fn positions(pagination: Option<&Pagination>) -> (String, Position) {
     let Some(pagination) = pagination else {
         return (String::new(), Position::First);
@@ -213,12 +216,12 @@ fn positions(pagination: Option<&Pagination>) -> (String, Position) {
     }
 }
 
-/// Whether a URL is at the place that the instance's credentials are for.
+/// Returns whether the credentials of the instance are for the origin of a URL.
 fn is_for(instance: &Instance, url: &Url) -> bool {
     Url::parse(instance.base_url()).is_ok_and(|place| place.origin() == url.origin())
 }
 
-/// The instance's headers and credentials. Headers of the flow stay.
+/// Adds the headers and credentials of the instance. Headers of the flow take precedence.
 fn credentials(
     instance: &Instance,
     url: &Url,
@@ -242,8 +245,7 @@ fn credentials(
         .collect())
 }
 
-/// An expression at the begin of the URL gives scheme and host as they are; further ones are
-/// encoded for their place.
+/// Renders the URL. An expression at its start gives scheme and host verbatim; others are encoded.
 fn url(text: &str, scope: &Scope) -> Result<Url, String> {
     let failed = |error: EvaluationError| format!("source.poll.url: {}", error.message);
     let (head, rest) = match text.find("}}") {

@@ -1,5 +1,5 @@
-//! What a poll remembers from one cycle to the next, as JSON in the message log: flows see `cursor`
-//! and `last_success_at`, and a node that takes over sees how far the cycle has come.
+//! State of a poll between cycles, stored as JSON in the message log. Flows see `cursor` and
+//! `last_success_at`; a node that takes over continues from the progress.
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
@@ -11,45 +11,45 @@ pub(super) struct State {
     /// The last cursor or token of the last cycle that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// When the last cycle began that succeeded.
+    /// Start of the last cycle that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
-    /// The version for which the first of its fixed times was waited for.
+    /// Version that has waited for the first time of its schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<u32>,
-    /// How far a cycle has come that has not ended.
+    /// Progress of an unfinished cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
-/// A cycle under way: everything before the page that is asked for next is durable.
+/// Progress of a cycle: all pages before `next` are durable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub began_at: Timestamp,
-    /// The version whose cycle it is.
+    /// Version of the flow.
     pub version: u32,
     /// Pages done.
     pub pages: u32,
     pub next: Position,
-    /// The last cursor or token that was given.
+    /// Last cursor or token of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// Where a page is.
+/// Position of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Position {
     First,
-    /// A parameter with this value: a cursor, a token.
+    /// A value of the position parameter, such as a cursor or a token.
     Value(String),
-    /// So many records on.
+    /// An offset in records.
     Offset(u64),
     Url(String),
 }
 
 impl Progress {
-    /// A cycle that begins now.
+    /// Returns the progress of a cycle that begins now.
     pub fn first(now: Timestamp, version: u32) -> Self {
         Self {
             began_at: now,
@@ -62,7 +62,7 @@ impl Progress {
 }
 
 impl State {
-    /// What cannot be read is as if there was nothing.
+    /// Reads a state. Unreadable bytes give the empty state.
     pub fn read(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl State {
         Bytes::from(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What flows see as `state`.
+    /// Returns the value of `state` in expressions.
     pub fn document(&self) -> Vec<u8> {
         let last_success_at = self.last_success_at.map(|at| at.to_string());
         let seen = serde_json::json!({ "cursor": self.cursor, "last_success_at": last_success_at });

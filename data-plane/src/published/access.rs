@@ -1,4 +1,4 @@
-//! Who calls: what a request has to show is checked and taken off, so that no flow sees it.
+//! Authentication of callers. Credentials are removed from the request, so that no flow sees them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::oauth2::{self, Issuers, Subject};
 use crate::plans::published::api::Auth;
 use crate::plans::published::keys::{Key, KeyError, bearer};
 
-/// Who a call is from.
+/// Caller of an API.
 pub(crate) enum Caller {
     Anyone,
     Key(Arc<Key>),
-    /// Of a token of the API's issuer.
+    /// Owner of an access token.
     Subject(Subject),
 }
 
 impl Caller {
-    /// What tells callers of one API apart. A consumer stays who it is when its key is rotated.
+    /// Returns the id of the caller within one API. It stays when the key of a consumer is rotated.
     pub fn id(&self) -> &str {
         match self {
             Self::Anyone => "",
@@ -33,7 +33,7 @@ impl Caller {
         }
     }
 
-    /// The name of the consumer.
+    /// Returns the name of the consumer.
     pub fn consumer(&self) -> Option<&str> {
         match self {
             Self::Anyone => None,
@@ -45,7 +45,7 @@ impl Caller {
     }
 }
 
-/// The caller, when the API lets it in.
+/// Authenticates the caller.
 pub(crate) async fn let_in(
     issuers: &Issuers,
     target: &Target,

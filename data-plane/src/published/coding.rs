@@ -1,4 +1,4 @@
-//! Answers compressed for those who ask for it.
+//! Compression of responses.
 
 use std::io::Write;
 
@@ -9,12 +9,12 @@ use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use kanat_net::{Body, body as bodies};
+use kanat_net::{Body, body as bodies, quality};
 
-/// A shorter body fits one packet as it is.
-const WORTH_IT: u64 = 1 << 10;
-/// A longer one takes so long that others on its thread would wait.
-const LONG: usize = 64 << 10;
+/// Size from which a body is compressed: a shorter one fits one packet.
+const MIN_BYTES: u64 = 1 << 10;
+/// Size from which a body is compressed on a thread of its own.
+const BLOCKING_BYTES: usize = 64 << 10;
 /// Fast, and still well ahead of gzip.
 const BROTLI_QUALITY: i32 = 4;
 
@@ -24,30 +24,26 @@ enum Coding {
     Brotli,
 }
 
-/// What a caller takes, by its `Accept-Encoding`.
+/// Content coding that the caller accepts, by `Accept-Encoding`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Accepted(Option<Coding>);
+pub(crate) struct AcceptedCoding(Option<Coding>);
 
-impl Accepted {
+impl AcceptedCoding {
     pub fn of(headers: &HeaderMap) -> Self {
-        let mut weights = Weights::default();
+        let mut qualities = Qualities::default();
         for value in headers.get_all(header::ACCEPT_ENCODING) {
-            value
-                .to_str()
-                .unwrap_or_default()
-                .split(',')
-                .for_each(|item| weights.read(item));
+            quality::items(value.to_str().unwrap_or_default()).for_each(|item| qualities.add(item));
         }
-        Self(weights.best())
+        Self(qualities.best())
     }
 
-    /// The answer in the best coding that the caller takes, if it is worth it.
+    /// Encodes a response in the preferred coding, if it is large and compressible.
     pub async fn encode(self, response: Response<Body>) -> Response<Body> {
         let (mut parts, body) = response.into_parts();
         let is_long = body
             .size_hint()
             .exact()
-            .is_some_and(|length| length >= WORTH_IT);
+            .is_some_and(|length| length >= MIN_BYTES);
         if !is_long || !is_compressible(&parts.headers) {
             return Response::from_parts(parts, body);
         }
@@ -64,7 +60,7 @@ impl Accepted {
         else {
             return Response::from_parts(parts, bodies::empty());
         };
-        let encoded = if plain.len() > LONG {
+        let encoded = if plain.len() > BLOCKING_BYTES {
             let given = plain.clone();
             tokio::task::spawn_blocking(move || coding.encode(&given))
                 .await
@@ -111,45 +107,38 @@ impl Coding {
     }
 }
 
-/// How much each coding is wanted, in thousandths; `None` where it is not named.
+/// Quality of each coding; `None` where the header does not name it.
 #[derive(Default)]
-struct Weights {
+struct Qualities {
     gzip: Option<u16>,
     brotli: Option<u16>,
     identity: Option<u16>,
     any: Option<u16>,
 }
 
-impl Weights {
-    fn read(&mut self, item: &str) {
-        let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
-        let weight = parameters.split(';').find_map(|parameter| {
-            let (key, value) = parameter.split_once('=')?;
-            key.trim()
-                .eq_ignore_ascii_case("q")
-                .then(|| value.trim().parse::<f32>().unwrap_or(0.0))
-        });
-        let thousandths = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u16;
-        match name.trim().to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => self.gzip = Some(thousandths),
-            "br" => self.brotli = Some(thousandths),
-            "identity" => self.identity = Some(thousandths),
-            "*" => self.any = Some(thousandths),
-            _ => {}
-        }
+impl Qualities {
+    fn add(&mut self, item: quality::Item<'_>) {
+        let coding = match item.value.to_ascii_lowercase().as_str() {
+            "gzip" | "x-gzip" => &mut self.gzip,
+            "br" => &mut self.brotli,
+            "identity" => &mut self.identity,
+            "*" => &mut self.any,
+            _ => return,
+        };
+        *coding = Some(item.quality);
     }
 
-    /// The coding that is wanted most; of two that are wanted as much, brotli.
+    /// Returns the coding of the highest quality; of two alike, Brotli.
     fn best(&self) -> Option<Coding> {
-        let weight = |named: Option<u16>| named.or(self.any).unwrap_or(0);
-        let gzip = weight(self.gzip);
-        let brotli = weight(self.brotli);
-        let (coding, most) = if brotli >= gzip {
+        let quality = |named: Option<u16>| named.or(self.any).unwrap_or(0);
+        let gzip = quality(self.gzip);
+        let brotli = quality(self.brotli);
+        let (coding, best) = if brotli >= gzip {
             (Coding::Brotli, brotli)
         } else {
             (Coding::Gzip, gzip)
         };
-        (most > 0 && most >= self.identity.unwrap_or(0)).then_some(coding)
+        (best > 0 && best >= self.identity.unwrap_or(0)).then_some(coding)
     }
 }
 
@@ -178,7 +167,7 @@ mod tests {
         let of = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(text));
-            Accepted::of(&headers).0
+            AcceptedCoding::of(&headers).0
         };
         for (text, expected) in [
             ("gzip, deflate, br", Some(Coding::Brotli)),
@@ -194,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(of(text), expected, "{text}");
         }
-        assert_eq!(Accepted::of(&HeaderMap::new()), Accepted(None));
+        assert_eq!(AcceptedCoding::of(&HeaderMap::new()), AcceptedCoding(None));
     }
 
     #[tokio::test]
@@ -204,7 +193,7 @@ mod tests {
             response
                 .headers_mut()
                 .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-            let response = Accepted(Some(Coding::Brotli)).encode(response).await;
+            let response = AcceptedCoding(Some(Coding::Brotli)).encode(response).await;
             let length = response.body().size_hint().exact().unwrap();
             (
                 response.headers().contains_key(header::CONTENT_ENCODING),

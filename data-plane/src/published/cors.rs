@@ -1,4 +1,4 @@
-//! What browsers are told about calls from pages of other origins, and `OPTIONS`.
+//! CORS headers, and answers to `OPTIONS`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kanat_net::{Body, body as bodies};
 use super::route;
 use crate::plans::published::api::{Api, Cors, Origins};
 
-/// Answers `OPTIONS` at an address where these APIs stand; a browser's question before a call, too.
+/// Answers `OPTIONS`, including preflight requests, at an address of these APIs.
 pub(crate) fn options(apis: &[Arc<Api>], headers: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(bodies::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -34,7 +34,7 @@ pub(crate) fn options(apis: &[Arc<Api>], headers: &HeaderMap) -> Response<Body> 
     response
 }
 
-/// Nothing is allowed to an origin that is not told so.
+/// Answers a preflight request. The absence of headers denies it.
 fn preflight(cors: Option<&Cors>, apis: &[Arc<Api>], asked: &HeaderMap, answer: &mut HeaderMap) {
     let varies = HeaderValue::from_static(
         "origin, access-control-request-method, access-control-request-headers",
@@ -64,7 +64,7 @@ fn preflight(cors: Option<&Cors>, apis: &[Arc<Api>], asked: &HeaderMap, answer: 
     }
 }
 
-/// Adds to an answer what lets a page of `origin` read it.
+/// Adds the headers that let a page of `origin` read a response.
 pub(crate) fn mark(cors: Option<&Cors>, origin: Option<&HeaderValue>, answer: &mut HeaderMap) {
     let Some(cors) = cors else { return };
     if !matches!(cors.origins, Origins::Any) || cors.credentials {
@@ -85,11 +85,11 @@ pub(crate) fn mark(cors: Option<&Cors>, origin: Option<&HeaderValue>, answer: &m
     }
 }
 
-/// What stands for `origin` in the answer, when it may call.
+/// Returns the value of `Access-Control-Allow-Origin`, if `origin` may call.
 fn allowed(cors: &Cors, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
     let origin = origin?;
     match &cors.origins {
-        // Browsers take no `*` where credentials are sent.
+        // Browsers reject `*` together with credentials.
         Origins::Any if cors.credentials => Some(origin.clone()),
         Origins::Any => Some(HeaderValue::from_static("*")),
         Origins::Listed(listed) => {

@@ -1,5 +1,5 @@
-//! What a call brings: its input as the payload of a message, checked by the schema of its version,
-//! and what came with it.
+//! Input of a call: the payload of its message, validated by the schema of its version, and the
+//! metadata of the request.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -18,7 +18,7 @@ use super::access::Caller;
 use super::route::Target;
 use crate::credentials::{self, Document};
 use crate::error::{Refusal, write_details};
-use crate::payload::{self, Called, Unfit};
+use crate::payload::{self, CallBody, CallBodyError};
 use crate::pipeline::Arrival;
 use crate::plans::Runnable;
 use crate::trace_context;
@@ -26,8 +26,10 @@ use crate::trace_context;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_KEY_LIMIT: usize = 255;
 
-/// Everything of the message that is known before it is stored. Errors for input that is none, and
-/// for input that a strict API does not take.
+/// Builds the message of a call before it is stored.
+///
+/// # Errors
+/// The input is malformed, or a strict API rejects it.
 pub(crate) fn arrive(
     target: &Target,
     caller: &Caller,
@@ -79,7 +81,7 @@ pub(crate) fn arrive(
     })
 }
 
-/// The body as the message keeps it, and the payload when that is another text.
+/// Returns the body, and the payload when it differs from the body.
 fn read(
     target: &Target,
     schema: Option<&Schema>,
@@ -90,13 +92,13 @@ fn read(
         return Ok((parameters(target, schema, parts)?, None));
     }
     match payload::of_call(declared(parts), &body).map_err(unfit)? {
-        Called::Json => Ok((body, None)),
-        Called::Nothing => Ok((body, Some(Bytes::from_static(b"null")))),
-        Called::Form(members) => Ok((body, Some(written(schema, &members)))),
+        CallBody::Json => Ok((body, None)),
+        CallBody::Nothing => Ok((body, Some(Bytes::from_static(b"null")))),
+        CallBody::Form(members) => Ok((body, Some(written(schema, &members)))),
     }
 }
 
-/// The content type that the call gives its body.
+/// Returns the declared content type.
 fn declared(parts: &Parts) -> Option<&str> {
     parts
         .headers
@@ -104,16 +106,16 @@ fn declared(parts: &Parts) -> Option<&str> {
         .map(|value| value.to_str().unwrap_or("unreadable"))
 }
 
-fn unfit(unfit: Unfit) -> Refusal {
+fn unfit(unfit: CallBodyError) -> Refusal {
     let status = match unfit {
-        Unfit::Type => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Unfit::Malformed(_) => StatusCode::BAD_REQUEST,
+        CallBodyError::Type => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        CallBodyError::Malformed(_) => StatusCode::BAD_REQUEST,
     };
     Refusal::new(status, unfit.to_string())
 }
 
-/// What is wrong with a JSON text by the schema, by field. It is read once: the schema says too
-/// whether it is JSON.
+/// Validates a JSON text by the schema and returns the violations by field. The same pass checks
+/// the syntax.
 fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>, JsonError> {
     match schema {
         Some(schema) => Ok(schema
@@ -125,7 +127,7 @@ fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>,
     }
 }
 
-/// The input of `GET` and `DELETE`: query and path, which has the last word.
+/// Returns the input of `GET` and `DELETE`: query and path parameters. The latter take precedence.
 fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result<Bytes, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let mut members = payload::members(query.as_bytes())
@@ -137,7 +139,7 @@ fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result
     Ok(written(schema, &members))
 }
 
-/// Pairs of texts as JSON: with the types that the schema asks for, when there is one.
+/// Writes pairs of texts as JSON, with the types of the schema, if there is one.
 fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes {
     let pairs = members
         .iter()
@@ -152,8 +154,8 @@ fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes 
     }
 }
 
-/// The document that expressions see as `trigger`: with the API that was called, by whom, and what
-/// a lenient one found wrong.
+/// Returns the value of `trigger` in expressions, with the API, the caller, and the violations that
+/// a lenient API tolerates.
 fn document(
     target: &Target,
     caller: &Caller,
@@ -189,7 +191,7 @@ fn document(
     }
     let query = payload::members(parts.uri.query().unwrap_or_default().as_bytes())
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let received = trigger::Received {
+    let received = trigger::InboundRequest {
         method: &parts.method,
         headers: &parts.headers,
         query,
@@ -201,7 +203,7 @@ fn document(
     Ok(credentials::document(runnable, &received))
 }
 
-/// What the consumer knows a call by, when it says so.
+/// Returns the idempotency key of a call, if it has one.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(first) = given.next() else {

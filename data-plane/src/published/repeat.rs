@@ -1,5 +1,5 @@
-//! A call that a consumer makes again under one `Idempotency-Key` gets the first answer again;
-//! another call under the same key is refused.
+//! Repeats of a call under one `Idempotency-Key`: they get the first response again. Another call
+//! under the same key is refused.
 
 use std::collections::BTreeMap;
 
@@ -14,43 +14,43 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wait;
-use crate::context::Shared;
+use crate::context::NodeContext;
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
-use crate::pipeline::Accepted;
+use crate::pipeline::Acceptance;
 use crate::plans::Flow;
 
-/// What tells a repeat from another call.
-pub(crate) struct Sent {
+/// Identity of a call, by which a repeat is recognised.
+pub(crate) struct CallIdentity {
     pub idempotency_key: String,
     pub raw_body: Bytes,
-    /// The document that expressions see as `trigger`, which has path and query.
+    /// Value of `trigger`, which contains path and query.
     pub trigger: Bytes,
 }
 
-/// Answers a call that does not wait, whose message was found to be there already, as `first`.
+/// Answers an asynchronous call whose message exists already as `first`.
 pub(crate) async fn answer(
-    shared: &Shared,
+    shared: &NodeContext,
     flow: &Flow,
-    sent: Option<Sent>,
+    sent: Option<CallIdentity>,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
     if is_repeat(shared, flow, sent, &first).await? {
-        Ok(replayed(webhook::answer(&Accepted::New(first))))
+        Ok(replayed(webhook::answer(&Acceptance::New(first))))
     } else {
-        Ok(webhook::answer(&Accepted::Duplicate(first)))
+        Ok(webhook::answer(&Acceptance::Duplicate(first)))
     }
 }
 
-/// Answers one that waits: as the first was answered, which is written down with its message.
+/// Answers a synchronous call with the first response, which is recorded with its message.
 pub(crate) async fn answer_of_run(
-    shared: &Shared,
+    shared: &NodeContext,
     flow: &Flow,
-    sent: Option<Sent>,
+    sent: Option<CallIdentity>,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
     if !is_repeat(shared, flow, sent, &first).await? {
-        return Ok(webhook::answer(&Accepted::Duplicate(first)));
+        return Ok(webhook::answer(&Acceptance::Duplicate(first)));
     }
     let (message, trace) = shared
         .pipeline
@@ -62,7 +62,7 @@ pub(crate) async fn answer_of_run(
         .and_then(|message| message.error.as_ref())
         .map(|error| error.kind);
     match message.map(|message| message.status) {
-        Some(Status::Delivered) => match trace.iter().rev().find_map(Given::read) {
+        Some(Status::Delivered) => match trace.iter().rev().find_map(RecordedResponse::read) {
             Some(given) => Ok(replayed(given)),
             None => Err(conflict(
                 "the first call under this Idempotency-Key was carried out, and its answer is not \
@@ -81,12 +81,14 @@ pub(crate) async fn answer_of_run(
     }
 }
 
-/// Whether `first` is the message of the same call; an error when it is that of another one under
-/// the same key.
+/// Returns whether `first` is the message of the same call.
+///
+/// # Errors
+/// It is the message of another call under the same key.
 async fn is_repeat(
-    shared: &Shared,
+    shared: &NodeContext,
     flow: &Flow,
-    sent: Option<Sent>,
+    sent: Option<CallIdentity>,
     first: &MessageId,
 ) -> Result<bool, Refusal> {
     let Some(sent) = sent else { return Ok(false) };
@@ -98,8 +100,12 @@ async fn is_repeat(
     let Some(content) = content else {
         return Ok(false);
     };
-    match (Asked::read(&content.request), Asked::read(&sent.trigger)) {
-        // It may have been known by the flow's own key, or be no more than a key by now.
+    match (
+        RecordedRequest::read(&content.request),
+        RecordedRequest::read(&sent.trigger),
+    ) {
+        // The message may have been recognised by the flow's own key, or be reduced to a key by
+        // now.
         (Some(first), Some(asked))
             if first.headers.idempotency_key.as_ref() == Some(&sent.idempotency_key) =>
         {
@@ -133,9 +139,9 @@ fn replayed(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// An answer as the trace of its message has it.
+/// Response as the trace of its message records it.
 #[derive(Deserialize)]
-struct Given {
+struct RecordedResponse {
     status: u16,
     headers: BTreeMap<String, String>,
     body: Option<Box<RawValue>>,
@@ -143,8 +149,8 @@ struct Given {
     truncated: bool,
 }
 
-impl Given {
-    /// `None` for what is no answer, and for one that was cut or masked.
+impl RecordedResponse {
+    /// Returns `None` for other records, and for a response that was truncated or masked.
     fn read(record: &TraceRecord) -> Option<Response<Body>> {
         let text = record
             .response
@@ -161,7 +167,7 @@ impl Given {
             );
         }
         let body = given.body.as_deref().map(RawValue::get).unwrap_or_default();
-        // What is no JSON stands as a string.
+        // A body that is not JSON is recorded as a string.
         let is_json = headers.get(header::CONTENT_TYPE).is_none_or(|declared| {
             declared
                 .to_str()
@@ -183,9 +189,9 @@ impl Given {
     }
 }
 
-/// What a call asked for, as its message has it.
+/// Request as its message records it.
 #[derive(Deserialize)]
-struct Asked<'d> {
+struct RecordedRequest<'d> {
     headers: Headers,
     #[serde(borrow)]
     query: &'d RawValue,
@@ -199,12 +205,12 @@ struct Headers {
     idempotency_key: Option<String>,
 }
 
-impl<'d> Asked<'d> {
+impl<'d> RecordedRequest<'d> {
     fn read(trigger: &'d [u8]) -> Option<Self> {
         serde_json::from_slice(trigger).ok()
     }
 
-    /// Whether both are for the same thing.
+    /// Returns whether both have the same path parameters and query.
     fn is_at(&self, other: &Self) -> bool {
         self.query.get() == other.query.get() && self.path_params.get() == other.path_params.get()
     }

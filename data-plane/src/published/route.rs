@@ -1,4 +1,4 @@
-//! Which version of which API a request is for: by host, version prefix, path and method.
+//! Routing of a request to a version of an API: by host, version prefix, path and method.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use crate::plans::published::api::{Api, State, Version};
 use crate::plans::published::path::RequestPath;
 use crate::plans::{Environment, Snapshot};
 
-/// What stands at the address of a request.
+/// Result of routing.
 pub(crate) enum Route {
     Call(Box<Target>),
-    /// `OPTIONS` asks of all of them.
+    /// `OPTIONS` at an address with APIs.
     Options(Others),
-    /// There are APIs, and none with this method.
+    /// The address has APIs, but none with this method.
     Method(Others),
-    /// It is not clear which environment is meant.
+    /// The request names more than one host.
     Hosts,
     Nothing,
 }
 
-/// What stands at the address of a request that calls none of it.
+/// APIs at an address of which none is called.
 pub(crate) struct Others {
     pub apis: Vec<Arc<Api>>,
-    /// One of them, when none of them is to stay.
+    /// One of the APIs, if all are deprecated.
     deprecated: Option<Target>,
 }
 
-/// The version that a request calls.
+/// Version that a request calls.
 pub(crate) struct Target {
     pub environment: Arc<Environment>,
     pub api: Arc<Api>,
     place: usize,
-    /// What the parameters of the path stand for.
+    /// Values of the path parameters.
     pub parameters: Vec<(String, String)>,
-    /// Where its successor is told of: scheme and host of the APIs, as the caller sees them, or
-    /// nothing; and the request's path without its version, beginning with `/`.
+    /// Base of the successor's URL: scheme and host as the caller sees them, or nothing, and the
+    /// path of the request without its version, with a leading `/`.
     address: (String, String),
 }
 
@@ -80,7 +80,7 @@ impl Route {
             place,
             parameters: owned(api.path.parameters(&requested.segments)),
             address: match api.versions[place].state {
-                // Nobody asks for it.
+                // An active version needs no headers.
                 State::Active => Default::default(),
                 State::Deprecated { .. } | State::Retired => (
                     base(environment, host, parts.extensions.get()),
@@ -110,7 +110,7 @@ impl Route {
 }
 
 impl Others {
-    /// What every answer carries where all versions are deprecated.
+    /// Adds the deprecation headers if all versions are deprecated.
     pub fn mark(&self, headers: &mut HeaderMap) {
         if let Some(target) = &self.deprecated {
             target.mark(headers);
@@ -123,7 +123,7 @@ impl Target {
         &self.api.versions[self.place]
     }
 
-    /// Refuses a call of a version that has ended, and says where its successor is.
+    /// Refuses a call of a retired version, with a link to its successor.
     pub fn check_state(&self) -> Result<(), Refusal> {
         match self.version().state {
             State::Active | State::Deprecated { .. } => return Ok(()),
@@ -152,7 +152,7 @@ impl Target {
         Err(Refusal::new(StatusCode::GONE, message).with_members(members))
     }
 
-    /// What every answer of a deprecated version carries.
+    /// Adds the headers of a deprecated version.
     pub fn mark(&self, headers: &mut HeaderMap) {
         let State::Deprecated { sunset } = self.version().state else {
             return;
@@ -173,14 +173,14 @@ impl Target {
         }
     }
 
-    /// Where the same request finds another version.
+    /// Returns the URL of the request at another version.
     fn url(&self, version: &Version) -> String {
         let (base, path) = &self.address;
         format!("{base}/{}{path}", version.label)
     }
 }
 
-/// The methods that these APIs take, for `Allow`.
+/// Returns the methods of these APIs, for `Allow`.
 pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
     let mut methods: Vec<&str> = apis.iter().map(|api| api.method.as_str()).collect();
     if methods.contains(&"GET") {
@@ -192,7 +192,7 @@ pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
     HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"))
 }
 
-/// The path of a request without its version.
+/// Returns the path of a request without its version.
 fn unversioned<'r>(path: &'r str, requested: &RequestPath<'_>) -> &'r str {
     match requested.version {
         Some(_) => path
@@ -216,8 +216,7 @@ fn write_text(text: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// The host that a request names, with its port; an empty one when it names none, `None` when it
-/// names several.
+/// Returns the host and port of a request; empty when it names none, `None` when it names several.
 fn host(parts: &Parts) -> Option<&str> {
     if let Some(authority) = parts.uri.authority() {
         return Some(authority.as_str());
@@ -230,7 +229,7 @@ fn host(parts: &Parts) -> Option<&str> {
     hosts.next().is_none().then_some(first)
 }
 
-/// What an environment says of itself, else what the caller seems to have asked.
+/// Returns the public base URL of the environment, else the one that the caller seems to use.
 fn base(environment: &Environment, host: &str, peer: Option<&Peer>) -> String {
     if let Some(base_url) = environment.base_url() {
         return base_url.to_owned();

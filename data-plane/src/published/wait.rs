@@ -1,4 +1,4 @@
-//! Calls that wait for what the flow makes of them, until the deadline of the API.
+//! Synchronous calls, which wait for the outcome of the flow until the deadline of the API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::repeat::{self, Sent};
+use super::repeat::{self, CallIdentity};
 use super::route::Target;
 use crate::admission::Room;
-use crate::context::Shared;
-use crate::delivery::{self, Answered};
+use crate::context::NodeContext;
+use crate::delivery::{self, CallOutcome};
 use crate::error::Refusal;
 use crate::ingress::receive;
-use crate::pipeline::{Arrival, Begun, Lost, NotBegun, Pipeline, Reply};
+use crate::pipeline::{Arrival, CallError, CallStart, Pipeline, Reply, TurnLoss};
 use crate::plans::Runnable;
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 
-/// When one who came at a bad time may come again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Delay after which a refused caller may try again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What a call has beside its message.
+/// Properties of a call beside its message.
 pub(crate) struct Call {
-    /// What a repeat is known by.
-    pub sent: Option<Sent>,
-    /// The place of the body that was read, until the message is stored.
+    /// Identity of the call, if it has an idempotency key.
+    pub sent: Option<CallIdentity>,
+    /// Memory of the body, until the message is stored.
     pub room: Room,
-    /// When the caller waits no longer.
+    /// Time at which the caller stops waiting.
     pub deadline: Instant,
 }
 
-/// Runs a call, and answers with what it came to.
+/// Runs a call and returns the response.
 pub(crate) async fn answer(
-    shared: &Shared,
+    shared: &NodeContext,
     target: &Target,
-    answering: &Arc<Answering>,
+    response_mapping: &Arc<ResponseMapping>,
     runnable: Runnable,
     arrival: Arrival,
     call: Call,
@@ -51,29 +51,33 @@ pub(crate) async fn answer(
         deadline,
     } = call;
     let id = arrival.id.clone();
-    if Pipeline::runs_in_memory(&runnable, &arrival, answering) {
+    if Pipeline::runs_in_memory(&runnable, &arrival, response_mapping) {
         let answered = timeout_at(
             deadline,
-            shared.pipeline.run_in_memory(&runnable, arrival, answering),
+            shared
+                .pipeline
+                .run_in_memory(&runnable, arrival, response_mapping),
         )
         .await;
         return answer_of(answered.map_err(|_| overloaded())?.map_err(not_begun)?, &id);
     }
-    let (tell, told) = oneshot::channel();
+    let (reply_tx, reply_rx) = oneshot::channel();
     let late = CancellationToken::new();
     let reply = Reply {
-        answering: Arc::clone(answering),
-        tell,
-        late: late.clone(),
+        response_mapping: Arc::clone(response_mapping),
+        reply_tx,
+        deadline: late.clone(),
     };
     let flow = runnable.flow.clone();
     let begun = timeout_at(deadline, shared.pipeline.call(runnable, arrival, reply)).await;
-    // What was read is stored: who waits for an answer takes no room from those who come.
+    // The body is stored: a waiting caller holds no memory for requests.
     drop(room);
     let turn = match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
-        Begun::Runs => None,
-        Begun::Waits(turn) => turn,
-        Begun::Duplicate(first) => return repeat::answer_of_run(shared, &flow, sent, first).await,
+        CallStart::Runs => None,
+        CallStart::Waits(turn) => turn,
+        CallStart::Duplicate(first) => {
+            return repeat::answer_of_run(shared, &flow, sent, first).await;
+        }
     };
     let lost = async {
         match &turn {
@@ -83,14 +87,14 @@ pub(crate) async fn answer(
     };
     let ended = async {
         tokio::select! {
-            answered = told => Ok(answered.ok()),
+            outcome = reply_rx => Ok(outcome.ok()),
             lost = lost => Err(lost),
         }
     };
     match timeout_at(deadline, ended).await {
         Ok(Ok(answered)) => answer_of(answered, &id),
-        Ok(Err(Lost::HandedBack)) => answer_of(None, &id),
-        Ok(Err(Lost::Removed)) => Err(taken_out_of_service(&id)),
+        Ok(Err(TurnLoss::HandedBack)) => answer_of(None, &id),
+        Ok(Err(TurnLoss::Removed)) => Err(taken_out_of_service(&id)),
         Err(_) => {
             if target.api.discard_late {
                 late.cancel();
@@ -102,27 +106,27 @@ pub(crate) async fn answer(
     }
 }
 
-/// `None` when this node lost the message.
-fn answer_of(answered: Option<Answered>, id: &MessageId) -> Result<Response<Body>, Refusal> {
+/// Returns the response to an outcome; `None` when this node lost the message.
+fn answer_of(answered: Option<CallOutcome>, id: &MessageId) -> Result<Response<Body>, Refusal> {
     match answered {
-        Some(Answered::Ready(ready)) => Ok(response(ready.status, ready.headers, ready.body)),
-        Some(Answered::Filtered) => Ok(filtered()),
-        Some(Answered::Failed(kind)) => Err(failed(kind, id)),
-        Some(Answered::Unfit) => {
+        Some(CallOutcome::Response(ready)) => Ok(response(ready.status, ready.headers, ready.body)),
+        Some(CallOutcome::Filtered) => Ok(filtered()),
+        Some(CallOutcome::Failed(kind)) => Err(failed(kind, id)),
+        Some(CallOutcome::InvalidResponse) => {
             let refusal = Refusal::new(
                 StatusCode::BAD_GATEWAY,
                 "what the flow made is no answer of this API",
             );
             Err(refusal.with_members(member(id)))
         }
-        Some(Answered::NotNow) => Err(Refusal::unavailable(
+        Some(CallOutcome::Unavailable) => Err(Refusal::unavailable(
             "a connector takes no calls for now",
-            PAUSE,
+            RETRY_DELAY,
         )),
         None => {
             let refusal = Refusal::unavailable(
                 "this node handed the message back, and another runs it",
-                PAUSE,
+                RETRY_DELAY,
             );
             Err(refusal.with_members(member(id)))
         }
@@ -136,12 +140,13 @@ pub(super) fn response(status: StatusCode, headers: HeaderMap, body: Bytes) -> R
     response
 }
 
-/// The flow's condition did not hold: all is well, and there is nothing to say.
+/// Returns the response of a flow whose condition was false.
 pub(super) fn filtered() -> Response<Body> {
     response(StatusCode::NO_CONTENT, HeaderMap::new(), Bytes::new())
 }
 
-/// What failed is the flow's own affair: callers learn no more than the message to ask after.
+/// Returns the refusal of a failed call. The cause stays internal; the caller gets the id of the
+/// message.
 pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
     let message = match kind {
         ErrorKind::Mapping => "the flow could not map the request",
@@ -161,16 +166,16 @@ pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
     Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(id))
 }
 
-fn not_begun(reason: NotBegun) -> Refusal {
+fn not_begun(reason: CallError) -> Refusal {
     match reason {
-        NotBegun::Busy => overloaded(),
-        NotBegun::Paused => Refusal::unavailable(reason.to_string(), Duration::from_secs(5)),
-        NotBegun::NotStored(reason) => receive::not_stored(&reason),
+        CallError::Busy => overloaded(),
+        CallError::Paused => Refusal::unavailable(reason.to_string(), Duration::from_secs(5)),
+        CallError::StoreError(reason) => receive::not_stored(&reason),
     }
 }
 
 fn overloaded() -> Refusal {
-    Refusal::unavailable(NotBegun::Busy.to_string(), PAUSE)
+    Refusal::unavailable(CallError::Busy.to_string(), RETRY_DELAY)
 }
 
 fn taken_out_of_service(id: &MessageId) -> Refusal {

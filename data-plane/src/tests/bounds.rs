@@ -1,5 +1,4 @@
-//! What connectors are given: so many calls at once, so many a second, and none while they fail at
-//! everything.
+//! Limits of connectors: concurrent calls, rate, and circuit breaker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

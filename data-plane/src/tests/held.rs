@@ -1,4 +1,5 @@
-//! What waits: for a paused flow, for an earlier message of its key, for another start of the node.
+//! Messages that wait: for a paused flow, for an earlier message of their key, for a restart of the
+//! node.
 
 use std::time::Duration;
 
@@ -199,7 +200,7 @@ async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_d
 }
 
 #[tokio::test]
-async fn a_node_that_is_behind_leaves_a_message_to_others_and_runs_it_once_it_has_the_plans() {
+async fn a_node_with_old_plans_leaves_a_message_to_others_and_runs_it_once_it_has_the_plans() {
     let node = Node::start().await;
     let target = Target::start().await;
     node.deploy(&flow("grows"), &target.url).await;

@@ -1,4 +1,4 @@
-//! What the data plane's port answers.
+//! Responses of the data plane's port.
 
 use bytes::Bytes;
 use http::{Method, Request};

@@ -5,7 +5,7 @@ use kanat_model::message::{ErrorKind, Status};
 use kanat_proto::plan::v1::{Field, FlowPlan, Mapping, Step, field};
 
 use super::node::{Node, flow};
-use super::target::{Received, Target, status};
+use super::target::{ReceivedRequest, Target, status};
 
 const DESK: &str = "ci_desk";
 
@@ -75,7 +75,7 @@ async fn deploy(node: &Node, plan: &FlowPlan, desk: &Target, target: &Target) {
 }
 
 fn calls(target: &Target) -> Vec<String> {
-    let shown = |received: &Received| {
+    let shown = |received: &ReceivedRequest| {
         format!(
             "{} {} {}",
             received.method,

@@ -14,25 +14,25 @@ use tokio_util::task::TaskTracker;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-/// What to answer to the nth request, from 0.
-type Script = Arc<dyn Fn(usize, &Received) -> Response<&'static str> + Send + Sync>;
+/// Response to the nth request, from 0.
+type Script = Arc<dyn Fn(usize, &ReceivedRequest) -> Response<&'static str> + Send + Sync>;
 
 pub struct Target {
     pub url: String,
-    shared: Arc<Shared>,
+    shared: Arc<TargetState>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-struct Shared {
-    received: Mutex<Vec<Received>>,
+struct TargetState {
+    received: Mutex<Vec<ReceivedRequest>>,
     count: watch::Sender<usize>,
     script: Script,
     /// Requests are answered once this is true.
@@ -50,11 +50,11 @@ impl Target {
     }
 
     pub async fn answering(
-        script: impl Fn(usize, &Received) -> Response<&'static str> + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> Response<&'static str> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TargetState {
             received: Mutex::default(),
             count: watch::Sender::new(0),
             script: Arc::new(script),
@@ -92,7 +92,7 @@ impl Target {
         self.shared.open.send_replace(true);
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.shared.received.lock().unwrap().clone()
     }
 
@@ -114,11 +114,11 @@ impl Target {
     }
 }
 
-impl Shared {
+impl TargetState {
     async fn answer(&self, request: Request<Inbound>) -> Response<kanat_net::Body> {
         let (parts, incoming) = request.into_parts();
         let body = body::read_limited(incoming, 1 << 24).await.unwrap();
-        let received = Received {
+        let received = ReceivedRequest {
             method: parts.method.to_string(),
             path: parts.uri.to_string(),
             headers: parts.headers,

@@ -1,49 +1,42 @@
-//! Content negotiation by the `Accept` header (RFC 9110, section 12.5.1).
+//! Choice between CSV and JSON by the `Accept` header.
 
-/// Precision of a media range; the most specific range that matches counts.
+use kanat_net::quality;
+
+/// Specificity of a media range; more specific ranges take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Specificity {
-    /// `*/*`.
     Any,
-    /// `text/*`.
     Type,
-    /// `text/csv`.
     Subtype,
 }
 
-/// Returns whether the caller prefers CSV to JSON. JSON is the default at equal quality.
+/// Returns whether the caller prefers CSV to JSON. JSON is the default where it accepts both alike.
 pub(super) fn prefers_csv(accept: &str) -> bool {
     match (
-        quality(accept, "text", "csv"),
-        quality(accept, "application", "json"),
+        preference(accept, "text", "csv"),
+        preference(accept, "application", "json"),
     ) {
         (None, _) => false,
-        (Some((_, csv)), None) => csv > 0.0,
-        // At equal quality, CSV wins where its range is more specific.
-        (Some((csv_named, csv)), Some((json_named, json))) => {
-            csv > json || (csv == json && csv_named > json_named)
+        (Some((_, csv)), None) => csv > 0,
+        // A range may name CSV itself, and another one JSON among everything else.
+        (Some((csv_specificity, csv)), Some((json_specificity, json))) => {
+            csv > json || (csv == json && csv_specificity > json_specificity)
         }
     }
 }
 
-/// Returns the q-value of a media type, from 0 to 1, and the precision of the range that gives it.
-fn quality(accept: &str, kind: &str, subtype: &str) -> Option<(Specificity, f32)> {
-    let ranges = accept.split(',').filter_map(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let (its_kind, its_subtype) = parts.next()?.split_once('/')?;
+/// Returns the quality of a media type, by the most specific range that covers it.
+fn preference(accept: &str, kind: &str, subtype: &str) -> Option<(Specificity, u16)> {
+    let ranges = quality::items(accept).filter_map(|range| {
+        let (its_kind, its_subtype) = range.value.split_once('/')?;
         let is_kind = its_kind.eq_ignore_ascii_case(kind);
-        let named = match its_subtype {
+        let specificity = match its_subtype {
             "*" if its_kind == "*" => Specificity::Any,
             "*" if is_kind => Specificity::Type,
             _ if is_kind && its_subtype.eq_ignore_ascii_case(subtype) => Specificity::Subtype,
             _ => return None,
         };
-        let weight =
-            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        Some((
-            named,
-            weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)),
-        ))
+        Some((specificity, range.quality))
     });
     ranges.reduce(|best, range| if range.0 > best.0 { range } else { best })
 }
@@ -53,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_is_given_to_callers_that_prefer_it() {
+    fn csv_is_for_who_would_rather_have_it() {
         for accept in [
             "text/csv",
             "Text/CSV; charset=utf-8",

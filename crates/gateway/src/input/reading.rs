@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use kanat_net::body::BoxError;
-use kanat_net::budget::{Budget, Held, NoRoom};
+use kanat_net::budget::{Budget, NoRoom, SharedReservation};
 use tonic::{Code, Status};
 
 use crate::error::Problem;
@@ -17,21 +17,21 @@ use crate::error::Problem;
 #[derive(Clone)]
 pub(crate) struct Reading {
     /// Memory that the body holds.
-    held: Held,
+    held: SharedReservation,
     refusal: Arc<Mutex<Option<Problem>>>,
 }
 
 impl Reading {
     pub(super) fn new(memory: &Arc<Budget>) -> Self {
         Self {
-            held: Held::new(memory),
+            held: SharedReservation::new(memory),
             refusal: Arc::default(),
         }
     }
 
     /// Returns the memory that the body holds. The service may bound it further once it knows the
     /// caller.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> SharedReservation {
         self.held.clone()
     }
 

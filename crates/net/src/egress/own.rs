@@ -1,4 +1,4 @@
-//! The listeners of this process as targets of its own calls.
+//! Listeners of this process as targets of its own calls.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -13,7 +13,8 @@ pub struct OwnListeners {
 }
 
 impl OwnListeners {
-    /// `public` is what the URLs begin with by which the process may be called.
+    /// Makes the set of listeners. `public` is the prefix of the URLs by which the process may be
+    /// called.
     pub fn new(ports: Vec<u16>, public: Option<Url>) -> Self {
         Self { ports, public }
     }

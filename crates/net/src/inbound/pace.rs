@@ -1,5 +1,4 @@
-//! The least pace of a body: a sender that is waited for brings 1 KiB/s, once the first seconds are
-//! over.
+//! Minimum rate of a body: a sender has to deliver 1 KiB/s after the first seconds.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,23 +6,23 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Time that a sender may be waited for before it has brought anything, and at most in one go.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for a sender, at the beginning and in one go.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Bytes a second.
-const LEAST_RATE: u32 = 1 << 10;
+/// Minimum rate, in bytes per second.
+const MIN_RATE: u32 = 1 << 10;
 
-/// A token bucket of time: waiting takes of it, bytes add to it. Time in which the reader does not
-/// ask is not counted.
+/// Token bucket of time: waiting consumes it, bytes refill it. Time in which the reader does not
+/// poll is not counted.
 #[derive(Debug)]
 pub(super) struct Pace {
     left: Duration,
-    /// Whether nothing came when the sender was asked.
+    /// Whether the last poll found nothing.
     was_asked: bool,
     wait: Option<Wait>,
 }
 
-/// The wait for a sender that was asked and has nothing yet.
+/// Wait for a sender that has nothing yet.
 #[derive(Debug)]
 struct Wait {
     since: Instant,
@@ -34,32 +33,30 @@ struct Wait {
 impl Pace {
     pub fn new() -> Self {
         Self {
-            left: PATIENCE,
+            left: MAX_WAIT,
             was_asked: false,
             wait: None,
         }
     }
 
-    /// Takes account of `bytes` that came.
+    /// Counts `bytes` that arrived.
     pub fn came(&mut self, bytes: usize) {
         self.was_asked = false;
-        // Only a sender that was waited for has anything to make up.
+        // Only a wait has consumed the bucket.
         let Some(wait) = self.wait.take() else { return };
-        let bytes = u32::try_from(bytes)
-            .unwrap_or(u32::MAX)
-            .min(LEAST_RATE << 8);
-        let earned = Duration::from_secs(1) * bytes / LEAST_RATE;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(MIN_RATE << 8);
+        let earned = Duration::from_secs(1) * bytes / MIN_RATE;
         self.left = self
             .left
             .saturating_sub(wait.since.elapsed())
             .saturating_add(earned)
-            .min(PATIENCE);
+            .min(MAX_WAIT);
     }
 
-    /// Waits for the sender; ready when it is too slow.
+    /// Waits for the sender. Ready when it is too slow.
     pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.was_asked {
-            // Most bodies are there as soon as they are asked for, and need no timer.
+            // Most bodies are ready when they are polled, and need no timer.
             self.was_asked = true;
             cx.waker().wake_by_ref();
             return Poll::Pending;

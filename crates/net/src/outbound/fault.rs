@@ -1,5 +1,5 @@
-//! Why a call has no answer, in words that name the host and its port. They never show the path or
-//! the query of the URL, which may carry a key.
+//! Errors of calls without an answer. Messages name host and port, and never path or query, which
+//! may contain a key.
 
 use std::error::Error as StdError;
 use std::io;
@@ -8,21 +8,21 @@ use rustls::CertificateError;
 use url::Url;
 
 use super::Error;
-use crate::egress::Refused;
+use crate::egress::EgressError;
 
 /// A host whose name has no address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Unresolved(#[from] io::Error);
+pub(super) struct ResolveError(#[from] io::Error);
 
 /// Returns the error of a call to `url`.
 pub(super) fn classify(error: &reqwest::Error, url: &Url) -> Error {
     let place = place(url);
     for cause in causes(error) {
-        if let Some(refused) = cause.downcast_ref::<Refused>() {
+        if let Some(refused) = cause.downcast_ref::<EgressError>() {
             return Error::Egress(refused.to_string());
         }
-        if let Some(unresolved) = cause.downcast_ref::<Unresolved>() {
+        if let Some(unresolved) = cause.downcast_ref::<ResolveError>() {
             return Error::Network(format!("cannot resolve {place}: {unresolved}"));
         }
         if let Some(fault) = cause.downcast_ref::<rustls::Error>() {
@@ -39,8 +39,8 @@ fn place(url: &Url) -> String {
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The error and what is behind it, from the outside in. An I/O error hides the one that it wraps
-/// from `source`.
+/// Returns the error and its sources, from the outside in. `source` of an I/O error skips the error
+/// that it wraps.
 fn causes<'e>(error: &'e reqwest::Error) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     let mut next: Option<&'e (dyn StdError + 'static)> = Some(error);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! An answer whose body is read piece by piece.
+//! Answer whose body is read as a stream.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use super::{Error, classify};
 
-/// An answer of which the body is still to come.
+/// Answer whose body is not read yet.
 #[derive(Debug)]
 pub struct Stream {
     answer: reqwest::Response,
-    /// What the call may take, and what is left of it.
+    /// Deadline of the call, and the time that is left.
     timeout: Duration,
     left: Duration,
 }
@@ -26,7 +26,7 @@ impl Stream {
         }
     }
 
-    /// HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.answer.status().as_u16()
     }
@@ -35,12 +35,12 @@ impl Stream {
         self.answer.headers()
     }
 
-    /// Bytes of the body, where the other side says how many there will be.
+    /// Returns the declared length of the body, in bytes.
     pub fn announced(&self) -> Option<u64> {
         self.answer.content_length()
     }
 
-    /// The next bytes of the body; `None` after the last.
+    /// Returns the next bytes of the body; `None` after the last.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let begun = Instant::now();
         let outcome = tokio::time::timeout(self.left, self.answer.chunk()).await;

@@ -1,7 +1,8 @@
-//! Answers on their way out: how many bytes of them wait for their readers, and whether these read.
+//! Responses in progress: the number of their bytes that wait for readers, and whether the readers
+//! read.
 //!
-//! Bytes count from the moment at which an answer is known until the connection has taken them: as
-//! plain bytes, or encrypted ones. Nothing of it allocates or locks for an answer over HTTP/1.
+//! Bytes count from the time when a response is known until the connection has taken them, plain or
+//! encrypted. Counting neither allocates nor locks for responses over HTTP/1.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,22 +18,23 @@ use crate::Body;
 use crate::body::BoxError;
 use crate::peers::Holdings;
 
-/// Bytes of an answer that is not refused any more once it is made, whatever waits for its readers.
-const SMALL: usize = 64 << 10;
+/// Size up to which a response is never refused, in bytes.
+const MAX_UNREFUSED_BYTES: usize = 64 << 10;
 
-/// Bytes that HTTP/2 is handed at a time, so that the rest of an answer goes with its stream.
-const PIECE: usize = 16 << 10;
+/// Size of the pieces for HTTP/2, in bytes, so that the rest of a response is dropped with its
+/// stream.
+const PIECE_BYTES: usize = 16 << 10;
 
-/// A mark on responses, as an extension: its reader may take its time, because it is one of ours.
+/// Extension that marks a response whose reader may be slow, because it is part of this system.
 #[derive(Debug, Clone, Copy)]
 pub struct AtAnyPace;
 
 /// Bounds on the bytes of answers that wait for their readers.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Bytes on one listener.
+    /// Bound of one listener, in bytes.
     pub all: usize,
-    /// Bytes of one peer.
+    /// Bound of one peer, in bytes.
     pub of_a_peer: usize,
 }
 
@@ -45,7 +47,7 @@ impl Default for Bounds {
     }
 }
 
-/// The answers of one listener.
+/// Responses of one listener.
 #[derive(Debug)]
 pub(super) struct Answers {
     bounds: Bounds,
@@ -53,25 +55,25 @@ pub(super) struct Answers {
     waiting: AtomicUsize,
 }
 
-/// The answers of one connection.
+/// Responses of one connection.
 #[derive(Debug)]
 pub(super) struct Line {
     pub answers: Arc<Answers>,
-    /// What the peer holds; none when it is a trusted proxy, behind which there are many.
+    /// Holdings of the peer; `None` for a trusted proxy, which serves many clients.
     pub holdings: Option<Arc<Holdings>>,
-    /// Of answers over HTTP/1.
+    /// Progress of the reader over HTTP/1.
     pub reading: Reading,
-    /// Of answers over HTTP/2, all streams together.
+    /// Progress of the reader over HTTP/2, all streams together.
     pub streams: Reading,
 }
 
-/// Where the bytes of one answer count.
+/// Counters for the bytes of one response.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
     pub line: Arc<Line>,
-    /// What the client behind a trusted proxy holds.
+    /// Holdings of the client of a trusted proxy.
     pub client: Option<Arc<Holdings>>,
-    /// The stream of HTTP/2.
+    /// Progress of the HTTP/2 stream.
     pub stream: Option<Arc<Reading>>,
 }
 
@@ -101,7 +103,7 @@ impl Account {
         self.client.as_deref().or(self.line.holdings.as_deref())
     }
 
-    /// Returns whether so much waits that no further answer is begun.
+    /// Returns whether the bound is reached, so that no further response is started.
     pub fn is_full(&self) -> bool {
         let bounds = &self.line.answers.bounds;
         self.line.answers.waiting.load(Ordering::Relaxed) > bounds.all
@@ -161,21 +163,21 @@ impl Account {
     }
 }
 
-/// The body of an answer, whose bytes count.
+/// Body of a response whose bytes are counted.
 #[derive(Debug)]
 pub(super) struct Answer {
     body: Body,
-    /// What was made and not yet handed out.
+    /// Bytes that were produced and not handed out yet.
     rest: Bytes,
-    /// Bytes that were counted before they were made.
+    /// Bytes that were counted before they were produced.
     ahead: usize,
-    /// None where they do not count.
+    /// `None` when the bytes do not count.
     account: Option<Account>,
 }
 
 impl Answer {
-    /// Takes the body of a response into account. A large one is replaced by `refusal` while too
-    /// much waits for its readers.
+    /// Counts the body of a response. A large one is replaced by `refusal` while the bound is
+    /// reached.
     pub fn of(
         mut response: Response<Body>,
         account: Account,
@@ -190,7 +192,7 @@ impl Answer {
             });
         }
         let mut ahead = exact(&response);
-        if ahead > SMALL && account.is_full() {
+        if ahead > MAX_UNREFUSED_BYTES && account.is_full() {
             response = refusal();
             ahead = exact(&response);
         }
@@ -233,7 +235,7 @@ impl Answer {
     }
 }
 
-/// Returns the bytes of an answer whose length is known before it is sent.
+/// Returns the length of a response, if it is known before the response is sent.
 fn exact(response: &Response<Body>) -> usize {
     response
         .body()
@@ -274,8 +276,8 @@ impl http_body::Body for Answer {
                 },
             }
         }
-        if bytes.len() > PIECE && this.is_http_2() {
-            this.rest = bytes.split_off(PIECE);
+        if bytes.len() > PIECE_BYTES && this.is_http_2() {
+            this.rest = bytes.split_off(PIECE_BYTES);
         }
         Poll::Ready(Some(Ok(Frame::data(this.piece(bytes)))))
     }
@@ -295,7 +297,7 @@ impl http_body::Body for Answer {
     }
 }
 
-/// Bytes of an answer that the connection has not taken yet.
+/// Bytes of a response that the connection has not taken yet.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,

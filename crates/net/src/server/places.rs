@@ -1,5 +1,5 @@
-//! Places for connections: a bound on all of a process, tied to its limit of open files, and one on
-//! those of a peer.
+//! Places for connections: a bound on the connections of a process, tied to its limit of open
+//! files, and one on those of a peer.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,15 +9,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::peers::{self, Holdings, Peers};
 
-/// Number of connections of a process that may open as many files as it likes.
-const MOST: usize = 10_000;
+/// Maximum number of connections of a process without a limit of open files.
+const MAX_CONNECTIONS: usize = 10_000;
 
-/// Number of files that the process has at least for other things than connections: databases,
-/// calls to targets, children.
-const RESERVE: usize = 128;
+/// Number of files reserved for other purposes: databases, calls to targets, child processes.
+const RESERVED_FILES: usize = 128;
 
-/// Number of connections that one peer may have at least, where there are places for twice as many.
-const LEAST_OF_A_PEER: usize = 256;
+/// Minimum number of connections of one peer, if there are places for twice as many.
+const MIN_PER_PEER: usize = 256;
 
 /// Places for the connections of one listener, or of several that share them.
 #[derive(Debug, Clone)]
@@ -27,7 +26,7 @@ pub struct Places {
     pub(super) peers: Arc<Peers>,
 }
 
-/// The place of one connection.
+/// Place of one connection.
 #[derive(Debug)]
 pub(super) struct Place {
     pub holdings: Option<Arc<Holdings>>,
@@ -60,7 +59,7 @@ impl Places {
         Arc::clone(&self.room).acquire_owned().await.ok()
     }
 
-    /// Gives the place to a peer, unless that has as many as it may; gives it back then.
+    /// Gives the place to a peer, unless the peer has its maximum.
     pub(super) fn give(
         &self,
         permit: OwnedSemaphorePermit,
@@ -77,7 +76,7 @@ impl Places {
         }
     }
 
-    /// Gives the place to a trusted proxy, which has the connections of many.
+    /// Gives the place to a trusted proxy, which has connections of many clients.
     pub(super) fn give_proxy(permit: OwnedSemaphorePermit) -> Place {
         Place {
             holdings: None,
@@ -88,13 +87,18 @@ impl Places {
 }
 
 fn places(file_limit: Option<usize>) -> usize {
-    let Some(limit) = file_limit else { return MOST };
-    let others = RESERVE.max(limit / 4);
-    limit.saturating_sub(others).max(limit / 4).clamp(1, MOST)
+    let Some(limit) = file_limit else {
+        return MAX_CONNECTIONS;
+    };
+    let others = RESERVED_FILES.max(limit / 4);
+    limit
+        .saturating_sub(others)
+        .max(limit / 4)
+        .clamp(1, MAX_CONNECTIONS)
 }
 
 fn of_a_peer(places: usize) -> usize {
-    (places / 4).max(LEAST_OF_A_PEER.min(places / 2)).max(1)
+    (places / 4).max(MIN_PER_PEER.min(places / 2)).max(1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Readers that do not read: a connection, or a stream of one, that takes no byte of an answer for
-//! a while is given up.
+//! Stalled readers: a connection, or a stream of one, that takes no byte of a response for a while
+//! is aborted.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,12 +13,12 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How the pieces of answers are taken by a reader.
+/// Progress of a reader.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Number of pieces that are not taken whole.
+    /// Number of pieces that are not taken completely.
     waiting: AtomicUsize,
-    /// Number of times that some of one was taken.
+    /// Number of times that a part of a piece was taken.
     steps: AtomicUsize,
 }
 
@@ -36,7 +36,7 @@ impl Reading {
     }
 }
 
-/// Sees when a reader has stopped. It has a timer only while a piece waits.
+/// Detector of a stalled reader. It has a timer only while a piece waits.
 #[derive(Debug)]
 pub(super) struct Patience {
     time: Duration,
@@ -45,29 +45,29 @@ pub(super) struct Patience {
 
 #[derive(Debug)]
 struct Wait {
-    /// The next look.
+    /// Timer of the next check.
     look: Pin<Box<Sleep>>,
     steps: usize,
-    /// When a look found other steps than the one before.
+    /// Time of the last check that found progress.
     since: Instant,
 }
 
-/// Looks within the time of a patience.
-const LOOKS: u32 = 6;
+/// Number of checks within the time-out.
+const CHECKS_PER_TIMEOUT: u32 = 6;
 
 impl Patience {
     pub fn new(time: Duration) -> Self {
         Self { time, wait: None }
     }
 
-    /// Ready when a piece waits and none was taken for as long as the patience goes. It is to be
-    /// polled each time after what hands out the pieces has been.
+    /// Ready when a piece waits and none was taken within the time-out. Poll it after the producer
+    /// of the pieces.
     pub fn poll_stopped(&mut self, reading: &Reading, cx: &mut Context<'_>) -> Poll<()> {
         if reading.waiting.load(Ordering::Relaxed) == 0 {
             self.wait = None;
             return Poll::Pending;
         }
-        let pause = self.time / LOOKS;
+        let pause = self.time / CHECKS_PER_TIMEOUT;
         let wait = self.wait.get_or_insert_with(|| Wait {
             look: Box::pin(tokio::time::sleep(pause)),
             steps: reading.steps.load(Ordering::Relaxed),
@@ -88,18 +88,18 @@ impl Patience {
     }
 }
 
-/// Runs the streams of one HTTP/2 connection. Those whose readers have stopped are reset, and their
-/// connection is told to go away.
+/// Executor of the streams of one HTTP/2 connection. Streams with stalled readers are reset, and
+/// their connection gets a GOAWAY.
 #[derive(Debug, Clone)]
 pub(super) struct Streams {
-    /// The stream that is about to be run.
+    /// Progress of the stream that is run next.
     next: Arc<Mutex<Option<Arc<Reading>>>>,
     time: Duration,
     leaving: CancellationToken,
 }
 
 impl Streams {
-    /// `leaving` is cancelled when a reader has stopped for `time`.
+    /// Makes an executor. `leaving` is cancelled when a reader has stalled for `time`.
     pub fn new(time: Duration, leaving: CancellationToken) -> Self {
         Self {
             next: Arc::default(),
@@ -108,8 +108,8 @@ impl Streams {
         }
     }
 
-    /// Returns how the answer of the next stream is read: hyper runs it once its request has been
-    /// handed over.
+    /// Returns the progress of the next stream: hyper runs it once its request has been handed
+    /// over.
     pub fn begin(&self) -> Arc<Reading> {
         let reading = Arc::<Reading>::default();
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&reading));

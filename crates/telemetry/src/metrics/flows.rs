@@ -1,5 +1,5 @@
-//! Counts of messages by flow. A flow's counters are found once, when its plan is compiled, and
-//! kept with it.
+//! Counters of messages by flow. The counters of a flow are looked up once, when its plan is
+//! compiled, and kept with it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,19 +10,19 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-/// Flows that have labels of their own; those beyond are counted together.
-const MOST: usize = 2_000;
+/// Maximum number of flows with labels of their own; others are counted together.
+const MAX_FLOWS: usize = 2_000;
 
-/// What became of a message.
+/// Outcome of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is durable.
+    /// The message is durable.
     Accepted,
-    /// It was recognised as a repeat of one accepted before.
+    /// The message is a repeat of an accepted one.
     Duplicate,
     Delivered,
     Filtered,
-    /// It failed, and is tried again later.
+    /// The attempt failed, and the message is retried later.
     Retried,
     DeadLettered,
 }
@@ -62,7 +62,7 @@ impl Outcome {
     ];
 }
 
-/// All flows; a cheap handle.
+/// Counters of all flows; a cheap handle.
 #[derive(Debug, Clone, Default)]
 pub struct Flows {
     inner: Arc<Inner>,
@@ -74,17 +74,17 @@ struct Inner {
     others: Arc<Flow>,
 }
 
-/// The counters of one flow.
+/// Counters of one flow.
 #[derive(Debug, Default)]
 pub struct Flow {
     id: String,
     name: String,
     counts: Arc<[AtomicU64; Outcome::ALL.len()]>,
-    /// Of a flow that polls.
+    /// Counters of its polls, if the flow polls.
     polls: Arc<OnceLock<Polls>>,
 }
 
-/// Cycles of a flow's poll.
+/// Polling cycles of a flow.
 #[derive(Debug, Default)]
 struct Polls {
     succeeded: AtomicU64,
@@ -92,12 +92,12 @@ struct Polls {
 }
 
 impl Flow {
-    /// Has the flow told as one that polls, before its first cycle.
+    /// Exposes the poll counters before the first cycle.
     pub fn polls(&self) {
         self.polls.get_or_init(Polls::default);
     }
 
-    /// Counts a cycle of its poll that went well.
+    /// Counts a successful polling cycle.
     pub fn poll_succeeded(&self) {
         self.polls
             .get_or_init(Polls::default)
@@ -105,7 +105,7 @@ impl Flow {
             .fetch_add(1, Relaxed);
     }
 
-    /// Counts a cycle of its poll that failed.
+    /// Counts a failed polling cycle.
     pub fn poll_failed(&self) {
         self.polls
             .get_or_init(Polls::default)
@@ -123,7 +123,7 @@ impl Flow {
 }
 
 impl Flows {
-    /// The counters of a flow: the same for every version, whatever it is called.
+    /// Returns the counters of a flow, shared by all its versions and names.
     pub fn flow(&self, id: &str, name: &str) -> Arc<Flow> {
         let mut known = self.lock();
         let former = known.get(id);
@@ -133,10 +133,10 @@ impl Flows {
         let (counts, polls) = former
             .map(|flow| (Arc::clone(&flow.counts), Arc::clone(&flow.polls)))
             .unzip();
-        if counts.is_none() && known.len() >= MOST {
-            // Those that no plan holds any more make room.
+        if counts.is_none() && known.len() >= MAX_FLOWS {
+            // Counters of flows without a plan make room.
             known.retain(|_, flow| Arc::strong_count(flow) > 1);
-            if known.len() >= MOST {
+            if known.len() >= MAX_FLOWS {
                 return Arc::clone(&self.inner.others);
             }
         }
@@ -153,13 +153,13 @@ impl Flows {
         flow
     }
 
-    /// The counters of a flow whose name is not at hand.
+    /// Returns the counters of a flow whose name is unknown.
     pub fn of(&self, id: &str) -> Arc<Flow> {
         let known = self.lock().get(id).cloned();
         known.unwrap_or_else(|| self.flow(id, ""))
     }
 
-    /// The name of a flow, as far as this process has heard of it.
+    /// Returns the name of a flow, if it is known.
     pub fn name(&self, id: &str) -> Option<String> {
         self.lock().get(id).map(|flow| flow.name.clone())
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn flows_beyond_the_bound_are_counted_together_and_former_ones_make_room() {
         let flows = Flows::default();
-        let mut held: Vec<_> = (0..MOST)
+        let mut held: Vec<_> = (0..MAX_FLOWS)
             .map(|n| flows.flow(&format!("flw_{n}"), "flow"))
             .collect();
         let others = flows.flow("flw_beyond", "flow");

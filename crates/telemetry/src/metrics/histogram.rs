@@ -7,18 +7,18 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-/// Bounds for what should be over within seconds, in seconds.
+/// Bounds for operations of seconds, in seconds.
 pub const SHORT: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// Bounds for what may take a day, because it is tried again, in seconds.
+/// Bounds for operations that may take a day because of retries, in seconds.
 pub const LONG: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
     3600.0, 21600.0, 86400.0,
 ];
 
-/// A cheap handle.
+/// Histogram; a cheap handle.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     inner: Arc<Inner>,
@@ -27,7 +27,7 @@ pub struct Histogram {
 #[derive(Debug)]
 struct Inner {
     bounds: &'static [f64],
-    /// One for each bound, and one for what lies above all of them.
+    /// One bucket per bound, and one above all bounds.
     buckets: Box<[AtomicU64]>,
     sum_nanos: AtomicU64,
 }
@@ -47,7 +47,7 @@ impl Histogram {
     pub fn observe(&self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = self.inner.bounds.partition_point(|bound| *bound < seconds);
-        // There is one bucket more than bounds.
+        // There is one more bucket than bounds.
         if let Some(bucket) = self.inner.buckets.get(bucket) {
             bucket.fetch_add(1, Relaxed);
         }
@@ -61,7 +61,7 @@ impl EncodeMetric for Histogram {
         let bounds = self.inner.bounds.iter().copied().chain([f64::INFINITY]);
         let counts = self.inner.buckets.iter().map(|bucket| bucket.load(Relaxed));
         let buckets: Vec<_> = bounds.zip(counts).collect();
-        // Told from the same reading, so that it is what the buckets come to.
+        // The count is the sum of the buckets of one reading, so that both agree.
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = Duration::from_nanos(self.inner.sum_nanos.load(Relaxed)).as_secs_f64();
         encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)

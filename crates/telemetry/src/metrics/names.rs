@@ -1,6 +1,6 @@
-//! Words for statuses, as they stand in labels.
+//! Names of statuses in labels.
 
-/// Why a request to the data plane was refused, by its HTTP status.
+/// Returns the reason of a refused request to the data plane, by its HTTP status.
 pub fn refusal(status: u16) -> &'static str {
     match status {
         401 | 403 => "unauthenticated",
@@ -15,7 +15,7 @@ pub fn refusal(status: u16) -> &'static str {
     }
 }
 
-/// The canonical name of a gRPC status.
+/// Returns the canonical name of a gRPC status.
 pub fn code(status: u16) -> &'static str {
     match status {
         0 => "OK",

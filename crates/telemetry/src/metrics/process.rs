@@ -1,5 +1,5 @@
-//! What the process takes of the machine, under the names that every Prometheus client gives it.
-//! Linux tells; elsewhere there is nothing to say.
+//! Resource usage of the process under the standard names of Prometheus clients. It is known on
+//! Linux only.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// The kernel tells times in hundredths of a second to every program, whatever it counts in itself.
+/// Clock ticks per second in `/proc`, a constant of the kernel's interface.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn cpu_seconds() -> Option<f64> {
     cpu_of(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The 14th and the 15th field; the second is a name that may have anything in it, in brackets.
+/// Reads fields 14 and 15. The second field is a name in parentheses that may contain anything.
 fn cpu_of(stat: &str) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
@@ -96,7 +96,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_kernel_tells_all_of_it() {
+    fn the_kernel_has_all_of_it() {
         assert!(cpu_seconds().is_some() && resident_bytes().is_some_and(|bytes| bytes > 0));
         assert!(
             open_files().is_some_and(|files| files > 2)

@@ -1,4 +1,4 @@
-//! What is read at the moment somebody asks, because counting it all the time would serve nobody.
+//! Values that are read at a scrape, because counting them all the time would serve nobody.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::metrics;
 
-/// Flows whose backlog is told: those that have waited longest.
-const MOST: usize = 500;
+/// Maximum number of flows with a backlog in a scrape: those that have waited longest.
+const MAX_BACKLOGS: usize = 500;
 
-/// The parts that this process has.
+/// Readings of the roles of this process.
 #[derive(Debug, Default)]
 pub struct Readings {
     pub log: Option<Log>,
@@ -33,12 +33,12 @@ pub struct Log {
     pub waiting: Option<Vec<Waiting>>,
 }
 
-/// A flow's messages that are due and that nobody works on.
+/// Due messages of a flow that no node processes.
 #[derive(Debug)]
 pub struct Waiting {
     pub flow_id: String,
     pub messages: u64,
-    /// How long ago the oldest became due.
+    /// Age of the oldest due message.
     pub oldest: Duration,
 }
 
@@ -63,7 +63,7 @@ pub struct Node {
     /// Messages that are due in flows of which the node cannot run some versions with the plans
     /// that it has.
     pub waiting_for_plans: u64,
-    /// What runs of each environment: its id and generation.
+    /// Id and running generation of each environment.
     pub environments: Vec<(String, u64)>,
 }
 
@@ -88,7 +88,7 @@ pub struct Nodes {
 pub struct Environment {
     pub id: String,
     pub generation: u64,
-    /// How many generations the connected node that is furthest behind has to go.
+    /// Number of generations by which the slowest connected node lags.
     pub lag: u64,
 }
 
@@ -131,7 +131,7 @@ impl Log {
         )?;
         let mut waiting: Vec<_> = self.waiting.iter().flatten().collect();
         waiting.sort_by_key(|flow| std::cmp::Reverse(flow.oldest));
-        waiting.truncate(MOST);
+        waiting.truncate(MAX_BACKLOGS);
         let names: Vec<_> = waiting
             .iter()
             .map(|flow| metrics().flows.name(&flow.flow_id).unwrap_or_default())
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backlog_is_told_by_flow_the_oldest_first_and_no_more_than_the_bound() {
+    fn a_backlog_is_exposed_by_flow_the_oldest_first_and_no_more_than_the_bound() {
         let waiting = (0..600).map(|n| Waiting {
             flow_id: format!("flw_{n}"),
             messages: n,
@@ -324,7 +324,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("kanat_queue_depth{"))
             .collect();
-        assert_eq!(depths.len(), MOST);
+        assert_eq!(depths.len(), MAX_BACKLOGS);
         assert_eq!(
             depths.first(),
             Some(&"kanat_queue_depth{flow_id=\"flw_599\",flow=\"\"} 599.0")
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_out_of_reach_is_told() {
+    fn a_log_out_of_reach_is_exposed() {
         let text = metrics().text(Readings {
             log: Some(Log::default()),
             ..Readings::default()

@@ -14,7 +14,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Whether one of `signatures` is the digest of `parts` one after another under one of `keys`.
+/// Returns whether one of `signatures` is the digest of the concatenated `parts` under one of
+/// `keys`.
 pub(super) fn matches<'k, D: EagerHash>(
     keys: impl Iterator<Item = &'k [u8]>,
     parts: &[&[u8]],
@@ -22,7 +23,7 @@ pub(super) fn matches<'k, D: EagerHash>(
 ) -> Result<(), Refusal> {
     let mut found = Choice::from(0);
     for key in keys {
-        // HMAC takes keys of every length.
+        // HMAC accepts keys of any length.
         let Ok(mut mac) = <Hmac<D> as KeyInit>::new_from_slice(key) else {
             continue;
         };
@@ -41,12 +42,12 @@ pub(super) fn matches<'k, D: EagerHash>(
     }
 }
 
-/// The secrets as keys, as they stand.
+/// Returns the bytes of the secrets as keys.
 pub(super) fn plain(secrets: &[Secret<String>]) -> impl Iterator<Item = &[u8]> {
     secrets.iter().map(|secret| secret.expose().as_bytes())
 }
 
-/// Whether `given` is one of the secrets.
+/// Returns whether `given` is one of the secrets.
 pub(super) fn is_one_of(given: &[u8], secrets: &[Secret<String>]) -> Choice {
     let mut found = Choice::from(0);
     for secret in secrets {

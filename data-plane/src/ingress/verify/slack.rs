@@ -7,13 +7,13 @@ use kanat_model::Secret;
 use serde::Deserialize;
 
 use super::signature::{from_hex, matches, plain};
-use super::{Inbound, Refusal, Verified, fresh};
+use super::{Inbound, Refusal, Verification, fresh};
 
 pub(super) fn check(
     secrets: &[Secret<String>],
     inbound: &Inbound<'_>,
     tolerance: Duration,
-) -> Result<Verified, Refusal> {
+) -> Result<Verification, Refusal> {
     let stamp = inbound.header("x-slack-request-timestamp")?.trim();
     let text = inbound.header("x-slack-signature")?.trim();
     let signature = from_hex(text.strip_prefix("v0=").ok_or(Refusal::Wrong)?)?;
@@ -24,7 +24,7 @@ pub(super) fn check(
     let delivery = event(inbound.body)
         .event_id
         .unwrap_or_else(|| text.to_owned());
-    Ok(Verified {
+    Ok(Verification {
         delivery: Some(delivery),
         window,
     })

@@ -7,13 +7,13 @@ use kanat_flow::webhook_key;
 use kanat_model::Secret;
 
 use super::signature::{from_base64, matches};
-use super::{Inbound, Refusal, Verified, fresh};
+use super::{Inbound, Refusal, Verification, fresh};
 
 pub(super) fn check(
     secrets: &[Secret<String>],
     inbound: &Inbound<'_>,
     tolerance: Duration,
-) -> Result<Verified, Refusal> {
+) -> Result<Verification, Refusal> {
     let id = header(inbound, "webhook-id", "svix-id")?;
     let stamp = header(inbound, "webhook-timestamp", "svix-timestamp")?.trim();
     let text = header(inbound, "webhook-signature", "svix-signature")?;
@@ -34,7 +34,7 @@ pub(super) fn check(
     let parts = [id.as_bytes(), b".", stamp.as_bytes(), b".", inbound.body];
     matches::<sha2::Sha256>(keys.iter().map(Vec::as_slice), &parts, &signatures)?;
     let window = fresh(stamp, inbound.now, tolerance)?;
-    Ok(Verified {
+    Ok(Verification {
         delivery: Some(id.to_owned()),
         window,
     })

@@ -6,7 +6,7 @@ use kanat_model::Secret;
 use serde::Deserialize;
 
 use super::signature::{from_hex, matches, plain};
-use super::{Inbound, Refusal, Verified, fresh};
+use super::{Inbound, Refusal, Verification, fresh};
 
 const HEADER: &str = "stripe-signature";
 
@@ -14,7 +14,7 @@ pub(super) fn check(
     secrets: &[Secret<String>],
     inbound: &Inbound<'_>,
     tolerance: Duration,
-) -> Result<Verified, Refusal> {
+) -> Result<Verification, Refusal> {
     let header = inbound.header(HEADER)?;
     let mut stamp = None;
     let mut signatures = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn check(
     let window = fresh(stamp, inbound.now, tolerance)?;
     // A repeated event is signed anew, and keeps its id.
     let event: Event = serde_json::from_slice(inbound.body).unwrap_or_default();
-    Ok(Verified {
+    Ok(Verification {
         delivery: Some(event.id.unwrap_or_else(|| header.to_owned())),
         window,
     })

@@ -53,7 +53,7 @@ impl Case {
         }
     }
 
-    fn check(&self) -> Result<Verified, Refusal> {
+    fn check(&self) -> Result<Verification, Refusal> {
         let now = Timestamp::from_millis(self.now);
         let credentials = Credentials::resolve(&self.verify, None, now);
         let inbound = Inbound {

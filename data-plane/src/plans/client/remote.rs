@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, header};
 use kanat_model::Secret;
+use kanat_model::backoff::jitter;
 use kanat_plan_stream::SILENCE;
 use tonic::body::Body;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tower::ServiceExt;
 
-use super::{PlanClient, backoff};
+use super::PlanClient;
 
 /// Time limit of a connection; then the next control plane is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +57,7 @@ impl Remote {
         });
         let mut endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
         let count = endpoints.len().max(1);
-        endpoints.rotate_left((backoff::jitter() * count as f64) as usize % count);
+        endpoints.rotate_left((jitter() * count as f64) as usize % count);
         let mut services = endpoints.into_iter().map(|endpoint| {
             let token = token.clone();
             endpoint

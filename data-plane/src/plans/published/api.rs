@@ -10,8 +10,8 @@ use kanat_model::id::FlowId;
 use kanat_proto::plan::v1;
 use kanat_schema::Schema;
 
-use super::answering::Answering;
 use super::path::Path;
+use super::response_mapping::ResponseMapping;
 
 /// Headers that a page may always send: a call may need them.
 const ALWAYS_ALLOWED: [&str; 3] = ["authorization", "content-type", "idempotency-key"];
@@ -54,7 +54,7 @@ pub(crate) struct Version {
     pub flow_id: FlowId,
     pub request_schema: Option<Schema>,
     /// Form of the answers to synchronous calls; `None` when calls are asynchronous.
-    pub answering: Option<Arc<Answering>>,
+    pub response_mapping: Option<Arc<ResponseMapping>>,
 }
 
 /// State of a version.
@@ -198,9 +198,9 @@ impl Version {
             other => return Err(format!("{other:?} is no status of a version")),
         };
         let request_schema = schema(&plan.label, "requestSchema", &plan.request_schema)?;
-        let answering = plan
+        let response_mapping = plan
             .synchronous
-            .then(|| answering(&plan, strict_response).map(Arc::new))
+            .then(|| response_mapping(&plan, strict_response).map(Arc::new))
             .transpose()?;
         let v1::ApiVersion {
             label,
@@ -214,18 +214,18 @@ impl Version {
             state,
             flow_id: FlowId::new(flow_id),
             request_schema,
-            answering,
+            response_mapping,
         })
     }
 }
 
-fn answering(plan: &v1::ApiVersion, strict: bool) -> Result<Answering, String> {
+fn response_mapping(plan: &v1::ApiVersion, strict: bool) -> Result<ResponseMapping, String> {
     let mapping = plan
         .response_mapping
         .as_ref()
         .map(Answer::compile)
         .transpose();
-    Ok(Answering {
+    Ok(ResponseMapping {
         mapping: mapping.map_err(|error| format!("{error}, in {}", plan.label))?,
         schema: schema(&plan.label, "responseSchema", &plan.response_schema)?,
         strict,

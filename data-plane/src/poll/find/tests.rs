@@ -59,7 +59,7 @@ fn records_and_the_value_are_found_wherever_the_answer_is_divided() {
 }
 
 #[test]
-fn what_is_not_there_or_no_json_is_told() {
+fn missing_records_and_invalid_json_are_reported() {
     for (body, path, told) in [
         (
             BODY,

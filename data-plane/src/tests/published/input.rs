@@ -1,4 +1,4 @@
-//! What a call may bring, and how it is checked.
+//! Input of calls and its validation.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use kanat_auth::random_token;
 use kanat_catalog::oauth2::{Grant, TokenError};
+use kanat_model::backoff::Backoff;
 use kanat_model::health::Observation;
 use kanat_model::id::EnvironmentId;
 use kanat_model::{Error, Timestamp};
@@ -24,8 +25,10 @@ use crate::app::{App, Change};
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Waits after attempts that failed.
-const FIRST_BACKOFF: Duration = Duration::from_secs(2);
-const MAX_BACKOFF: Duration = Duration::from_secs(300);
+const RETRY: Backoff = Backoff {
+    first: Duration::from_secs(2),
+    max: Duration::from_secs(300),
+};
 
 /// Concurrent renewals: a provider that does not answer delays no other.
 const MAX_RENEWALS: usize = 128;
@@ -288,7 +291,7 @@ async fn postpone(
     let ended = row.expires_at.is_none_or(|end| end <= now);
     let failures = row.failures.saturating_add(1);
     let row = OauthToken {
-        refresh_at: Some(now.after(wait(failures))),
+        refresh_at: Some(now.after(RETRY.delay(failures))),
         failures,
         ..row
     };
@@ -313,16 +316,6 @@ async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
     let mut tx = app.store.begin().await?;
     oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await?;
     Ok(tx.commit().await?)
-}
-
-/// The wait after so many failures in a row.
-fn wait(failures: u32) -> Duration {
-    let doubled = FIRST_BACKOFF.saturating_mul(
-        1_u32
-            .checked_shl(failures.saturating_sub(1).min(16))
-            .unwrap_or(u32::MAX),
-    );
-    doubled.min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -362,7 +355,7 @@ mod tests {
     #[test]
     fn waits_grow_to_a_bound() {
         let waits: Vec<u64> = [1, 2, 3, 8, 9, 4_000_000_000]
-            .map(|failures| wait(failures).as_secs())
+            .map(|failures| RETRY.delay(failures).as_secs())
             .into();
         assert_eq!(waits, [2, 4, 8, 256, 300, 300]);
     }

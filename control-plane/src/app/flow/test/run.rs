@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{
-    Adapted, Admission, Calling, Input, Keys, Mask, Program, Record, Request, Resources, Step,
+    AdapterRun, Admission, Calling, Input, Keys, Mask, Program, Record, Request, Resources, Step,
     Trace, exchange, failure_reads, trigger,
 };
 use kanat_mapping::{Effort, json};
@@ -162,7 +162,7 @@ impl Run<'_> {
             .await;
         for report in self.calls.take_reports() {
             let error = report.error.as_deref();
-            let adapted = Adapted {
+            let adapted = AdapterRun {
                 name: &report.name,
                 duration: report.duration,
                 report: report.to_json(),

@@ -1,7 +1,7 @@
 //! Sample of a test, which stands in for the request and for the outputs of steps.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use kanat_engine::trigger::{self, Received};
+use kanat_engine::trigger::{self, InboundRequest};
 use kanat_mapping::json;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1::trigger::Kind;
@@ -53,7 +53,7 @@ impl Sample {
         let path_params = self.path_params.unwrap_or_else(|| "{}".to_owned());
         members("pathParams", &path_params)?;
         let query = texts("query", self.query.as_deref())?;
-        let received = Received {
+        let received = InboundRequest {
             method: &method,
             headers: &headers,
             query,

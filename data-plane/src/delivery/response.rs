@@ -1,55 +1,55 @@
-//! What a caller who waits is answered, from what a run came to: built, checked, and written down
-//! with the message.
+//! Response to a caller that waits for the outcome of a run: built, validated and recorded with the
+//! message.
 
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use kanat_engine::exchange::{self, Answered as Shown};
-use kanat_engine::{Built, Mask};
+use kanat_engine::exchange::{self, ResponseView};
+use kanat_engine::{Mask, ResponseParts};
 use kanat_mapping::json;
 use kanat_model::message::ErrorKind;
 use kanat_net::outbound::Response;
 use kanat_schema::Violation;
 
 use super::{Run, outputs};
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What a caller is to be told.
+/// Outcome of a run for its caller.
 #[derive(Debug)]
-pub(crate) enum Answered {
-    Ready(Ready),
+pub(crate) enum CallOutcome {
+    Response(CallResponse),
     /// The flow's condition was false.
     Filtered,
     /// A part of the flow failed.
     Failed(ErrorKind),
-    /// The flow did its work, and what it made is no answer.
-    Unfit,
-    /// A connector takes no calls for now; nothing was begun.
-    NotNow,
+    /// The flow ran, but its response does not fit the API.
+    InvalidResponse,
+    /// A connector takes no calls at present; nothing was started.
+    Unavailable,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct CallResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-/// A body as it is checked, and as it goes out.
+/// A response body as it is validated and as it is sent.
 struct Body {
     json: Bytes,
-    /// Where it is no JSON: its bytes and what they are.
+    /// Bytes and content type of a body that is not JSON.
     other: Option<(Bytes, HeaderValue)>,
 }
 
 impl Run<'_> {
-    /// The answer to a run that has ended well.
-    pub(super) async fn answer(&mut self, answering: &Answering) -> Answered {
+    /// Builds the response to a run that succeeded.
+    pub(super) async fn answer(&mut self, response_mapping: &ResponseMapping) -> CallOutcome {
         let begun = Instant::now();
-        let built = match &answering.mapping {
+        let built = match &response_mapping.mapping {
             Some(mapping) => {
                 let target = self
                     .response
@@ -61,13 +61,13 @@ impl Run<'_> {
                 })
                 .await
             }
-            None => Ok(Built {
+            None => Ok(ResponseParts {
                 status: StatusCode::OK,
                 headers: HeaderMap::new(),
                 body: None,
             }),
         };
-        let Built {
+        let ResponseParts {
             status,
             mut headers,
             body,
@@ -76,22 +76,22 @@ impl Run<'_> {
             Err(failure) => {
                 let message = self.mask.apply(&failure.message).into_owned();
                 self.trace.failed("answered", "responseMapping", message);
-                return Answered::Unfit;
+                return CallOutcome::InvalidResponse;
             }
         };
         let body = match body {
             Some(json) => mapped(json.into(), headers.get(header::CONTENT_TYPE)),
             None => self.own_output(),
         };
-        if let Some(Err(violations)) = answering
+        if let Some(Err(violations)) = response_mapping
             .schema
             .as_ref()
             .map(|schema| schema.validate(&body.json))
         {
-            if answering.strict {
+            if response_mapping.strict {
                 self.trace
                     .failed("validated", "responseSchema", words(&violations));
-                return Answered::Unfit;
+                return CallOutcome::InvalidResponse;
             }
             self.trace
                 .warned("validated", "responseSchema", words(&violations));
@@ -111,15 +111,15 @@ impl Run<'_> {
             truncated: false,
         };
         self.trace.answered(begun, self::shown(&shown, &self.mask));
-        Answered::Ready(Ready {
+        CallOutcome::Response(CallResponse {
             status,
             headers: shown.headers,
             body: shown.body,
         })
     }
 
-    /// The mapping's output, else the target's body, else the output of the last step, else what
-    /// came in.
+    /// Returns the default body: the output of the mapping, else the body of the target, else the
+    /// output of the last step, else the payload.
     fn own_output(&self) -> Body {
         if let Some(mapped) = &self.mapped {
             return Body {
@@ -145,20 +145,20 @@ impl Run<'_> {
     }
 }
 
-/// An answer as the trace shows it.
+/// Formats an answer for the trace.
 pub(super) fn shown(response: &Response, mask: &Mask) -> String {
     exchange::response(&seen(response), mask)
 }
 
-/// The parts of an answer that traces and errors show.
-pub(super) fn seen(response: &Response) -> Shown<'_> {
+/// Returns the parts of an answer that traces and errors show.
+pub(super) fn seen(response: &Response) -> ResponseView<'_> {
     let Response {
         status,
         headers,
         body,
         truncated,
     } = response;
-    Shown {
+    ResponseView {
         status: *status,
         headers,
         body,
@@ -166,7 +166,7 @@ pub(super) fn seen(response: &Response) -> Shown<'_> {
     }
 }
 
-/// Whether answers of this status have no body.
+/// Returns whether responses of this status have no body.
 fn is_bare(status: StatusCode) -> bool {
     matches!(
         status,
@@ -174,7 +174,8 @@ fn is_bare(status: StatusCode) -> bool {
     )
 }
 
-/// A text that the API calls by another type than JSON goes out without quotes.
+/// Builds a mapped body. A string that is declared as another type than JSON is sent without
+/// quotes.
 fn mapped(json: Bytes, content_type: Option<&HeaderValue>) -> Body {
     let declared = content_type.filter(|declared| !is_json(declared)).cloned();
     let text = std::str::from_utf8(&json)
@@ -192,7 +193,7 @@ fn is_json(content_type: &HeaderValue) -> bool {
     essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
 }
 
-/// What expressions see as `target`.
+/// Returns the value of `target` in expressions.
 fn target_document(response: &Response) -> Vec<u8> {
     let body = outputs::of_answer(response);
     let mut out = Vec::with_capacity(body.len() + 48);

@@ -1,6 +1,5 @@
-//! Calls that leave nothing to be delivered: run from memory and answered, and written into the log
-//! behind the answer, many in one write. What a node that dies loses of these is their record,
-//! never a delivery.
+//! Calls that deliver nothing: they run in memory, and their records are written into the log after
+//! the response, many in one write. A node that dies loses records of such calls, never a delivery.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -8,26 +7,30 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kanat_message_log::{CompletedMessage, Error, Placement};
+use kanat_model::backoff::Backoff;
 use kanat_net::budget::Reservation;
 use kanat_telemetry::metrics::{Outcome, metrics};
 use tokio::sync::{Mutex, mpsc};
 
 use super::accept::stored;
 use super::tally::Tally;
-use super::{Arrival, InFlight, NotBegun, Pipeline};
-use crate::delivery::{self, Answered};
+use super::{Arrival, CallError, InFlight, Pipeline};
+use crate::delivery::{self, CallOutcome};
 use crate::plans::Runnable;
-use crate::plans::published::Answering;
+use crate::plans::published::ResponseMapping;
 
-/// Records that may wait for the log; then calls wait for room.
-const MOST: usize = 4096;
+/// Records that wait for the log. Further calls wait for room.
+const MAX_PENDING: usize = 4096;
 /// Records of one write.
-const GROUP: usize = 512;
+const MAX_BATCH: usize = 512;
 
-/// Waits between tries at a log that does not take records: the first, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// Delays after failed writes.
+const RETRY: Backoff = Backoff {
+    first: Duration::from_millis(20),
+    max: Duration::from_secs(1),
+};
 
-/// A call that was answered, until it is in the log.
+/// A call that has its response and is not in the log yet.
 struct Record {
     completed: Arc<CompletedMessage>,
     tally: Tally,
@@ -35,52 +38,56 @@ struct Record {
     _in_flight: InFlight,
 }
 
-/// The way of records to the log.
-pub(super) struct Behind {
-    way: mpsc::Sender<Record>,
-    end: Mutex<mpsc::Receiver<Record>>,
+/// Queue of records for the log.
+pub(super) struct WriteBehind {
+    tx: mpsc::Sender<Record>,
+    rx: Mutex<mpsc::Receiver<Record>>,
 }
 
-impl Behind {
+impl WriteBehind {
     pub fn new() -> Self {
-        let (way, end) = mpsc::channel(MOST);
+        let (tx, rx) = mpsc::channel(MAX_PENDING);
         Self {
-            way,
-            end: Mutex::new(end),
+            tx,
+            rx: Mutex::new(rx),
         }
     }
 }
 
 impl Pipeline {
-    /// Whether all of a call happens in memory: there is nothing to deliver, to wait for, or to
-    /// tell from a repeat.
-    pub fn runs_in_memory(runnable: &Runnable, arrival: &Arrival, answering: &Answering) -> bool {
+    /// Returns whether a call runs entirely in memory: there is nothing to deliver, to wait for or to
+    /// deduplicate.
+    pub fn runs_in_memory(
+        runnable: &Runnable,
+        arrival: &Arrival,
+        response_mapping: &ResponseMapping,
+    ) -> bool {
         let plan = runnable.flow.plan();
         let program = &runnable.flow.program;
         let calls_nobody = plan.steps.is_empty() && plan.target.is_none();
-        let waits = program.uses_adapters() || answering.calls_adapters();
+        let waits = program.uses_adapters() || response_mapping.calls_adapters();
         calls_nobody && !waits && arrival.dedupe.is_empty() && arrival.ordering_key.is_none()
     }
 
-    /// Runs a call of which [`Self::runs_in_memory`] holds.
+    /// Runs a call for which [`Self::runs_in_memory`] is true.
     pub async fn run_in_memory(
         self: &Arc<Self>,
         runnable: &Runnable,
         arrival: Arrival,
-        answering: &Answering,
-    ) -> Result<Option<Answered>, NotBegun> {
+        response_mapping: &ResponseMapping,
+    ) -> Result<Option<CallOutcome>, CallError> {
         self.admits_calls(&runnable.flow)?;
         let place = self
-            .behind
-            .way
+            .write_behind
+            .tx
             .reserve()
             .await
-            .map_err(|_| NotBegun::Busy)?;
+            .map_err(|_| CallError::Busy)?;
         let (message, mut work) = stored(runnable, arrival, Placement::Queued);
-        let bytes = self.memory.take(work.bytes()).ok_or(NotBegun::Busy)?;
+        let bytes = self.memory.take(work.bytes()).ok_or(CallError::Busy)?;
         let in_flight = self.begin();
         let flow = &runnable.flow;
-        let tools = self.tools(flow, &runnable.environment, Some(answering));
+        let tools = self.tools(flow, &runnable.environment, Some(response_mapping));
         let attempt = AssertUnwindSafe(delivery::attempt(&tools, None, &mut work))
             .catch_unwind()
             .await;
@@ -90,12 +97,12 @@ impl Pipeline {
                 tracing::error!(
                     message.id = %work.id,
                     flow.id = %flow.id,
-                    "a message broke its run",
+                    "panic while processing a message",
                 );
                 delivery::broken(&work)
             }
         };
-        let answered = attempt.answered.take();
+        let outcome = attempt.call_outcome.take();
         flow.counts.count(Outcome::Accepted);
         let tally = Tally::new(&flow.counts, work.received_at);
         place.send(Record {
@@ -104,24 +111,24 @@ impl Pipeline {
             _bytes: bytes,
             _in_flight: in_flight,
         });
-        Ok(answered)
+        Ok(outcome)
     }
 
-    /// Writes records as they come, until nothing goes on any more.
-    pub(super) async fn write_behind(&self) {
-        let mut end = self.behind.end.lock().await;
-        let mut records = Vec::with_capacity(GROUP);
+    /// Writes records as they come, until the pipeline has stopped.
+    pub(super) async fn run_write_behind(&self) {
+        let mut rx = self.write_behind.rx.lock().await;
+        let mut records = Vec::with_capacity(MAX_BATCH);
         loop {
             let writing = async {
-                end.recv_many(&mut records, GROUP).await;
-                self.write_down(&mut records).await;
+                rx.recv_many(&mut records, MAX_BATCH).await;
+                self.write_records(&mut records).await;
             };
             tokio::select! {
                 () = writing => {}
                 () = self.stopped.cancelled() => break,
             }
         }
-        let lost = records.len() + end.len();
+        let lost = records.len() + rx.len();
         if lost > 0 {
             tracing::warn!(
                 records = lost,
@@ -130,13 +137,12 @@ impl Pipeline {
         }
     }
 
-    /// Writes all of them, and tries again until the log takes them; one that it never will is left
-    /// out.
-    async fn write_down(&self, records: &mut Vec<Record>) {
-        let mut pause = RETRY.0;
-        let mut most = GROUP;
+    /// Retries until the log has taken all records. A record that the log refuses is dropped.
+    async fn write_records(&self, records: &mut Vec<Record>) {
+        let mut failures = 0;
+        let mut batch_size = MAX_BATCH;
         while !records.is_empty() {
-            let group = &records[..most.min(records.len())];
+            let group = &records[..batch_size.min(records.len())];
             let messages = group
                 .iter()
                 .map(|record| Arc::clone(&record.completed))
@@ -163,8 +169,8 @@ impl Pipeline {
                     );
                     records.remove(0);
                 }
-                // One of them is refused: it is found by halves.
-                Err(Error::Other(_)) => most = length.div_ceil(2),
+                // One record is refused: bisection finds it.
+                Err(Error::Other(_)) => batch_size = length.div_ceil(2),
                 Err(error) => {
                     metrics().append_failures.inc();
                     tracing::warn!(
@@ -172,8 +178,8 @@ impl Pipeline {
                         records = records.len(),
                         "records of calls cannot be written yet",
                     );
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY.1);
+                    failures += 1;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                 }
             }
         }

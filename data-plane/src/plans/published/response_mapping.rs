@@ -5,7 +5,7 @@ use kanat_schema::Schema;
 
 /// How the answers of a version of a published API are built.
 #[derive(Debug)]
-pub(crate) struct Answering {
+pub(crate) struct ResponseMapping {
     /// `None` when the flow's own output is the answer.
     pub mapping: Option<Answer>,
     pub schema: Option<Schema>,
@@ -13,7 +13,7 @@ pub(crate) struct Answering {
     pub strict: bool,
 }
 
-impl Answering {
+impl ResponseMapping {
     pub fn calls_adapters(&self) -> bool {
         self.mapping.as_ref().is_some_and(Answer::calls_adapters)
     }

@@ -1,5 +1,5 @@
-//! Webhooks that were refused, as the log of the service tells them: one line a flow and reason in
-//! a minute, with their number. Payloads, keys and headers are never told.
+//! Log of refused webhooks: one line per flow and reason in a minute, with the number of refusals.
+//! Payloads, keys and headers are never logged.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,47 +9,46 @@ use kanat_model::id::FlowId;
 use tokio::time::Instant;
 
 /// Time between two lines on one flow and reason.
-const PAUSE: Duration = Duration::from_secs(60);
+const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Number of flows and reasons that are remembered. Beyond it, the one that was told first is
-/// forgotten.
+/// Maximum number of flows and reasons. Beyond it, the one with the oldest line is forgotten.
 const MAX_KINDS: usize = 512;
 
 /// Counts of refused webhooks by flow and reason.
 #[derive(Default)]
-pub(crate) struct Refused {
-    kinds: Mutex<HashMap<(FlowId, String), Told>>,
+pub(crate) struct RefusalLog {
+    kinds: Mutex<HashMap<(FlowId, String), LogLine>>,
 }
 
 /// The last line on a flow and reason.
-struct Told {
+struct LogLine {
     at: Instant,
     /// Number of refusals since then.
     since: u64,
 }
 
-impl Refused {
-    /// Counts a refusal; returns the number of refusals that a line is due for.
+impl RefusalLog {
+    /// Counts a refusal. Returns the number of refusals for a line, when a line is due.
     pub fn count(&self, flow: &FlowId, reason: &str, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (flow.clone(), reason.to_owned());
-        if let Some(told) = kinds.get_mut(&kind) {
-            told.since += 1;
-            if now.saturating_duration_since(told.at) < PAUSE {
+        if let Some(line) = kinds.get_mut(&kind) {
+            line.since += 1;
+            if now.saturating_duration_since(line.at) < LINE_INTERVAL {
                 return None;
             }
-            told.at = now;
-            return Some(std::mem::take(&mut told.since));
+            line.at = now;
+            return Some(std::mem::take(&mut line.since));
         }
         if kinds.len() >= MAX_KINDS
             && let Some(first) = kinds
                 .iter()
-                .min_by_key(|(_, told)| told.at)
+                .min_by_key(|(_, line)| line.at)
                 .map(|(kind, _)| kind.clone())
         {
             kinds.remove(&first);
         }
-        kinds.insert(kind, Told { at: now, since: 0 });
+        kinds.insert(kind, LogLine { at: now, since: 0 });
         Some(1)
     }
 }
@@ -60,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_line_is_due_once_a_minute_for_each_flow_and_reason() {
-        let refused = Refused::default();
+        let refused = RefusalLog::default();
         let begun = Instant::now();
         let one = FlowId::from("flw_1");
         let other = FlowId::from("flw_2");
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn it_remembers_a_bounded_number_of_flows() {
-        let refused = Refused::default();
+        let refused = RefusalLog::default();
         let begun = Instant::now();
         for n in 0..=MAX_KINDS {
             let at = begun + Duration::from_millis(n as u64);

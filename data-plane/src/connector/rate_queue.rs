@@ -1,5 +1,5 @@
-//! Where the calls to one connector wait for their turn by its rate. They go one after the other,
-//! as they came: only the first of them asks the limits that all nodes share.
+//! Queue of the calls to one connector that wait for their turn by its rate. It is first in, first
+//! out: only the first call asks the rate limit that all nodes share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as Slot};
@@ -12,20 +12,20 @@ use tokio::time::sleep;
 use super::lock;
 use crate::limit::Limiter;
 
-pub(super) struct Line {
+pub(super) struct RateQueue {
     limiter: Arc<Limiter>,
     key: Key,
-    /// None when calls do not wait.
+    /// `None` when calls do not wait.
     rate: Slot<Option<Rate>>,
-    /// Whoever has it is the first.
+    /// Locked by the first call.
     first: Mutex<()>,
     length: AtomicU32,
 }
 
-/// One call in line.
-struct InLine<'a>(&'a AtomicU32);
+/// Entry of one call in the queue.
+struct Entry<'a>(&'a AtomicU32);
 
-impl Line {
+impl RateQueue {
     pub fn new(limiter: Arc<Limiter>, instance: &str) -> Self {
         let key = InstanceId::new(instance).into();
         let length = AtomicU32::new(0);
@@ -38,28 +38,28 @@ impl Line {
         }
     }
 
-    /// Calls that wait already go by it too.
+    /// Sets the rate, also for the calls that wait already.
     pub fn set_rate(&self, per_second: Option<f64>) {
         *lock(&self.rate) = per_second.map(Rate::of);
     }
 
-    /// Waits for the turn of one call; says whether it had to.
-    pub async fn turn(&self) -> bool {
+    /// Waits for the turn of one call, and returns whether it had to wait.
+    pub async fn wait_turn(&self) -> bool {
         if self.rate().is_none() {
             return false;
         }
-        let _in_line = InLine::new(&self.length);
+        let _entry = Entry::new(&self.length);
         let (_first, mut waited) = match self.first.try_lock() {
             Ok(first) => (first, false),
             Err(_) => (self.first.lock().await, true),
         };
         while let Some(rate) = self.rate() {
             let queued = self.length.load(Ordering::Relaxed).saturating_sub(1);
-            let Err(again) = self.limiter.try_admit(&self.key, rate, queued).await else {
+            let Err(wait) = self.limiter.try_admit(&self.key, rate, queued).await else {
                 break;
             };
             waited = true;
-            sleep(again).await;
+            sleep(wait).await;
         }
         waited
     }
@@ -69,14 +69,14 @@ impl Line {
     }
 }
 
-impl<'a> InLine<'a> {
+impl<'a> Entry<'a> {
     fn new(length: &'a AtomicU32) -> Self {
         length.fetch_add(1, Ordering::Relaxed);
         Self(length)
     }
 }
 
-impl Drop for InLine<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

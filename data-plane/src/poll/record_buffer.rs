@@ -1,6 +1,6 @@
-//! The records of a page until it has come whole: one that breaks off is no messages, since the
-//! next cycle asks for it again. A MiB of them is kept in memory, those of a longer page in a file
-//! without a name.
+//! Buffer of the records of a page until the page is complete. A page that breaks off gives no
+//! messages, because the next cycle requests it again. A MiB of records is kept in memory, the
+//! records of a longer page in an unnamed file.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -9,21 +9,21 @@ use bytes::Bytes;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter};
 
-/// Bytes of memory that records take before they are put into a file.
-const IN_MEMORY: usize = 1 << 20;
+/// Size of the records from which they are written to a file, in bytes.
+const MAX_MEMORY_BYTES: usize = 1 << 20;
 
-/// Bytes that go to the file at once, and come from it.
-const AT_ONCE: usize = 256 << 10;
+/// Size of the file buffers, in bytes.
+const FILE_BUFFER_BYTES: usize = 256 << 10;
 
-/// Records that are given out together, and the bytes of them after which no more are added.
-const TOGETHER: (usize, usize) = (256, 1 << 20);
+/// Records of one batch, and their size in bytes from which a batch is complete.
+const BATCH: (usize, usize) = (256, 1 << 20);
 
-pub(super) struct Gathered<'a> {
+pub(super) struct RecordBuffer<'a> {
     directory: &'a Path,
     records: Vec<Bytes>,
-    /// What `records` takes in memory.
+    /// Size of `records` in memory, in bytes.
     bytes: usize,
-    /// Those before, each behind its length.
+    /// Earlier records, each after its length.
     file: Option<BufWriter<File>>,
     /// Records in the file.
     filed: usize,
@@ -31,14 +31,14 @@ pub(super) struct Gathered<'a> {
 
 /// The records of a page that came whole, in their order.
 pub(super) struct Records {
-    /// Where they begin that are read from it.
+    /// File at the position of its next record.
     file: Option<BufReader<File>>,
     filed: usize,
     rest: std::vec::IntoIter<Bytes>,
 }
 
-impl<'a> Gathered<'a> {
-    /// None yet; `directory` is where the file is made when it comes to that.
+impl<'a> RecordBuffer<'a> {
+    /// Makes an empty buffer. `directory` is the place of the file, if one is needed.
     pub fn new(directory: &'a Path) -> Self {
         Self {
             directory,
@@ -55,7 +55,7 @@ impl<'a> Gathered<'a> {
             .map(|record| record.len() + size_of::<Bytes>())
             .sum::<usize>();
         self.records.extend(records);
-        if self.bytes <= IN_MEMORY {
+        if self.bytes <= MAX_MEMORY_BYTES {
             return Ok(());
         }
         let file = match &mut self.file {
@@ -84,7 +84,7 @@ impl<'a> Gathered<'a> {
                 file.flush().await?;
                 let mut file = file.into_inner();
                 file.seek(SeekFrom::Start(0)).await?;
-                Some(BufReader::with_capacity(AT_ONCE, file))
+                Some(BufReader::with_capacity(FILE_BUFFER_BYTES, file))
             }
             None => None,
         };
@@ -96,18 +96,21 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// The file is gone with its last handle, also when the process is killed.
+/// Creates an unnamed file. It disappears with its last handle, also when the process is killed.
 fn create(directory: &Path) -> io::Result<BufWriter<File>> {
     let file = tempfile::tempfile_in(directory)?;
-    Ok(BufWriter::with_capacity(AT_ONCE, File::from_std(file)))
+    Ok(BufWriter::with_capacity(
+        FILE_BUFFER_BYTES,
+        File::from_std(file),
+    ))
 }
 
 impl Records {
-    /// The next ones; none after the last.
+    /// Returns the next records; none after the last.
     pub async fn next(&mut self) -> io::Result<Vec<Bytes>> {
         let mut records = Vec::new();
         let mut bytes = 0;
-        while records.len() < TOGETHER.0 && bytes < TOGETHER.1 {
+        while records.len() < BATCH.0 && bytes < BATCH.1 {
             let Some(record) = self.one().await? else {
                 break;
             };
@@ -135,24 +138,24 @@ mod tests {
 
     async fn given_back(records: &[Bytes]) -> (Vec<Bytes>, bool) {
         let directory = tempfile::tempdir().unwrap();
-        let mut gathered = Gathered::new(directory.path());
+        let mut buffer = RecordBuffer::new(directory.path());
         for some in records.chunks(7) {
-            gathered.push(some.to_vec()).await.unwrap();
+            buffer.push(some.to_vec()).await.unwrap();
         }
-        let filed = gathered.file.is_some();
+        let filed = buffer.file.is_some();
         assert_eq!(
             std::fs::read_dir(directory.path()).unwrap().count(),
             0,
             "the file has no name"
         );
-        let mut whole = gathered.whole().await.unwrap();
+        let mut whole = buffer.whole().await.unwrap();
         let mut all = Vec::new();
         loop {
             let some = whole.next().await.unwrap();
             if some.is_empty() {
                 return (all, filed);
             }
-            assert!(some.len() <= TOGETHER.0);
+            assert!(some.len() <= BATCH.0);
             all.extend(some);
         }
     }

@@ -1,5 +1,5 @@
-//! Whether the message log takes what comes in: as the last message that came said and, while it
-//! refuses, as probes say.
+//! Availability of the message log for new messages, known by the last append and, while the log
+//! refuses appends, by probes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,14 @@ use kanat_message_log::{DeliveryStore, Error};
 use kanat_telemetry::Throttle;
 use tokio::time::{Instant, timeout};
 
-/// Between two probes.
-const PROBE_PAUSE: Duration = Duration::from_secs(1);
-/// A probe that is not answered within this time has failed.
+/// Shortest time between two probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// What is known of the log's readiness to take messages.
+/// State of the log as its appends and probes show it.
 #[derive(Default)]
-pub(super) struct Taking {
-    /// The last message was refused.
+pub(super) struct LogState {
+    /// Whether the last append was refused.
     refuses: AtomicBool,
     state: Mutex<State>,
     lines: Throttle,
@@ -29,18 +28,18 @@ struct State {
     probed: Option<Instant>,
 }
 
-impl Taking {
-    /// The log took a message.
-    pub fn took(&self) {
+impl LogState {
+    /// Records that the log took a message.
+    pub fn appended(&self) {
         if self.refuses.load(Ordering::Relaxed) && self.refuses.swap(false, Ordering::AcqRel) {
             tracing::info!("the message log takes messages again");
         }
     }
 
-    /// The log refused a message. A full queue says nothing of the log itself.
+    /// Records that the log refused a message. A full queue does not count.
     pub fn refused(&self, error: &Error) {
         if !matches!(error, Error::Full) {
-            self.state().reason = told(error);
+            self.state().reason = unavailability(error);
             self.refuses.store(true, Ordering::Release);
         }
         if let Some(count) = self.lines.count() {
@@ -52,8 +51,10 @@ impl Taking {
         }
     }
 
-    /// Errors with the reason while the log refuses messages. It is probed once a second at most,
-    /// however often this is asked.
+    /// Checks that the log takes messages. It probes the log at most once a second.
+    ///
+    /// # Errors
+    /// The reason why the log refuses messages.
     pub async fn check(&self, log: &dyn DeliveryStore) -> Result<(), String> {
         if !self.refuses.load(Ordering::Acquire) {
             return Ok(());
@@ -63,11 +64,11 @@ impl Taking {
         }
         match timeout(PROBE_TIMEOUT, log.probe()).await {
             Ok(Ok(())) => {
-                self.took();
+                self.appended();
                 Ok(())
             }
             Ok(Err(error)) => {
-                let reason = told(&error);
+                let reason = unavailability(&error);
                 self.state().reason.clone_from(&reason);
                 Err(reason)
             }
@@ -79,7 +80,7 @@ impl Taking {
         let mut state = self.state();
         let is_due = state
             .probed
-            .is_none_or(|probed| now.saturating_duration_since(probed) >= PROBE_PAUSE);
+            .is_none_or(|probed| now.saturating_duration_since(probed) >= PROBE_INTERVAL);
         if is_due {
             state.probed = Some(now);
         }
@@ -91,9 +92,9 @@ impl Taking {
     }
 }
 
-/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever
+/// Says why the message log is not ready. Only what is wrong with a disk of ours is unavailability to whoever
 /// asks.
-pub(crate) fn told(error: &Error) -> String {
+pub(crate) fn unavailability(error: &Error) -> String {
     match error {
         Error::Disk(_) => error.to_string(),
         _ => "the message log is out of reach".to_owned(),

@@ -1,37 +1,37 @@
-//! Where connections come in: those that there are places for.
+//! Acceptance of connections, as far as there are places for them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kanat_telemetry::Throttle;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::places::{Place, Places};
-use super::repeats::Repeats;
 
-/// Where connections come in.
-pub(super) struct Door {
+/// Acceptor of connections.
+pub(super) struct Acceptor {
     listener: TcpListener,
     options: Arc<Options>,
-    /// Connections that could not be accepted.
-    failures: Repeats,
-    /// Connections of peers that have as many as they may.
-    crowds: Repeats,
+    /// Throttled log lines of failed accepts.
+    failures: Throttle,
+    /// Throttled log lines of peers that have their maximum number of connections.
+    crowds: Throttle,
 }
 
-impl Door {
+impl Acceptor {
     pub fn new(listener: TcpListener, options: Arc<Options>) -> Self {
         Self {
             listener,
             options,
-            failures: Repeats::default(),
-            crowds: Repeats::default(),
+            failures: Throttle::default(),
+            crowds: Throttle::default(),
         }
     }
 
-    /// Waits for a connection that there is a place for; none at `shutdown`.
+    /// Waits for a connection and a place for it; `None` at `shutdown`.
     pub async fn next(
         &mut self,
         shutdown: &CancellationToken,
@@ -53,7 +53,7 @@ impl Door {
                     if let Some(count) = self.failures.count() {
                         tracing::warn!(%error, count, "cannot accept a connection");
                     }
-                    // Out of descriptors: give those that are open time to close.
+                    // The process is out of descriptors: open connections get time to close.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
