@@ -167,7 +167,7 @@ impl Pipeline {
             self.log_state.refused(error);
         })?;
         self.log_state.appended();
-        if matches!(appended, Appended::Duplicate(_)) {
+        if matches!(appended, AppendOutcome::Duplicate(_)) {
             drop(entry);
             counts.count(Outcome::Duplicate);
         } else {
@@ -175,7 +175,7 @@ impl Pipeline {
             counts.count(Outcome::Accepted);
         }
         match appended {
-            Appended::Leased(lease) => {
+            AppendOutcome::Leased(lease) => {
                 if let Some(RunSlot { slot, hold }) = taken {
                     self.begin_run(
                         Box::new(Job {
@@ -191,15 +191,15 @@ impl Pipeline {
                 }
                 Ok(CallStart::Runs)
             }
-            Appended::Awaited(lease) => {
+            AppendOutcome::Awaited(lease) => {
                 let turn = taken.zip(reply).map(|(RunSlot { hold, .. }, reply)| {
                     let removed = runnable.removed.clone();
                     self.await_turn(runnable.flow.id.clone(), lease, hold, removed, reply)
                 });
                 Ok(CallStart::Waits(turn))
             }
-            Appended::Waiting => Ok(CallStart::Waits(None)),
-            Appended::Duplicate(first) => Ok(CallStart::Duplicate(first)),
+            AppendOutcome::Waiting => Ok(CallStart::Waits(None)),
+            AppendOutcome::Duplicate(first) => Ok(CallStart::Duplicate(first)),
         }
     }
 
