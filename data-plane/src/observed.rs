@@ -1,6 +1,6 @@
-//! Observations of connectors: numbers of calls and of failures on the other side, and the shapes of
-//! answers. They are gathered in bounded memory and reported to the control plane at intervals. No
-//! value of an answer is kept.
+//! Observations of connectors: numbers of calls and of failures on the other side, and the shapes
+//! of answers. They are gathered in bounded memory and reported to the control plane at intervals.
+//! No value of an answer is kept.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

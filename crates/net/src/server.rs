@@ -228,7 +228,9 @@ impl Connection {
                     is_leaving = true;
                     serving.as_mut().graceful_shutdown();
                 }
-                () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => return log_stalled_reader(),
+                () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => {
+                    return log_stalled_reader();
+                }
                 // Streams are reset earlier, so that others of the connection continue.
                 () = poll_fn(|cx| streams_patience.poll_stopped(&line.streams, cx)) => {
                     return log_stalled_reader();

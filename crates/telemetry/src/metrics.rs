@@ -53,7 +53,7 @@ pub struct Metrics {
     pub plans_refused: Counter,
     /// Environments of which this node does not run the plans of its control plane's last
     /// heartbeat.
-    pub plans_behind: Gauge,
+    pub plans_lag: Gauge,
     /// Spans that could not be exported.
     pub spans_dropped: Counter,
     /// Adapter processes that were killed because their code did not end in time.
@@ -92,7 +92,7 @@ impl Metrics {
             settles_fenced: Counter::default(),
             egress_refused: Counter::default(),
             plans_refused: Counter::default(),
-            plans_behind: Gauge::default(),
+            plans_lag: Gauge::default(),
             spans_dropped: Counter::default(),
             adapter_kills: Counter::default(),
             poll_messages: Counter::default(),
@@ -283,7 +283,7 @@ impl Metrics {
             ours.register(name, help, counter.clone());
         }
         let help = "Environments of which this node does not run what its control plane says";
-        ours.register("node_plans_behind", help, self.plans_behind.clone());
+        ours.register("node_plans_behind", help, self.plans_lag.clone());
         ours.register(
             "attempts",
             "Attempts by what they came to",

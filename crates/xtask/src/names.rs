@@ -12,7 +12,7 @@ pub const RETIRED: [&str; 28] = [
 ];
 
 /// Terms of the field that contain a retired word.
-const STANDARD_TERMS: [&str; 1] = ["write_behind"];
+const STANDARD_TERMS: [&str; 2] = ["write_behind", "in_doubt"];
 
 /// Adjectives and irregular participles, one a line. A type that is called by one, or that ends in
 /// `ed`, says what it was done to and not what it is.
@@ -195,7 +195,13 @@ mod tests {
             assert_eq!(found.is_some(), word != "way", "{name}");
             assert!(found.is_none_or(|found| found == word), "{name}");
         }
-        for name in ["Gateway", "slot", "write_behind", "WriteBehind", "late"] {
+        for name in [
+            "Gateway",
+            "slot",
+            "WriteBehind",
+            "InDoubtTransaction",
+            "late",
+        ] {
             assert_eq!(declaration(name).retired_word(), None, "{name}");
         }
     }

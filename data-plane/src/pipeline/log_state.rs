@@ -92,8 +92,8 @@ impl LogState {
     }
 }
 
-/// Says why the message log is not ready. Only what is wrong with a disk of ours is unavailability to whoever
-/// asks.
+/// Returns why the message log is not ready, in words for callers. Only a fault of a local disk is
+/// described in detail.
 pub(crate) fn unavailability(error: &Error) -> String {
     match error {
         Error::Disk(_) => error.to_string(),

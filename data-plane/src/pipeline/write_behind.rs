@@ -55,8 +55,8 @@ impl WriteBehind {
 }
 
 impl Pipeline {
-    /// Returns whether a call runs entirely in memory: there is nothing to deliver, to wait for or to
-    /// deduplicate.
+    /// Returns whether a call runs entirely in memory: there is nothing to deliver, to wait for or
+    /// to deduplicate.
     pub fn runs_in_memory(
         runnable: &Runnable,
         arrival: &Arrival,

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_which_limit_it_was_and_when_to_come_back() {
+    fn a_refusal_names_the_limit_and_when_to_come_back() {
         let limits = Limits::of_key(20, 1_000);
         let status = LimitStatus {
             window: Window::Day,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_limits_is_told_nothing() {
+    fn a_key_without_limits_gets_no_limit_headers() {
         let limits = Limits::of_key(0, 0);
         let mut headers = HeaderMap::new();
         let status = LimitStatus {

@@ -9,15 +9,6 @@ use crate::workspace::SourceFile;
 
 const GLOSSARY: &str = "docs/GLOSSARY.md";
 
-/// Folders whose names still contain retired words.
-const EXCEPTIONS: &[&str] = &[
-    "crates/engine/",
-    "crates/message-log/",
-    "crates/net/",
-    "crates/telemetry/",
-    "data-plane/",
-];
-
 pub fn check(files: &[SourceFile], pages: &[SourceFile], findings: &mut Findings) -> Result<()> {
     let glossary = pages.iter().find(|page| page.path == GLOSSARY);
     let glossary = glossary.map_or("", |page| page.text.as_str());
@@ -26,12 +17,7 @@ pub fn check(files: &[SourceFile], pages: &[SourceFile], findings: &mut Findings
             findings.error(GLOSSARY, format!("the retired word `{word}` is missing"));
         }
     }
-    let is_checked = |file: &&SourceFile| {
-        !EXCEPTIONS
-            .iter()
-            .any(|folder| file.path.starts_with(folder))
-    };
-    for file in parse(files.iter().filter(is_checked).cloned().collect())? {
+    for file in parse(files.to_vec())? {
         let mut lines = Lines::of(&file.text);
         for declaration in Declaration::of(&file.syntax) {
             let line = lines.of_declaration(&declaration);

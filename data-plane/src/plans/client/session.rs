@@ -83,7 +83,7 @@ pub(super) async fn run(
     };
     session.send(Out::Hello(session.hello())).await?;
     // Nobody says what the node should run while there is no stream.
-    kanat_telemetry::metrics().plans_behind.set(0);
+    kanat_telemetry::metrics().plans_lag.set(0);
     let serve = async {
         let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
         let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
@@ -194,7 +194,7 @@ impl Session<'_> {
         self.note_served().await?;
         let outdated = self.client.plans.outdated(heartbeat.states);
         kanat_telemetry::metrics()
-            .plans_behind
+            .plans_lag
             .set(i64::try_from(outdated.len()).unwrap_or(i64::MAX));
         let (repeated, first): (Vec<_>, Vec<_>) = outdated
             .into_iter()

@@ -94,7 +94,7 @@ pub(crate) struct Hosts {
     /// Host names of the service itself.
     public: HashSet<Box<str>>,
     /// True if an unknown host may be that of another environment.
-    is_told_apart: bool,
+    uses_host_names: bool,
 }
 
 impl Hosts {
@@ -113,14 +113,14 @@ impl Hosts {
             .filter_map(|(_, host)| host.as_ref()?.public_host.clone())
             .collect();
         let mut named = HashMap::new();
-        let mut is_told_apart = !are_all;
+        let mut uses_host_names = !are_all;
         for (id, host) in &environments {
             let Some((host, authority)) =
                 host.and_then(|host| Some((host, host.authority.as_ref()?)))
             else {
                 continue;
             };
-            is_told_apart = true;
+            uses_host_names = true;
             if host.is_default || !public.contains(authority.name()) {
                 named
                     .entry(authority.clone())
@@ -139,7 +139,7 @@ impl Hosts {
             default: default.cloned(),
             named,
             public,
-            is_told_apart,
+            uses_host_names,
         }
     }
 
@@ -148,7 +148,7 @@ impl Hosts {
     /// node does not know yet: it is not taken for the default one, unless it cannot be the host of
     /// an environment.
     pub fn find(&self, host: &str) -> Option<&EnvironmentId> {
-        if !self.is_told_apart {
+        if !self.uses_host_names {
             return self.default.as_ref();
         }
         let authority = Authority::new(host);
