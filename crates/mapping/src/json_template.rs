@@ -16,7 +16,7 @@ pub struct JsonTemplate {
 enum Node {
     /// JSON as it stands.
     Literal(String),
-    Template(Parts),
+    Template(Box<Parts>),
     List(Vec<Node>),
     /// Keys stand with their quotes.
     Object(Vec<(String, Node)>),
@@ -132,7 +132,7 @@ impl Parser<'_> {
             Ok(template) if template.is_literal().is_some() => {}
             Ok(template) => {
                 self.references.extend(template.references());
-                return Node::Template(template.into_parts());
+                return Node::Template(Box::new(template.into_parts()));
             }
             Err(errors) => {
                 let offset = (json.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
