@@ -131,11 +131,15 @@ async fn one_caller_has_so_many_calls_waiting_and_no_more() {
         .expect(201);
     let other = app.api.with_key(other["key"].as_str().unwrap());
     let mut senders = tokio::task::JoinSet::new();
-    // A call of the list below can take the last place before a sender's head is read: some more
-    // senders than places.
-    for _ in 0..80 {
-        let mut peer = head(&app.api, IMPORT, app::KEY, 16 << 20).await;
-        senders.spawn(async move { drip(&mut peer).await });
+    for _ in 0..64 {
+        let api = app.api.with_key(app::KEY);
+        senders.spawn(async move {
+            // A sender tries again: a call of the list below can take the last place before it.
+            loop {
+                let mut peer = head(&api, IMPORT, app::KEY, 16 << 20).await;
+                drip(&mut peer).await;
+            }
+        });
     }
     let list = || app.api.get("/api/v1/flows");
     let refused = wait::until("64 calls wait", async || {
