@@ -87,6 +87,9 @@ pub struct AwaitedMessages {
 pub struct Share {
     /// Sum of [`crate::ClaimedMessage::stored_bytes`] of the messages, at most.
     pub bytes: u64,
+    /// [`crate::ClaimedMessage::stored_bytes`] of a first message that exceeds `bytes`, at most. Such
+    /// a message is taken alone: no message waits for ever because of its size.
+    pub single_bytes: u64,
     pub rooms: Vec<Room>,
 }
 
@@ -95,6 +98,7 @@ impl Share {
     pub fn unbounded(rooms: Vec<Room>) -> Self {
         Self {
             bytes: u64::MAX,
+            single_bytes: u64::MAX,
             rooms,
         }
     }

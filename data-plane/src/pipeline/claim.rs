@@ -180,8 +180,9 @@ impl Pipeline {
             };
             let lane = self.lanes.lane(lane_of(&flow));
             let free = self.lanes.free(&lane, self.largest);
-            let room = free.messages.min(free.bytes / self.largest.max(1));
-            let room = room.min(most);
+            let single = usize::from(free.single_bytes >= self.largest);
+            let fitting = (free.bytes / self.largest.max(1)).max(single);
+            let room = free.messages.min(fitting).min(most);
             if room > 0 {
                 awaited.push(AwaitedMessages {
                     seqs,
@@ -222,6 +223,7 @@ impl Pipeline {
             let mut open = |free: Free| {
                 shares.push(Share {
                     bytes: free.bytes as u64,
+                    single_bytes: free.single_bytes as u64,
                     rooms: Vec::new(),
                 });
                 places.push(free.messages as u64);
@@ -256,6 +258,7 @@ impl Pipeline {
                     let share = open(Free {
                         messages: usize::MAX,
                         bytes: usize::MAX,
+                        single_bytes: usize::MAX,
                     });
                     (share, MAX_UNKNOWN_BATCH)
                 }
@@ -273,7 +276,7 @@ impl Pipeline {
             }
         }
         memory.first = first;
-        shares.retain(|share| share.bytes > 0 && !share.rooms.is_empty());
+        shares.retain(|share| !share.rooms.is_empty());
         shares
     }
 

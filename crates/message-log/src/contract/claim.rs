@@ -256,12 +256,13 @@ pub async fn claims_as_many_bytes_as_flows_share(harness: &dyn Harness) {
         messages: 2,
         without_versions: Vec::new(),
     };
-    let claim = |bytes: u64, share: u64| Claim {
+    let claim = |bytes: u64, share: u64, single_bytes: u64| Claim {
         owner: subject.boot.clone(),
         bytes,
         shares: vec![
             Share {
                 bytes: share,
+                single_bytes,
                 rooms: vec![room(&one), room(&other)],
             },
             Share::unbounded(vec![room(&apart)]),
@@ -273,9 +274,14 @@ pub async fn claims_as_many_bytes_as_flows_share(harness: &dyn Harness) {
         let of = |flow: &FlowId| claimed.iter().filter(|one| one.flow_id == *flow).count();
         [of(&one), of(&other), of(&apart)]
     };
-    assert_eq!(claimed(claim(u64::MAX, 4 * stored - 1)).await, [2, 1, 2]);
-    assert_eq!(claimed(claim(2 * stored, stored)).await, [1, 0, 1]);
-    assert_eq!(claimed(claim(u64::MAX, stored - 1)).await, [0, 0, 0]);
+    assert_eq!(claimed(claim(u64::MAX, 4 * stored - 1, 0)).await, [2, 1, 2]);
+    assert_eq!(claimed(claim(2 * stored, stored, 0)).await, [1, 0, 1]);
+    assert_eq!(claimed(claim(u64::MAX, stored - 1, 0)).await, [0, 0, 0]);
+    // One that is larger than the share is taken alone, within the memory of all.
+    let single = claim(u64::MAX, stored - 1, stored);
+    assert_eq!(claimed(single).await, [0, 1, 0]);
+    let beyond = claim(stored - 1, stored - 1, stored);
+    assert_eq!(claimed(beyond).await, [0, 0, 0]);
     subject.close().await;
 }
 

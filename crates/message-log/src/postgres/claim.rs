@@ -249,11 +249,12 @@ async fn candidates(
     let mut memory = claim.bytes;
     for share in &claim.shares {
         let mut bytes = share.bytes.min(memory);
+        let mut single = share.single_bytes.min(memory);
         for room in &share.rooms {
             let mut left = i64::from(room.messages);
             let without = each(&room.without_versions, |version| i64::from(*version));
             for (owner, until) in &owners {
-                if left == 0 || bytes == 0 {
+                if left == 0 || bytes.max(single) == 0 {
                     break;
                 }
                 let query = sqlx::query(CANDIDATES)
@@ -265,11 +266,12 @@ async fn candidates(
                 // Bodies are read afterwards. The rows beyond the bound stay locked until then.
                 for row in &query.fetch_all(&mut *conn).await? {
                     let claimed = row::claimed(row)?;
-                    if claimed.stored_bytes > bytes {
+                    if claimed.stored_bytes > bytes.max(single) {
                         break;
                     }
                     left -= 1;
-                    bytes -= claimed.stored_bytes;
+                    single = 0;
+                    bytes = bytes.saturating_sub(claimed.stored_bytes);
                     memory = memory.saturating_sub(claimed.stored_bytes);
                     found.push(claimed);
                 }

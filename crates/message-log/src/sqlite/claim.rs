@@ -109,7 +109,7 @@ FROM (
 ) AS due
 CROSS JOIN messages AS m ON m.seq = due.seq
 CROSS JOIN bodies AS b ON b.seq = m.seq
-WHERE due.bytes <= ?
+WHERE due.bytes <= ? OR (due.bytes = m.size_bytes AND m.size_bytes <= ?)
 ORDER BY m.due_at, m.seq"
 );
 
@@ -187,11 +187,12 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
     let mut memory = claim.bytes;
     for share in &claim.shares {
         let mut bytes = share.bytes.min(memory);
+        let mut single = share.single_bytes.min(memory);
         for room in &share.rooms {
             let mut left = i64::from(room.messages);
             let without = serde_json::json!(room.without_versions).to_string();
             for (owner, until) in &owners {
-                if left == 0 || bytes == 0 {
+                if left == 0 || bytes.max(single) == 0 {
                     break;
                 }
                 let query = sqlx::query(CANDIDATES)
@@ -199,11 +200,14 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<ClaimedMes
                     .bind(room.flow_id.as_str())
                     .bind(until);
                 let query = query.bind(&without).bind(left);
-                let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX));
+                let query = query
+                    .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+                    .bind(i64::try_from(single).unwrap_or(i64::MAX));
                 for row in &query.fetch_all(&mut *snapshot).await? {
                     let mut claimed = claimed(row)?;
                     claimed.steps = steps(&mut snapshot, claimed.lease.seq).await?;
                     left -= 1;
+                    single = 0;
                     bytes = bytes.saturating_sub(claimed.stored_bytes);
                     memory = memory.saturating_sub(claimed.stored_bytes);
                     found.push(claimed);
