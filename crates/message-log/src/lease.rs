@@ -87,8 +87,8 @@ pub struct AwaitedMessages {
 pub struct Share {
     /// Sum of [`crate::ClaimedMessage::stored_bytes`] of the messages, at most.
     pub bytes: u64,
-    /// [`crate::ClaimedMessage::stored_bytes`] of a first message that exceeds `bytes`, at most. Such
-    /// a message is taken alone: no message waits for ever because of its size.
+    /// Largest [`crate::ClaimedMessage::stored_bytes`] of a first message that exceeds `bytes`. It
+    /// is taken alone, so that no message waits for ever because of its size.
     pub single_bytes: u64,
     pub rooms: Vec<Room>,
 }

@@ -31,7 +31,7 @@ const REST_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Inbound {
     /// Taken on drop.
     body: Option<Incoming>,
-    /// Whether the client waits for 100 Continue, which the first read causes.
+    /// True while the client waits for 100 Continue, which the first read causes.
     asks_first: bool,
     pace: Pace,
     /// `None` when the minimum rate cannot be lifted.

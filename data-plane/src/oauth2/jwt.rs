@@ -127,7 +127,7 @@ impl Texts {
         }
     }
 
-    /// Whether it is among words that spaces separate.
+    /// Returns whether it is among words that spaces separate.
     pub fn has_word(&self, wanted: &str) -> bool {
         match self {
             Self::One(text) => text.split_whitespace().any(|word| word == wanted),

@@ -36,7 +36,7 @@ pub(crate) struct Lane<J> {
 #[derive(Default)]
 struct Room {
     found: Notify,
-    /// Whether a task waits for memory, whichever lane gives it back.
+    /// True while a task waits for memory, which any lane may give back.
     memory_wanted: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ struct State<J> {
     bytes: usize,
     running: usize,
     queue: VecDeque<J>,
-    /// Whether a reservation failed for lack of room.
+    /// True after a reservation failed for lack of room.
     wanted: bool,
 }
 

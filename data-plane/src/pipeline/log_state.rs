@@ -16,7 +16,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// State of the log as its appends and probes show it.
 #[derive(Default)]
 pub(super) struct LogState {
-    /// Whether the last append was refused.
+    /// True when the last append was refused.
     refuses: AtomicBool,
     state: Mutex<State>,
     lines: Throttle,

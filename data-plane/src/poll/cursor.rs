@@ -41,7 +41,7 @@ pub(super) struct FirstPage<'a> {
     pub body: &'a str,
     /// Number of records in it.
     pub records: usize,
-    /// Whether a former cycle has found a cursor.
+    /// True when a former cycle has found a cursor.
     pub has_former_cursor: bool,
 }
 

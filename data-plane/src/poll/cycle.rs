@@ -250,7 +250,7 @@ impl Cycle<'_> {
     }
 
     /// Returns whether the URL of the next page contains a secret that cannot be removed from it.
-    /// Such progress is not stored: a node that takes over begins the cycle again.
+    /// Progress that shows a secret is not stored: a node that takes over begins the cycle again.
     fn shows_secret(&self, progress: &Progress) -> bool {
         match &progress.next {
             Position::Url(url) => self.mask().apply(url) != *url,

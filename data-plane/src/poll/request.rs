@@ -16,7 +16,7 @@ pub(super) struct Requests {
     url: Url,
     /// Headers of the flow and of the instance, with its credentials.
     headers: HeaderMap,
-    /// Whether the credentials of the instance are sent.
+    /// True when the credentials of the instance are sent.
     pub authorized: bool,
     /// Query parameters that hold secrets: credentials of the instance and values rendered from its
     /// secrets.

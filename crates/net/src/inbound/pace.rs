@@ -17,7 +17,7 @@ const MIN_RATE: u32 = 1 << 10;
 #[derive(Debug)]
 pub(super) struct Pace {
     left: Duration,
-    /// Whether the last poll found nothing.
+    /// True when the last poll found nothing.
     was_asked: bool,
     wait: Option<Wait>,
 }
