@@ -7,6 +7,7 @@ pub mod batch_job;
 pub mod clock;
 pub mod code;
 pub mod consumer_key;
+pub mod csv;
 pub mod error;
 pub mod health;
 pub mod id;

@@ -1,5 +1,6 @@
 //! Entries as CSV text with the columns `key` and `value`.
 
+use kanat_model::csv::QuoteCheck;
 use kanat_model::{Error, FieldError};
 use kanat_store::lookup_table::entry::Entry;
 
@@ -17,7 +18,7 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     if let Some((line, message)) = broken_line(text) {
         return Err(Error::invalid(
             "a line of the CSV is broken",
-            vec![fault(line, message)],
+            vec![fault(line, &message)],
         ));
     }
     let mut reader = ::csv::ReaderBuilder::new()
@@ -93,42 +94,28 @@ fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
     }
 }
 
-/// Returns the first line that cannot be taken apart, and why. Its quoting is broken: a quoted
-/// field that never ends would take the rest of the text as its value, and what stands behind one
-/// that has ended would become a part of it. Or it has far too many fields.
-fn broken_line(text: &str) -> Option<(u64, &'static str)> {
-    let mut line = 1;
+/// Returns the first line that cannot be taken apart, and why: its quoting is broken, or it has far
+/// too many fields.
+fn broken_line(text: &str) -> Option<(u64, String)> {
+    let mut quotes = QuoteCheck::default();
     let mut fields = 1;
-    let mut opened = None;
-    let mut begins_field = true;
-    let mut ended = false;
-    let mut characters = text.bytes().peekable();
-    while let Some(byte) = characters.next() {
-        if ended && !matches!(byte, b',' | b'\n' | b'\r') {
-            return Some((
-                line,
-                "a quoted field ends before its cell does: a quote within it is written twice",
-            ));
+    for byte in text.bytes() {
+        let line = quotes.line();
+        if let Err(broken) = quotes.take(byte) {
+            return Some((broken.line, broken.fault.to_string()));
         }
-        line += u64::from(byte == b'\n');
-        fields = match (byte, opened) {
-            (b'\n' | b'\r', None) => 1,
-            (b',', None) => fields + 1,
+        fields = match byte {
+            b'\n' | b'\r' if !quotes.is_quoted() => 1,
+            b',' if !quotes.is_quoted() => fields + 1,
             _ => fields,
         };
         if fields > MAX_FIELDS {
-            return Some((line, "has more than 100 fields, and should have 2"));
+            let fault = format!("has more than {MAX_FIELDS} fields, and should have 2");
+            return Some((line, fault));
         }
-        // A doubled quote within stands for one.
-        let doubled = byte == b'"' && opened.is_some() && characters.next_if_eq(&b'"').is_some();
-        match (byte, opened) {
-            (b'"', Some(_)) if !doubled => (opened, ended) = (None, true),
-            (b'"', None) if begins_field => opened = Some(line),
-            _ => ended = false,
-        }
-        begins_field = opened.is_none() && matches!(byte, b',' | b'\n' | b'\r');
     }
-    opened.map(|line| (line, "a quoted field begins here and never ends"))
+    let broken = quotes.finish().err()?;
+    Some((broken.line, broken.fault.to_string()))
 }
 
 fn fault(line: u64, message: &str) -> FieldError {

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use anyhow::Result;
 use bytes::Bytes;
 use futures::stream;
+use kanat_model::csv::{BrokenQuote, QuoteCheck};
 use serde::de::IgnoredAny;
 
 use crate::client::BadInput;
@@ -49,6 +50,10 @@ impl Format {
             Self::Ndjson => Box::new(lines(BufReader::new(open(file)?), name)),
             Self::Csv => Box::new(rows(open(file)?, name)?),
         };
+        let mut items = items.peekable();
+        if items.peek().is_none() {
+            return Err(usage(format!("{} has no records", input::name(file))));
+        }
         let separated = items.enumerate().map(|(index, item)| match index {
             0 => item,
             _ => item.map(|item| format!(",{item}")),
@@ -73,7 +78,7 @@ fn open(file: &str) -> Result<Box<dyn Read + Send>> {
     })?))
 }
 
-/// The lines that are not blank, each of which has to be JSON.
+/// The lines that are not blank, each of which has to be a JSON object.
 fn lines(input: impl BufRead, name: String) -> impl Iterator<Item = Item> {
     let lines = input
         .lines()
@@ -84,16 +89,58 @@ fn lines(input: impl BufRead, name: String) -> impl Iterator<Item = Item> {
     lines.map(move |(number, line)| {
         let wrong = |why: String| BadInput(format!("{name}, line {number}: {why}"));
         let line = line.map_err(|error| wrong(error.to_string()))?;
-        serde_json::from_str::<IgnoredAny>(&line)
-            .map_err(|error| wrong(format!("is not JSON: {error}")))?;
+        serde_json::from_str::<IgnoredAny>(&line).map_err(|error| {
+            let why = error.to_string();
+            let column = error.column();
+            let why = why.strip_suffix(&format!(" at line 1 column {column}"));
+            let why = why.map(|why| format!("{why} at column {column}"));
+            wrong(format!("is not JSON: {}", why.unwrap_or(error.to_string())))
+        })?;
+        if !line.trim_start().starts_with('{') {
+            return Err(wrong("must be an object".to_owned()));
+        }
         Ok(line)
     })
 }
 
+/// A text that is read by others, whose quotes are checked on the way.
+struct Quotes<R> {
+    input: R,
+    check: QuoteCheck,
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        let mut bytes = buffer[..length].iter();
+        let checked = match length {
+            0 => self.check.finish(),
+            _ => bytes.try_for_each(|byte| self.check.take(*byte)),
+        };
+        let told = |BrokenQuote { line, fault }| format!("line {line}: {fault}");
+        checked.map_err(|broken| std::io::Error::other(told(broken)))?;
+        Ok(length)
+    }
+}
+
+/// Says where a text is no CSV, and why.
+fn fault(error: &csv::Error) -> String {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => format!("line {line}: has {len} fields, and should have {expected_len}"),
+        csv::ErrorKind::Utf8 { .. } => format!("line {line}: is not UTF-8"),
+        csv::ErrorKind::Io(error) => error.to_string(),
+        _ => error.to_string(),
+    }
+}
+
 /// The rows below the header as objects of texts.
 fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
-    let mut reader = csv::Reader::from_reader(input);
-    let wrong = |error: csv::Error| format!("{name}: {error}");
+    let check = QuoteCheck::default();
+    let mut reader = csv::Reader::from_reader(Quotes { input, check });
+    let wrong = |error: csv::Error| format!("{name}, {}", fault(&error));
     let header = reader.headers().map_err(|error| usage(wrong(error)))?;
     let columns: Vec<String> = header
         .iter()
@@ -115,7 +162,7 @@ fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
         }
     }
     Ok(reader.into_records().map(move |row| {
-        let row = row.map_err(|error| BadInput(format!("{name}: {error}")))?;
+        let row = row.map_err(|error| BadInput(format!("{name}, {}", fault(&error))))?;
         let members = columns
             .iter()
             .zip(&row)
@@ -151,8 +198,17 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_are_reported_with_their_line() {
-        let told = csv("id,name\n1,a\n2\n").unwrap_err().to_string();
-        assert!(told.contains("a.csv") && told.contains("line: 3"), "{told}");
+        let fault = |text| csv(text).unwrap_err().to_string();
+        assert_eq!(
+            fault("id,name\n1,a\n2\n"),
+            "a.csv, line 3: has 1 fields, and should have 2"
+        );
+        assert_eq!(
+            fault("id,name\nA,\"broken\nB,two\n"),
+            "a.csv, line 2: a quoted field begins here and never ends"
+        );
+        assert!(fault("id,name\nA,\"x\"y\n").contains("line 2: a quoted field ends before"));
+        assert!(fault("id,\"name\n").contains("line 1: a quoted field begins here"));
         assert!(
             csv("id,id\n")
                 .unwrap_err()
@@ -172,7 +228,12 @@ mod tests {
             ["{\"n\":9007199254740993}", "{}"]
         );
         let told = read("{}\n\n{\"n\":}\n").unwrap_err().to_string();
-        assert!(told.starts_with("a.ndjson, line 3: is not JSON"), "{told}");
+        assert_eq!(
+            told,
+            "a.ndjson, line 3: is not JSON: expected value at column 6"
+        );
+        let told = read("[]\n").unwrap_err().to_string();
+        assert_eq!(told, "a.ndjson, line 1: must be an object");
     }
 
     #[test]
