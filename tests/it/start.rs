@@ -238,7 +238,8 @@ async fn a_lost_configuration_is_not_replaced_by_an_empty_one_unasked() {
     app.api.message_becomes(&id, "delivered").await;
     app.terminate().await;
     let folder = app.data_dir();
-    for name in ["config.db", "config.db-wal", "config.db-shm"] {
+    let lost = ["config.db", "config.db-wal", "config.db-shm", "master.key"];
+    for name in lost {
         let _ = std::fs::remove_file(folder.join(name));
     }
     let cli = Cli::new();
@@ -258,7 +259,7 @@ async fn a_lost_configuration_is_not_replaced_by_an_empty_one_unasked() {
         assert!(refused.contains("--accept-empty-config"), "{refused}");
     }
     // What a refused start left would be read together with the file that is put back.
-    for name in ["config.db", "config.db-wal", "config.db-shm"] {
+    for name in lost {
         assert!(!folder.join(name).exists(), "{name}");
     }
     app.restart_with(&[("KANAT_ACCEPT_EMPTY_CONFIG", "true")])

@@ -116,7 +116,8 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     let total = u32::try_from(record::copy(&mut tx, id, &job.id, left).await?).unwrap_or(u32::MAX);
     if total == 0 {
         return Err(Error::precondition(
-            "no record of the batch job failed: there is nothing to retry",
+            "no record of the batch job failed: there is nothing to retry (records that it did not \
+             begin go into a new job)",
         ));
     }
     let job = BatchJob { total, ..job };

@@ -232,6 +232,11 @@ impl Client {
     /// Sends `request` and gives the answer when it is a good one.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
         match &self.key {
+            Some(key) if key.expose().is_empty() => {
+                return Err(crate::exit::failure(
+                    "the API key that --api-key or KANAT_API_KEY gives is empty",
+                ));
+            }
             Some(key) if !key.expose().starts_with(kanat_auth::key::PREFIX) => {
                 return Err(crate::exit::failure(format!(
                     "an API key begins with {}, and the one that is given does not: `kanat \
@@ -288,12 +293,27 @@ impl Client {
                 return crate::exit::usage(input.to_string());
             }
         }
+        if self.url.starts_with("https:") && is_plain_answer(cause) {
+            return anyhow::anyhow!("{} does not speak TLS: try http://", self.url);
+        }
         anyhow::anyhow!(
             "cannot reach {}: {cause}\nstart the service with `kanat up`, or name another with \
              --url",
             self.url
         )
     }
+}
+
+/// Returns whether the cause of a failure is an answer that is no TLS record.
+fn is_plain_answer(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = cause
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+        .and_then(|inner| inner.downcast_ref());
+    matches!(
+        inner.or(cause.downcast_ref()),
+        Some(rustls::Error::InvalidMessage(_))
+    )
 }
 
 #[expect(

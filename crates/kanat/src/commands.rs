@@ -89,7 +89,7 @@ pub enum Command {
     /// Places in which flows, tables and connectors live, apart from each other.
     #[command(subcommand, visible_alias = "env")]
     Environment(environment::Command),
-    /// Governance policies: rules that flows are to keep.
+    /// Governance policies: rules for flows, kept for reading; nothing evaluates them yet.
     #[command(subcommand)]
     Policy(policy::Command),
     /// Data-plane nodes.

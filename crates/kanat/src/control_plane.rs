@@ -61,7 +61,6 @@ impl Control {
         let metrics = monitoring::bind(&process).await?;
         let url = port.url();
 
-        let sealer = database::sealer(&process)?;
         let local_targets = process.egress.unwrap_or_default();
         let ports = || [&port].into_iter().chain(&metrics);
         let public = control.public_url.as_deref();
@@ -70,8 +69,9 @@ impl Control {
         let listeners = Listeners::new(ports());
         let log = database::log(&process, &folder, &listeners).await?;
         let accept_empty = control.accept_empty_config;
-        let store =
-            database::store(&process, &folder, &listeners, log.as_ref(), accept_empty).await?;
+        database::check_configuration(&process, &folder, log.as_ref(), accept_empty).await?;
+        let sealer = database::sealer(&process)?;
+        let store = database::store(&process, &folder, &listeners).await?;
 
         let public_url = PublicUrl::default();
         let api_url = PublicUrl::default();

@@ -102,7 +102,7 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     assert!(
         told.contains(&id)
             && told.contains("would be deleted")
-            && told.contains("messages that wait: 0"),
+            && told.contains("messages that wait, and would never be sent: 0"),
         "{told}"
     );
     assert_eq!(status("by-hand").await, "active");

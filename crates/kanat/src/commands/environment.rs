@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::hint::quoted;
 use super::{Page, Session};
 use crate::client::name::segment;
 use crate::exit::usage;
@@ -55,7 +56,7 @@ impl Command {
                 session.print(&answer, |answer| {
                     format!("environment {name} is created ({})", answer.text("id"))
                 })?;
-                session.hint(&format!("work in it with --env {name}"));
+                session.hint(&format!("work in it with --env {}", quoted(&name)));
                 Ok(())
             }
             Self::Update {

@@ -168,12 +168,9 @@ impl Command {
                 match session.client.post(&format!("{path}/deploy"), &body).await {
                     Ok(flow) => {
                         session.print(&flow, |flow| show::deployed_after(&before, flow))?;
-                        if show::is_unchanged(&before, &flow) {
-                            // What has changed around it since may keep senders out.
-                            session.hint(
-                                show::warnings(&session.client.get(&path, &[]).await?).trim_end(),
-                            );
-                        }
+                        // What has changed around it since may keep senders out, too.
+                        let checked = session.client.get(&path, &[]).await?;
+                        session.hint(show::warnings(&checked).trim_end());
                         if let Some(standing) = schedule::standing(&session.client, &flow).await? {
                             session.hint(&standing);
                         }
@@ -352,8 +349,8 @@ async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
         }
     }
     let what = format!(
-        "flow {flow} ({id}) {} be deleted with its webhook address, unless published APIs call \
-         it; messages that wait: {waiting}",
+        "flow {flow} ({id}) {} be deleted, and its webhook address if it has one, unless \
+         published APIs call it; messages that wait, and would never be sent: {waiting}",
         consent.will()
     );
     if consent.ask(&what)? == Decision::Act {

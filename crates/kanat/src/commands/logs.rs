@@ -44,9 +44,15 @@ impl Logs {
             true => Some(Messages::open(&session.client, query.clone(), None).await?),
             false => None,
         };
-        let latest = self.latest(session, query).await?;
+        let (latest, has_older) = self.latest(session, query).await?;
         for message in latest.iter().rev() {
             self.print(session.format, message)?;
+        }
+        if has_older {
+            session.hint(&format!(
+                "these are the latest {}: --lines shows more",
+                latest.len()
+            ));
         }
         let Some(mut stream) = stream else {
             return Ok(());
@@ -64,12 +70,12 @@ impl Logs {
         }
     }
 
-    /// The latest messages, newest first.
+    /// The latest messages, newest first, and whether there are older ones.
     async fn latest(
         &self,
         session: &Session,
         query: Vec<(&'static str, String)>,
-    ) -> Result<Vec<Json>> {
+    ) -> Result<(Vec<Json>, bool)> {
         let mut query = [query, given([("since", &self.since)])].concat();
         if self.failed {
             query.extend(FAILED.map(|status| ("status", status.to_owned())));
@@ -77,17 +83,16 @@ impl Logs {
         let wanted = usize::try_from(self.lines).unwrap_or(usize::MAX);
         let mut latest = Vec::new();
         let mut cursor = None;
-        while latest.len() < wanted {
+        let mut has_older = true;
+        while has_older && latest.len() < wanted {
             let limit = vec![("limit", (wanted - latest.len()).to_string())];
             let page = [query.clone(), limit, given([("cursor", &cursor)])].concat();
             let answer = listed(session, &page).await?;
             latest.extend(answer.list("data").iter().cloned());
-            if !answer.has("pagination.nextCursor") {
-                break;
-            }
+            has_older = answer.has("pagination.nextCursor");
             cursor = Some(answer.text("pagination.nextCursor"));
         }
-        Ok(latest)
+        Ok((latest, has_older))
     }
 
     /// One line for a person, one JSON document a line or one YAML document for a program.

@@ -1,4 +1,4 @@
-//! `kanat policy`: governance policies, the rules that flows are to keep.
+//! `kanat policy`: governance policies, the rules for flows. They are kept; nothing evaluates them.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -34,9 +34,9 @@ pub enum Command {
         /// `-` is standard input.
         file: String,
     },
-    /// Enforce a policy.
+    /// Mark a policy as enabled.
     Enable { policy: String },
-    /// Keep a policy without enforcing it.
+    /// Mark a policy as disabled.
     Disable { policy: String },
     /// Delete a policy.
     Delete {

@@ -55,8 +55,8 @@ fn next(answer: &Json) -> String {
     };
     if former.is_empty() {
         return format!(
-            "{lost}backups of before need the former key: keep it with them, or make new backups \
-             now"
+            "{lost}former backups open with the master.key that was copied with them, and with no \
+             other: make new ones now"
         );
     }
     let former = former.join(", ");

@@ -42,25 +42,38 @@ pub async fn log(
     }
 }
 
+/// Checks that a file of the configuration is not missing beside a log with messages. It comes
+/// before anything is made in the folder: what a refused start left must not meet the files that
+/// are put back.
+///
+/// # Errors
+/// It is missing, and `accept_empty` does not say that a new one is meant.
+pub async fn check_configuration(
+    settings: &Settings,
+    folder: &Folder,
+    log: &dyn MessageLog,
+    accept_empty: bool,
+) -> Result<()> {
+    let is_file = matches!(settings.database, Database::Files);
+    let is_missing = is_file && !folder.path().join(STORE).exists();
+    if is_missing && !accept_empty && !log.is_empty().await? {
+        return Err(kanat_control_plane::Error::NoConfiguration.into());
+    }
+    Ok(())
+}
+
 /// Opens the configuration store.
 ///
 /// # Errors
-/// It cannot be opened. A file that is missing beside a log with messages, unless `accept_empty`
-/// says that a new one is meant: then none is made, for what it would leave beside itself must not
-/// meet the one that is put back.
+/// It cannot be opened.
 pub async fn store(
     settings: &Settings,
     folder: &Folder,
     listeners: &Listeners<'_>,
-    log: &dyn MessageLog,
-    accept_empty: bool,
 ) -> Result<Store> {
     let options = settings.pools.store();
     match &settings.database {
         Database::Files => {
-            if !accept_empty && !folder.path().join(STORE).exists() && !log.is_empty().await? {
-                return Err(kanat_control_plane::Error::NoConfiguration.into());
-            }
             let path = folder.database(STORE)?;
             let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
             store.context("cannot open the configuration store (config.db)")

@@ -51,7 +51,6 @@ impl CombinedService {
         let own_url = data_port.as_ref().unwrap_or(&port).url();
         let data_address = data_port.as_ref().unwrap_or(&port).address;
 
-        let sealer = database::sealer(process)?;
         let ports = || [&port].into_iter().chain(&data_port).chain(&metrics);
         let webhooks = format!("{own_url}{}", egress::WEBHOOKS);
         let public = control.public_url.as_deref().unwrap_or(&webhooks);
@@ -60,8 +59,9 @@ impl CombinedService {
         let listeners = Listeners::new(ports());
         let log = database::log(process, &folder, &listeners).await?;
         let accept_empty = control.accept_empty_config;
-        let store =
-            database::store(process, &folder, &listeners, log.as_ref(), accept_empty).await?;
+        database::check_configuration(process, &folder, log.as_ref(), accept_empty).await?;
+        let sealer = database::sealer(process)?;
+        let store = database::store(process, &folder, &listeners).await?;
 
         let public_url = PublicUrl::default();
         let api_url = PublicUrl::default();

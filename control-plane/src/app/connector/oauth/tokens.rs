@@ -48,6 +48,7 @@ pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, Toke
     if let Some(authorization) = request.authorization {
         headers.insert(header::AUTHORIZATION, authorization);
     }
+    let address = address(&request.url);
     let call = outbound::Request {
         method: Method::POST,
         url: request.url,
@@ -60,9 +61,20 @@ pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, Toke
     let answer = answer.map_err(|error| {
         TokenError::Failed(format!("the token endpoint is out of reach: {error}"))
     })?;
-    Tokens::read(answer.status, &answer.body, &|text| {
+    let tokens = Tokens::read(answer.status, &answer.body, &|text| {
         mask.apply(text).into_owned()
+    });
+    tokens.map_err(|error| match error {
+        TokenError::Refused(why) => TokenError::Refused(format!("{why} (POST {address})")),
+        TokenError::Failed(why) => TokenError::Failed(format!("{why} (POST {address})")),
     })
+}
+
+/// Address of a token endpoint as it is shown: without its query.
+fn address(url: &url::Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.to_string()
 }
 
 /// Returns the row of tokens that were issued now. A refresh token that is not issued anew stays

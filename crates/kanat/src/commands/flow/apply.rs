@@ -131,6 +131,10 @@ async fn check(
         let answer = session.client.post("/flows/validate", &body).await?;
         let faults = diagnostics::refusals(&answer);
         if faults.is_empty() {
+            let warnings = diagnostics::faults(&answer, "warnings");
+            if !warnings.is_empty() {
+                diagnostics::complain(&source.file, &source.text, &warnings);
+            }
             continue;
         }
         match flow.as_ref().filter(|flow| runs(flow, &source.text)) {
