@@ -29,10 +29,7 @@ const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
 /// Tells the other processes, once the transaction is committed.
 pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Error> {
     if db.is_shared() {
-        sqlx::query(NOTIFY)
-            .bind(CHANNEL)
-            .bind(announcement.to_text())
-            .execute(db)
+        db.execute(NOTIFY, &[&CHANNEL, &announcement.to_text()])
             .await?;
     }
     Ok(())

@@ -4,7 +4,8 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{ApiKeyId, BootId};
 
-use crate::row::RowExt;
+use crate::record::record;
+use crate::sql::sql;
 use crate::{Db, Error};
 
 /// A request that was begun under a key.
@@ -19,8 +20,17 @@ pub struct AnsweredRequest {
     pub created_at: Timestamp,
 }
 
-const GET: &str =
-    "SELECT request, answer, begun_by, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
+record!(AnsweredRequest {
+    request,
+    answer,
+    begun_by,
+    created_at
+});
+
+const GET: &str = sql!(
+    AnsweredRequest,
+    "SELECT {COLUMNS} FROM kept_answer WHERE key_id = $1 AND name = $2"
+);
 
 /// Returns the request of a credential under the idempotency key `name`.
 pub async fn get(
@@ -28,20 +38,7 @@ pub async fn get(
     credential: &ApiKeyId,
     name: &str,
 ) -> Result<Option<AnsweredRequest>, Error> {
-    let row = sqlx::query(GET)
-        .bind(credential.as_str())
-        .bind(name)
-        .fetch_optional(db)
-        .await?;
-    let read = |row: &sqlx::any::AnyRow| {
-        Ok(AnsweredRequest {
-            request: row.hash("request")?,
-            answer: row.optional_bytes("answer")?,
-            begun_by: row.id("begun_by")?,
-            created_at: row.time("created_at")?,
-        })
-    };
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[credential, &name]).await
 }
 
 const BEGIN: &str = "INSERT INTO kept_answer (key_id, name, request, answer, begun_by, created_at) \
@@ -58,15 +55,8 @@ pub async fn begin(
     begun_by: &BootId,
     at: Timestamp,
 ) -> Result<(), Error> {
-    sqlx::query(BEGIN)
-        .bind(credential.as_str())
-        .bind(name)
-        .bind(request.as_slice())
-        .bind(begun_by.as_str())
-        .bind(at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(BEGIN, &[credential, &name, request, begun_by, &at])
+        .await
 }
 
 const ANSWER: &str =
@@ -80,13 +70,7 @@ pub async fn answer(
     request: &[u8; 32],
     sealed: &[u8],
 ) -> Result<(), Error> {
-    let query = sqlx::query(ANSWER).bind(credential.as_str()).bind(name);
-    query
-        .bind(request.as_slice())
-        .bind(sealed)
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(ANSWER, &[credential, &name, request, &sealed]).await
 }
 
 const FORGET_UNANSWERED: &str = "DELETE FROM kept_answer WHERE answer IS NULL";
@@ -94,29 +78,19 @@ const FORGET_UNANSWERED: &str = "DELETE FROM kept_answer WHERE answer IS NULL";
 /// Forgets the requests that have no answer, for a process that is alone with the database and has
 /// just begun: they died with the one before.
 pub async fn forget_unanswered(db: &mut Db) -> Result<(), Error> {
-    sqlx::query(FORGET_UNANSWERED).execute(db).await?;
-    Ok(())
+    db.run(FORGET_UNANSWERED, &[]).await
 }
 
 const FORGET: &str = "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// Makes the key free again.
 pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<(), Error> {
-    sqlx::query(FORGET)
-        .bind(credential.as_str())
-        .bind(name)
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(FORGET, &[credential, &name]).await
 }
 
 const FORGET_OLDER: &str = "DELETE FROM kept_answer WHERE created_at < $1";
 
 /// Forgets what was begun before `at`, of all accounts.
 pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(FORGET_OLDER)
-        .bind(at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(FORGET_OLDER, &[&at]).await
 }

@@ -4,9 +4,8 @@ use kanat_model::Timestamp;
 use kanat_model::consumer_key::Standing;
 use kanat_model::id::{ConsumerKeyId, EnvironmentId, PublishedApiId};
 use kanat_model::page::{ListPage, Page};
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -27,83 +26,41 @@ pub struct ConsumerKey {
     pub created_at: Timestamp,
 }
 
-/// Columns of a row, in the order of [`INSERT`].
-const COLUMNS: &str = "id, api_id, consumer, prefix, sha256, rate_limit_per_second, \
-                       daily_limit, suspended, rotated_from, created_at, expires_at, \
-                       revoked_at";
-
-fn read(row: &AnyRow) -> Result<ConsumerKey, Error> {
-    let limit = |column| {
-        let Some(number) = row.optional_number(column)? else {
-            return Ok(None);
-        };
-        u32::try_from(number).map(Some).map_err(|_| Error::Corrupt {
-            column,
-            value: number.to_string(),
-        })
-    };
-    Ok(ConsumerKey {
-        id: row.id("id")?,
-        api_id: row.id("api_id")?,
-        consumer: row.text("consumer")?,
-        prefix: row.text("prefix")?,
-        sha256: row.hash("sha256")?,
-        rate_limit_per_second: limit("rate_limit_per_second")?,
-        daily_limit: limit("daily_limit")?,
-        standing: Standing {
-            suspended: row.flag("suspended")?,
-            expires_at: row.optional_time("expires_at")?,
-            revoked_at: row.optional_time("revoked_at")?,
-        },
-        rotated_from: row.optional_text("rotated_from")?.map(ConsumerKeyId::from),
-        created_at: row.time("created_at")?,
-    })
+record! {
+    ConsumerKey {
+        id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, standing:
+        Standing { suspended, expires_at, revoked_at }, rotated_from, created_at
+    }
 }
 
 const INSERT: &str = sql!(
-    "INSERT INTO consumer_key ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
-     $11, $12)"
+    ConsumerKey,
+    "INSERT INTO consumer_key ({COLUMNS}) VALUES ({VALUES})"
 );
 
 pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(key.id.as_str())
-        .bind(key.api_id.as_str())
-        .bind(key.consumer.as_str())
-        .bind(key.prefix.as_str())
-        .bind(key.sha256.as_slice())
-        .bind(key.rate_limit_per_second.map(i64::from))
-        .bind(key.daily_limit.map(i64::from))
-        .bind(i64::from(key.standing.suspended))
-        .bind(key.rotated_from.as_ref().map(|id| id.as_str().to_owned()))
-        .bind(key.created_at.as_millis())
-        .bind(key.standing.expires_at.map(Timestamp::as_millis))
-        .bind(key.standing.revoked_at.map(Timestamp::as_millis))
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(INSERT, &key.values()).await
 }
 
-const GET: &str = sql!("SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2");
+const GET: &str = sql!(
+    ConsumerKey,
+    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND id = $2"
+);
 
 pub async fn get(
     db: &mut Db,
     api: &PublishedApiId,
     id: &ConsumerKeyId,
 ) -> Result<Option<ConsumerKey>, Error> {
-    let row = sqlx::query(GET)
-        .bind(api.as_str())
-        .bind(id.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[api, id]).await
 }
 
 const COUNT: &str =
     "SELECT COUNT(*) AS total FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2)";
 const LIST: &str = sql!(
-    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) \
-     ORDER BY id DESC LIMIT $3 OFFSET $4"
+    ConsumerKey,
+    "SELECT {COLUMNS} FROM consumer_key WHERE api_id = $1 AND ($2 = '' OR consumer = $2) ORDER BY \
+     id DESC LIMIT $3 OFFSET $4"
 );
 
 /// The API's keys, newest first; an empty `consumer` is any.
@@ -113,43 +70,19 @@ pub async fn list(
     consumer: &str,
     page: Page,
 ) -> Result<ListPage<ConsumerKey>, Error> {
-    let total = sqlx::query(COUNT)
-        .bind(api.as_str())
-        .bind(consumer)
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let rows = sqlx::query(LIST)
-        .bind(api.as_str())
-        .bind(consumer)
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset))
-        .fetch_all(db)
-        .await?;
-    Ok(ListPage {
-        items: rows.iter().map(read).collect::<Result<_, _>>()?,
-        total,
-        page,
-    })
+    db.page(COUNT, LIST, &[api, &consumer], page).await
 }
 
-const UPDATE: &str = "UPDATE consumer_key SET rate_limit_per_second = $3, daily_limit = $4, \
-                      suspended = $5, expires_at = $6, revoked_at = $7 WHERE api_id = $1 AND id = \
-                      $2";
+const UPDATE: &str = sql!(
+    ConsumerKey,
+    "UPDATE consumer_key SET rate_limit_per_second = {rate_limit_per_second}, daily_limit = \
+     {daily_limit}, suspended = {suspended}, expires_at = {expires_at}, revoked_at = {revoked_at} \
+     WHERE api_id = {api_id} AND id = {id}"
+);
 
 /// Writes limits and standing.
 pub async fn update(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
-    sqlx::query(UPDATE)
-        .bind(key.api_id.as_str())
-        .bind(key.id.as_str())
-        .bind(key.rate_limit_per_second.map(i64::from))
-        .bind(key.daily_limit.map(i64::from))
-        .bind(i64::from(key.standing.suspended))
-        .bind(key.standing.expires_at.map(Timestamp::as_millis))
-        .bind(key.standing.revoked_at.map(Timestamp::as_millis))
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(UPDATE, &key.values()).await
 }
 
 const END_EXPIRED: &str = "UPDATE consumer_key SET revoked_at = expires_at \
@@ -161,12 +94,7 @@ pub async fn end_expired(
     api: &PublishedApiId,
     now: Timestamp,
 ) -> Result<Vec<ConsumerKeyId>, Error> {
-    let rows = sqlx::query(END_EXPIRED)
-        .bind(api.as_str())
-        .bind(now.as_millis())
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(|row| row.id("id")).collect()
+    db.all(END_EXPIRED, &[api, &now]).await
 }
 
 const WITH_EXPIRED: &str = "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM \
@@ -178,13 +106,7 @@ pub async fn with_expired(
     db: &mut Db,
     now: Timestamp,
 ) -> Result<Vec<(EnvironmentId, PublishedApiId)>, Error> {
-    let rows = sqlx::query(WITH_EXPIRED)
-        .bind(now.as_millis())
-        .fetch_all(db)
-        .await?;
-    rows.iter()
-        .map(|row| Ok((row.id("environment_id")?, row.id("id")?)))
-        .collect()
+    db.all(WITH_EXPIRED, &[&now]).await
 }
 
 const END_ALL: &str =
@@ -196,10 +118,5 @@ pub async fn end_all(
     api: &PublishedApiId,
     now: Timestamp,
 ) -> Result<Vec<ConsumerKeyId>, Error> {
-    let rows = sqlx::query(END_ALL)
-        .bind(api.as_str())
-        .bind(now.as_millis())
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(|row| row.id("id")).collect()
+    db.all(END_ALL, &[api, &now]).await
 }

@@ -6,7 +6,6 @@ use kanat_model::id::BootId;
 use sqlx::AssertSqlSafe;
 
 use crate::dialect::Dialect;
-use crate::row::RowExt;
 use crate::{Db, Error};
 
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the
@@ -25,26 +24,18 @@ pub async fn renew(
          CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until, key_id = \
          excluded.key_id"
     );
-    sqlx::query(AssertSqlSafe(renew))
-        .bind(own.as_str())
-        .bind(duration)
-        .bind(key_id)
-        .execute(&mut *db)
+    db.run(AssertSqlSafe(renew), &[own, &duration, &key_id])
         .await?;
     let forget = format!("DELETE FROM control_plane WHERE lease_until < {now} - 86400000");
-    sqlx::query(AssertSqlSafe(forget)).execute(db).await?;
-    Ok(())
+    db.run(AssertSqlSafe(forget), &[]).await
 }
 
 /// Returns whether the lease of the control plane has not ended yet.
 pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
     let now = now(db.dialect());
     let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
-    Ok(sqlx::query(AssertSqlSafe(alive))
-        .bind(boot.as_str())
-        .fetch_optional(db)
-        .await?
-        .is_some())
+    let found: Option<i64> = db.first(AssertSqlSafe(alive), &[boot]).await?;
+    Ok(found.is_some())
 }
 
 /// Returns how many control planes live that seal under another master key than this one.
@@ -53,19 +44,14 @@ pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64, Error> {
     let others = format!(
         "SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}"
     );
-    sqlx::query(AssertSqlSafe(others))
-        .bind(key_id)
-        .fetch_one(db)
-        .await?
-        .whole("planes")
+    db.one(AssertSqlSafe(others), &[&key_id]).await
 }
 
 const END: &str = "DELETE FROM control_plane WHERE boot_id = $1";
 
 /// Ends the lease of the control plane at once.
 pub async fn end(db: &mut Db, own: &BootId) -> Result<(), Error> {
-    sqlx::query(END).bind(own.as_str()).execute(db).await?;
-    Ok(())
+    db.run(END, &[own]).await
 }
 
 /// The clock of the database's server, in milliseconds since 1970.

@@ -4,19 +4,13 @@
 
 use kanat_model::Timestamp;
 
-use crate::row::RowExt;
 use crate::{Db, Error};
 
 const GET: &str = "SELECT made FROM done_call WHERE call = $1 AND created_at >= $2";
 
 /// Returns the id of what the call has made at `since` or later.
 pub async fn made(db: &mut Db, call: &str, since: Timestamp) -> Result<Option<String>, Error> {
-    let row = sqlx::query(GET)
-        .bind(call)
-        .bind(since.as_millis())
-        .fetch_optional(db)
-        .await?;
-    row.map(|row| row.text("made")).transpose()
+    db.first(GET, &[&call, &since]).await
 }
 
 const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $2, $3) \
@@ -24,22 +18,12 @@ const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $
 
 /// Notes what the call has made, in the place of what it made before and is gone.
 pub async fn note(db: &mut Db, call: &str, made: &str, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(NOTE)
-        .bind(call)
-        .bind(made)
-        .bind(at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(NOTE, &[&call, &made, &at]).await
 }
 
 const FORGET_OLDER: &str = "DELETE FROM done_call WHERE created_at < $1";
 
 /// Forgets what was made before `at`, of all credentials.
 pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
-    sqlx::query(FORGET_OLDER)
-        .bind(at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(FORGET_OLDER, &[&at]).await
 }

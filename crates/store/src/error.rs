@@ -19,7 +19,7 @@ pub enum Error {
     #[error("{0}")]
     Addresses(#[from] kanat_database::AddressError),
     #[error("column {column:?} holds {value:?}, which means nothing to this build")]
-    Corrupt { column: &'static str, value: String },
+    Corrupt { column: String, value: String },
     /// A search text is longer than one may be.
     #[error("{0}")]
     Search(kanat_model::Error),
@@ -29,13 +29,37 @@ pub enum Error {
 
 impl Error {
     /// Names a unique violation; every other error stays as it is.
-    pub(crate) fn taken(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
-        match &error {
-            sqlx::Error::Database(cause) if cause.is_unique_violation() => Self::Taken {
-                kind,
-                name: name.to_owned(),
-            },
-            _ => Self::Database(error),
+    pub(crate) fn taken(kind: &'static str, name: &str) -> impl FnOnce(Self) -> Self {
+        move |error| match &error {
+            Self::Database(sqlx::Error::Database(cause)) if cause.is_unique_violation() => {
+                Self::Taken {
+                    kind,
+                    name: name.to_owned(),
+                }
+            }
+            _ => error,
+        }
+    }
+
+    /// Errors when an update of a row at its revision wrote none.
+    pub(crate) fn check_changed(
+        updated: u64,
+        kind: &'static str,
+        id: impl AsRef<str>,
+    ) -> Result<(), Self> {
+        if updated > 0 {
+            return Ok(());
+        }
+        Err(Self::Changed {
+            kind,
+            id: id.as_ref().to_owned(),
+        })
+    }
+
+    pub(crate) fn corrupt(column: &str, value: String) -> Self {
+        Self::Corrupt {
+            column: column.to_owned(),
+            value,
         }
     }
 

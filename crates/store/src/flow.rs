@@ -5,9 +5,8 @@ use kanat_model::Timestamp;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 use kanat_model::page::{ListPage, Page};
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error, search};
 
@@ -48,88 +47,52 @@ pub struct Filter {
     pub search: String,
 }
 
-/// Columns that are read.
-const COLUMNS: &str = "id, account_id, environment_id, name, description, status, version, \
-    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, revision, \
-    created_at, updated_at, CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = \
-    flow.id AND v.version = flow.version AND v.yaml_config = flow.yaml_config AND \
-    (v.sealed_config = flow.sealed_config OR v.sealed_config IS NULL AND flow.sealed_config IS \
-    NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft";
-
-fn read(row: &AnyRow) -> Result<Flow, Error> {
-    let status = row.text("status")?;
-    Ok(Flow {
-        id: row.id("id")?,
-        account_id: row.id("account_id")?,
-        environment_id: row.id("environment_id")?,
-        name: row.text("name")?,
-        description: row.text("description")?,
-        status: Status::parse(&status).ok_or(Error::Corrupt {
-            column: "status",
-            value: status,
-        })?,
-        version: row.whole("version")?,
-        trigger_kind: row.text("trigger_kind")?,
-        yaml_config: row.text("yaml_config")?,
-        sealed_config: row.optional_bytes("sealed_config")?,
-        draft: row.number("draft")? != 0,
-        change_summary: row.text("change_summary")?,
-        webhook_token: row.optional_bytes("webhook_token")?,
-        revision: row.whole("revision")?,
-        created_at: row.time("created_at")?,
-        updated_at: row.time("updated_at")?,
-    })
+record! {
+    Flow {
+        id, account_id, environment_id, name, description, status, version, trigger_kind,
+        yaml_config, sealed_config, change_summary, webhook_token, revision, created_at,
+        updated_at
+    }
+    read { draft }
 }
 
-const INSERT: &str = "INSERT INTO flow (id, account_id, environment_id, name, description, \
-                      status, version, trigger_kind, yaml_config, sealed_config, change_summary, \
-                      webhook_token, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, \
-                      $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+/// A statement that reads flows.
+macro_rules! select {
+    ($rest:literal) => {
+        sql!(
+            Flow,
+            concat!(
+                "SELECT {COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id \
+                 = flow.id AND v.version = flow.version AND v.yaml_config = flow.yaml_config AND \
+                 (v.sealed_config = flow.sealed_config OR v.sealed_config IS NULL AND \
+                 flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END \
+                 AS draft FROM flow WHERE environment_id = $1 AND deleted_at IS NULL ",
+                $rest
+            )
+        )
+    };
+}
+
+const INSERT: &str = sql!(Flow, "INSERT INTO flow ({COLUMNS}) VALUES ({VALUES})");
 
 /// Errors when the environment has a flow of that name.
 pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(flow.id.as_str())
-        .bind(flow.account_id.as_str())
-        .bind(flow.environment_id.as_str())
-        .bind(flow.name.as_str())
-        .bind(flow.description.as_str())
-        .bind(flow.status.as_str())
-        .bind(i64::from(flow.version))
-        .bind(flow.trigger_kind.as_str())
-        .bind(flow.yaml_config.as_str())
-        .bind(flow.sealed_config.clone())
-        .bind(flow.change_summary.as_str())
-        .bind(flow.webhook_token.clone())
-        .bind(flow.revision.cast_signed())
-        .bind(flow.created_at.as_millis())
-        .bind(flow.updated_at.as_millis())
-        .execute(db)
+    db.run(INSERT, &flow.values())
         .await
-        .map_err(|error| Error::taken(error, "flow", &flow.name))?;
-    Ok(())
+        .map_err(Error::taken("flow", &flow.name))
 }
 
-const GET: &str =
-    sql!("SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL");
+const GET: &str = select!("AND id = $2");
 
 pub async fn get(
     db: &mut Db,
     environment: &EnvironmentId,
     id: &FlowId,
 ) -> Result<Option<Flow>, Error> {
-    let row = sqlx::query(GET)
-        .bind(environment.as_str())
-        .bind(id.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[environment, id]).await
 }
 
-const FIND: &str = sql!(
-    "SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND \
-     deleted_at IS NULL ORDER BY id LIMIT 1"
-);
+const FIND: &str = select!("AND (id = $2 OR name = $2) ORDER BY id LIMIT 1");
 
 /// The environment's flow of that id or name.
 pub async fn find(
@@ -137,12 +100,7 @@ pub async fn find(
     environment: &EnvironmentId,
     id_or_name: &str,
 ) -> Result<Option<Flow>, Error> {
-    let row = sqlx::query(FIND)
-        .bind(environment.as_str())
-        .bind(id_or_name)
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(FIND, &[environment, &id_or_name]).await
 }
 
 const PAUSED: &str = "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND \
@@ -150,32 +108,22 @@ const PAUSED: &str = "SELECT id FROM flow WHERE environment_id = $1 AND status =
 
 /// Reads the ids of the environment's paused flows, in their order.
 pub async fn paused(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<FlowId>, Error> {
-    let rows = sqlx::query(PAUSED)
-        .bind(environment.as_str())
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(|row| row.id("id")).collect()
+    db.all(PAUSED, &[environment]).await
 }
 
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
 
 /// Returns whether the flow exists, in whatever environment.
 pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
-    Ok(sqlx::query(EXISTS)
-        .bind(id.as_str())
-        .fetch_one(db)
-        .await?
-        .number("total")?
-        > 0)
+    Ok(db.one::<u64>(EXISTS, &[id]).await? > 0)
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at \
                      IS NULL AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR \
                      description GLOB $3)";
-const LIST: &str = sql!(
-    "SELECT {COLUMNS} FROM flow WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR \
-     status = $2) AND ($3 = '' OR name GLOB $3 OR description GLOB $3) ORDER BY id DESC LIMIT $4 \
-     OFFSET $5"
+const LIST: &str = select!(
+    "AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 OR description GLOB $3) ORDER BY \
+     id DESC LIMIT $4 OFFSET $5"
 );
 
 /// The environment's flows, newest first.
@@ -187,58 +135,27 @@ pub async fn list(
 ) -> Result<ListPage<Flow>, Error> {
     let status = filter.status.map_or("", Status::as_str);
     let pattern = search::pattern(db, &filter.search)?;
-    let total = sqlx::query(search::statement(db, COUNT))
-        .bind(environment.as_str())
-        .bind(status)
-        .bind(pattern.as_str())
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let rows = sqlx::query(search::statement(db, LIST))
-        .bind(environment.as_str())
-        .bind(status)
-        .bind(pattern.as_str())
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset))
-        .fetch_all(db)
-        .await?;
-    Ok(ListPage {
-        items: rows.iter().map(read).collect::<Result<_, _>>()?,
-        total,
-        page,
-    })
+    db.page(COUNT, LIST, &[environment, &status, &pattern], page)
+        .await
 }
 
-const UPDATE: &str = "UPDATE flow SET name = $3, description = $4, status = $5, version = $6, \
-                      trigger_kind = $7, yaml_config = $8, sealed_config = $12, change_summary = \
-                      $9, webhook_token = $10, revision = revision + 1, updated_at = $11 WHERE id \
-                      = $1 AND revision = $2 AND deleted_at IS NULL";
+const UPDATE: &str = sql!(
+    Flow,
+    "UPDATE flow SET name = {name}, description = {description}, status = {status}, version = \
+     {version}, trigger_kind = {trigger_kind}, yaml_config = {yaml_config}, sealed_config = \
+     {sealed_config}, change_summary = {change_summary}, webhook_token = {webhook_token}, \
+     revision = revision + 1, updated_at = {updated_at} WHERE id = {id} AND revision = {revision} \
+     AND deleted_at IS NULL"
+);
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at
 /// `flow.revision`, and when another flow of the environment has the name.
 pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
-    let done = sqlx::query(UPDATE)
-        .bind(flow.id.as_str())
-        .bind(flow.revision.cast_signed())
-        .bind(flow.name.as_str())
-        .bind(flow.description.as_str())
-        .bind(flow.status.as_str())
-        .bind(i64::from(flow.version))
-        .bind(flow.trigger_kind.as_str())
-        .bind(flow.yaml_config.as_str())
-        .bind(flow.change_summary.as_str())
-        .bind(flow.webhook_token.clone())
-        .bind(flow.updated_at.as_millis())
-        .bind(flow.sealed_config.clone())
-        .execute(db)
+    let done = db
+        .execute(UPDATE, &flow.values())
         .await
-        .map_err(|error| Error::taken(error, "flow", &flow.name))?;
-    if done.rows_affected() == 0 {
-        return Err(Error::Changed {
-            kind: "flow",
-            id: flow.id.as_str().to_owned(),
-        });
-    }
+        .map_err(Error::taken("flow", &flow.name))?;
+    Error::check_changed(done, "flow", &flow.id)?;
     flow.revision += 1;
     Ok(())
 }
@@ -251,6 +168,12 @@ pub struct UnsealedDefinition {
     pub version: u32,
     pub yaml_config: String,
 }
+
+record!(UnsealedDefinition {
+    flow_id,
+    version,
+    yaml_config
+});
 
 const UNSEALED: &str = "SELECT flow_id, version, yaml_config FROM (SELECT id AS flow_id, CAST(0 \
                         AS BIGINT) AS version, yaml_config FROM flow WHERE sealed_config IS NULL \
@@ -266,20 +189,7 @@ pub async fn unsealed(
     limit: u32,
 ) -> Result<Vec<UnsealedDefinition>, Error> {
     let (flow, version) = after;
-    let rows = sqlx::query(UNSEALED)
-        .bind(flow.as_str())
-        .bind(version)
-        .bind(i64::from(limit))
-        .fetch_all(db)
-        .await?;
-    let unsealed = |row: &AnyRow| {
-        Ok(UnsealedDefinition {
-            flow_id: row.id("flow_id")?,
-            version: row.whole("version")?,
-            yaml_config: row.text("yaml_config")?,
-        })
-    };
-    rows.iter().map(unsealed).collect()
+    db.all(UNSEALED, &[flow, &version, &limit]).await
 }
 
 const SEAL_DRAFT: &str = "UPDATE flow SET yaml_config = $4, sealed_config = $5 \
@@ -300,15 +210,17 @@ pub async fn seal(
     } else {
         SEAL_VERSION
     };
-    sqlx::query(statement)
-        .bind(plain.flow_id.as_str())
-        .bind(i64::from(plain.version))
-        .bind(plain.yaml_config.as_str())
-        .bind(masked)
-        .bind(sealed.to_vec())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(
+        statement,
+        &[
+            &plain.flow_id,
+            &plain.version,
+            &plain.yaml_config,
+            &masked,
+            &sealed,
+        ],
+    )
+    .await
 }
 
 const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 \
@@ -321,11 +233,5 @@ pub async fn delete(
     id: &FlowId,
     at: Timestamp,
 ) -> Result<bool, Error> {
-    let done = sqlx::query(DELETE)
-        .bind(environment.as_str())
-        .bind(id.as_str())
-        .bind(at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() > 0)
+    db.changes(DELETE, &[environment, id, &at]).await
 }

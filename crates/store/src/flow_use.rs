@@ -1,9 +1,8 @@
 //! Which resources a deployed flow reads or calls, so that none is deleted under it.
 
 use kanat_model::id::FlowId;
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::record;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM flow_use WHERE flow_id = $1";
@@ -13,16 +12,9 @@ const INSERT: &str =
 /// Says anew what the flow uses, such as `lookup_table/<id>`; nothing when it is no longer
 /// deployed.
 pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Result<(), Error> {
-    sqlx::query(CLEAR)
-        .bind(flow.as_str())
-        .execute(&mut *db)
-        .await?;
+    db.execute(CLEAR, &[flow]).await?;
     for resource_id in resource_ids {
-        sqlx::query(INSERT)
-            .bind(flow.as_str())
-            .bind(resource_id.as_str())
-            .execute(&mut *db)
-            .await?;
+        db.execute(INSERT, &[flow, resource_id]).await?;
     }
     Ok(())
 }
@@ -49,25 +41,14 @@ pub struct User {
     pub sealed_config: Option<Vec<u8>>,
 }
 
+record!(User { flow_id as "id", name, yaml_config, sealed_config });
+
 /// Returns the deployed flows that use the resource, at most 100.
 pub async fn definitions(db: &mut Db, resource_id: &str) -> Result<Vec<User>, Error> {
-    let rows = sqlx::query(DEFINITIONS)
-        .bind(resource_id)
-        .fetch_all(db)
-        .await?;
-    let user = |row: &AnyRow| {
-        Ok(User {
-            flow_id: row.id("id")?,
-            name: row.text("name")?,
-            yaml_config: row.text("yaml_config")?,
-            sealed_config: row.optional_bytes("sealed_config")?,
-        })
-    };
-    rows.iter().map(user).collect()
+    db.all(DEFINITIONS, &[&resource_id]).await
 }
 
 /// Names of deployed flows that use the resource, at most ten.
 pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
-    let rows = sqlx::query(USERS).bind(resource_id).fetch_all(db).await?;
-    rows.iter().map(|row| row.text("name")).collect()
+    db.all(USERS, &[&resource_id]).await
 }

@@ -5,7 +5,7 @@ use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{FromRow, Record, RowExt, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -24,48 +24,28 @@ pub struct FlowVersion {
     pub created_by: String,
 }
 
-/// Columns of a row, in the order of [`INSERT`].
-const COLUMNS: &str = "flow_id, version, yaml_config, sealed_config, change_summary, \
-                       created_at, created_by";
-
-fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
-    Ok(FlowVersion {
-        flow_id: row.id("flow_id")?,
-        version: row.whole("version")?,
-        yaml_config: row.text("yaml_config")?,
-        sealed_config: row.optional_bytes("sealed_config")?,
-        change_summary: row.text("change_summary")?,
-        created_at: row.time("created_at")?,
-        created_by: row.text("created_by")?,
-    })
+record! {
+    FlowVersion {
+        flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by
+    }
 }
 
-const INSERT: &str =
-    sql!("INSERT INTO flow_version ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)");
+const INSERT: &str = sql!(
+    FlowVersion,
+    "INSERT INTO flow_version ({COLUMNS}) VALUES ({VALUES})"
+);
 
 pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(version.flow_id.as_str())
-        .bind(i64::from(version.version))
-        .bind(version.yaml_config.as_str())
-        .bind(version.sealed_config.clone())
-        .bind(version.change_summary.as_str())
-        .bind(version.created_at.as_millis())
-        .bind(version.created_by.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(INSERT, &version.values()).await
 }
 
-const GET: &str = sql!("SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2");
+const GET: &str = sql!(
+    FlowVersion,
+    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 AND version = $2"
+);
 
 pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
-    let row = sqlx::query(GET)
-        .bind(flow.as_str())
-        .bind(i64::from(version))
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[flow, &version]).await
 }
 
 /// A version that is deployed, with what its flow says.
@@ -74,6 +54,16 @@ pub struct Running {
     pub version: FlowVersion,
     pub environment_id: EnvironmentId,
     pub flow_name: String,
+}
+
+impl FromRow for Running {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok(Self {
+            version: FlowVersion::read(row)?,
+            environment_id: row.column("environment_id")?,
+            flow_name: row.column("name")?,
+        })
+    }
 }
 
 const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_config, \
@@ -90,43 +80,18 @@ pub async fn running(
     after: &FlowId,
     limit: u32,
 ) -> Result<Vec<Running>, Error> {
-    let rows = sqlx::query(RUNNING)
-        .bind(after.as_str())
-        .bind(format!("%{word}%"))
-        .bind(i64::from(limit))
-        .fetch_all(db)
-        .await?;
-    let running = |row: &AnyRow| {
-        Ok(Running {
-            version: read(row)?,
-            environment_id: row.id("environment_id")?,
-            flow_name: row.text("name")?,
-        })
-    };
-    rows.iter().map(running).collect()
+    db.all(RUNNING, &[after, &format!("%{word}%"), &limit])
+        .await
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
 const LIST: &str = sql!(
-    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET $3"
+    FlowVersion,
+    "SELECT {COLUMNS} FROM flow_version WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET \
+     $3"
 );
 
 /// The flow's versions, newest first.
 pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<ListPage<FlowVersion>, Error> {
-    let total = sqlx::query(COUNT)
-        .bind(flow.as_str())
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let rows = sqlx::query(LIST)
-        .bind(flow.as_str())
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset))
-        .fetch_all(db)
-        .await?;
-    Ok(ListPage {
-        items: rows.iter().map(read).collect::<Result<_, _>>()?,
-        total,
-        page,
-    })
+    db.page(COUNT, LIST, &[flow], page).await
 }

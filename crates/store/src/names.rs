@@ -2,8 +2,9 @@
 //! each other while they are read.
 
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
+use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{FromRow, RowExt};
 use crate::{Db, Error};
 
 /// Something that has a name, which is unique among its kind.
@@ -26,26 +27,22 @@ pub async fn of(
     db: &mut Db,
     environment: &EnvironmentId,
 ) -> Result<Vec<(String, NamedResource)>, Error> {
-    let rows = sqlx::query(OF)
-        .bind(environment.as_str())
-        .fetch_all(db)
-        .await?;
-    let named = rows.iter().map(|row| {
-        let named = match row.text("kind")?.as_str() {
+    db.all(OF, &[environment]).await
+}
+
+/// Name, and what has it.
+impl FromRow for (String, NamedResource) {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let kind: String = row.column("kind")?;
+        let named = match kind.as_str() {
             "instance" => NamedResource::Instance {
-                id: row.id("id")?,
-                catalog_id: row.text("catalog_id")?,
+                id: row.column("id")?,
+                catalog_id: row.column("catalog_id")?,
             },
-            "table" => NamedResource::Table(row.id("id")?),
-            "adapter" => NamedResource::Adapter(row.id("id")?),
-            other => {
-                return Err(Error::Corrupt {
-                    column: "kind",
-                    value: other.to_owned(),
-                });
-            }
+            "table" => NamedResource::Table(row.column("id")?),
+            "adapter" => NamedResource::Adapter(row.column("id")?),
+            _ => return Err(Error::corrupt("kind", kind)),
         };
-        Ok((row.text("name")?, named))
-    });
-    named.collect()
+        Ok((row.column("name")?, named))
+    }
 }

@@ -4,7 +4,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -20,29 +20,26 @@ pub struct OauthStart {
     pub expires_at: Timestamp,
 }
 
-/// Columns of a row, in the order of [`INSERT`].
-const COLUMNS: &str = "state_sha256, account_id, environment_id, instance_id, redirect_uri, \
-                       verifier, expires_at";
-
-const INSERT: &str =
-    sql!("INSERT INTO oauth_start ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)");
-
-pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(start.state_sha256.as_slice())
-        .bind(start.account_id.as_str())
-        .bind(start.environment_id.as_str())
-        .bind(start.instance_id.as_str())
-        .bind(start.redirect_uri.as_str())
-        .bind(start.verifier.as_slice())
-        .bind(start.expires_at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+record! {
+    OauthStart {
+        state_sha256, account_id, environment_id, instance_id, redirect_uri, verifier,
+        expires_at
+    }
 }
 
-const TAKE: &str =
-    sql!("DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}");
+const INSERT: &str = sql!(
+    OauthStart,
+    "INSERT INTO oauth_start ({COLUMNS}) VALUES ({VALUES})"
+);
+
+pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
+    db.run(INSERT, &start.values()).await
+}
+
+const TAKE: &str = sql!(
+    OauthStart,
+    "DELETE FROM oauth_start WHERE state_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}"
+);
 
 /// Takes the row out: nobody else gets it. None when there is none that has not expired.
 pub async fn take(
@@ -50,42 +47,18 @@ pub async fn take(
     state_sha256: &[u8; 32],
     now: Timestamp,
 ) -> Result<Option<OauthStart>, Error> {
-    let row = sqlx::query(TAKE)
-        .bind(state_sha256.as_slice())
-        .bind(now.as_millis())
-        .fetch_optional(db)
-        .await?;
-    row.map(|row| {
-        Ok(OauthStart {
-            state_sha256: row.hash("state_sha256")?,
-            account_id: row.id("account_id")?,
-            environment_id: row.id("environment_id")?,
-            instance_id: row.id("instance_id")?,
-            redirect_uri: row.text("redirect_uri")?,
-            verifier: row.bytes("verifier")?,
-            expires_at: row.time("expires_at")?,
-        })
-    })
-    .transpose()
+    db.first(TAKE, &[state_sha256, &now]).await
 }
 
 const DELETE_EXPIRED: &str = "DELETE FROM oauth_start WHERE expires_at <= $1";
 
 pub async fn delete_expired(db: &mut Db, now: Timestamp) -> Result<(), Error> {
-    sqlx::query(DELETE_EXPIRED)
-        .bind(now.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE_EXPIRED, &[&now]).await
 }
 
 const DELETE_OF: &str = "DELETE FROM oauth_start WHERE instance_id = $1";
 
 /// Ends all that was started for an instance.
 pub async fn delete_of(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
-    sqlx::query(DELETE_OF)
-        .bind(instance.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE_OF, &[instance]).await
 }

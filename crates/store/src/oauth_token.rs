@@ -3,9 +3,8 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, InstanceId};
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -56,54 +55,33 @@ fn listed(ids: &[EnvironmentId]) -> String {
     list
 }
 
-/// Columns that make up a row.
-const COLUMNS: &str = "instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
-                       refused";
-
-fn read(row: &AnyRow) -> Result<OauthToken, Error> {
-    Ok(OauthToken {
-        instance_id: row.id("instance_id")?,
-        environment_id: row.id("environment_id")?,
-        tokens: row.optional_bytes("tokens")?,
-        expires_at: row.optional_time("expires_at")?,
-        refresh_at: row.optional_time("refresh_at")?,
-        failures: row.whole("failures")?,
-        refused: row.text("refused")?,
-    })
+record! {
+    OauthToken {
+        instance_id, environment_id, tokens, expires_at, refresh_at, failures, refused
+    }
 }
 
-const PUT: &str = "INSERT INTO oauth_token (instance_id, environment_id, tokens, expires_at, \
-                   refresh_at, failures, refused, lease_holder, lease_until, updated_at) VALUES \
-                   ($1, $2, $3, $4, $5, $6, $7, '', 0, $8) ON CONFLICT (instance_id) DO UPDATE \
-                   SET tokens = excluded.tokens, expires_at = excluded.expires_at, refresh_at = \
-                   excluded.refresh_at, failures = excluded.failures, refused = excluded.refused, \
-                   lease_holder = '', lease_until = 0, updated_at = excluded.updated_at";
+const PUT: &str = sql!(
+    OauthToken,
+    "INSERT INTO oauth_token ({COLUMNS}, lease_holder, lease_until, updated_at) VALUES ({VALUES}, \
+     '', 0, $8) ON CONFLICT (instance_id) DO UPDATE SET tokens = excluded.tokens, expires_at = \
+     excluded.expires_at, refresh_at = excluded.refresh_at, failures = excluded.failures, refused \
+     = excluded.refused, lease_holder = '', lease_until = 0, updated_at = excluded.updated_at"
+);
 
 /// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
 pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), Error> {
-    sqlx::query(PUT)
-        .bind(token.instance_id.as_str())
-        .bind(token.environment_id.as_str())
-        .bind(token.tokens.as_deref())
-        .bind(token.expires_at.map(Timestamp::as_millis))
-        .bind(token.refresh_at.map(Timestamp::as_millis))
-        .bind(i64::from(token.failures))
-        .bind(token.refused.as_str())
-        .bind(now.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(PUT, &token.values_and(&[&now])).await
 }
 
-const GET: &str = sql!("SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1");
+const GET: &str = sql!(
+    OauthToken,
+    "SELECT {COLUMNS} FROM oauth_token WHERE instance_id = $1"
+);
 
 /// Returns the tokens of an instance.
 pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken>, Error> {
-    let row = sqlx::query(GET)
-        .bind(instance.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[instance]).await
 }
 
 /// First time at which a refresh is due. A row under a lease counts from the end of the lease.
@@ -121,22 +99,21 @@ pub async fn first(
     now: Timestamp,
     left_alone: &LeftAlone,
 ) -> Result<Option<Timestamp>, Error> {
-    sqlx::query(FIRST)
-        .bind(now.as_millis())
-        .bind(listed(&left_alone.all))
-        .bind(listed(&left_alone.failing))
-        .fetch_one(db)
-        .await?
-        .optional_time("due")
+    db.one(
+        FIRST,
+        &[&now, &listed(&left_alone.all), &listed(&left_alone.failing)],
+    )
+    .await
 }
 
 // The outer conditions are looked at again where another transaction was first.
 const CLAIM: &str = sql!(
+    OauthToken,
     "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id = (SELECT \
-     instance_id FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 AND $4 NOT \
-     LIKE '% ' || environment_id || ' %' AND (failures = 0 OR $5 NOT LIKE '% ' || \
-     environment_id || ' %') ORDER BY refresh_at, instance_id LIMIT 1) AND refresh_at <= $3 \
-     AND lease_until <= $3 RETURNING {COLUMNS}"
+     instance_id FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 AND $4 NOT LIKE '% \
+     ' || environment_id || ' %' AND (failures = 0 OR $5 NOT LIKE '% ' || environment_id || ' %') \
+     ORDER BY refresh_at, instance_id LIMIT 1) AND refresh_at <= $3 AND lease_until <= $3 \
+     RETURNING {COLUMNS}"
 );
 
 /// Takes the lease of one whose new tokens are due, that nobody has and that is not left alone;
@@ -147,15 +124,17 @@ pub async fn claim(
     now: Timestamp,
     left_alone: &LeftAlone,
 ) -> Result<Option<OauthToken>, Error> {
-    let row = sqlx::query(CLAIM)
-        .bind(lease.holder)
-        .bind(lease.until.as_millis())
-        .bind(now.as_millis())
-        .bind(listed(&left_alone.all))
-        .bind(listed(&left_alone.failing))
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(
+        CLAIM,
+        &[
+            &lease.holder,
+            &lease.until,
+            &now,
+            &listed(&left_alone.all),
+            &listed(&left_alone.failing),
+        ],
+    )
+    .await
 }
 
 const EXPEDITE: &str = "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens \
@@ -170,18 +149,15 @@ pub async fn expedite(
     tokens: &[u8],
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let done = sqlx::query(EXPEDITE)
-        .bind(instance.as_str())
-        .bind(tokens)
-        .bind(now.as_millis())
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() > 0)
+    db.changes(EXPEDITE, &[instance, &tokens, &now]).await
 }
 
-const SETTLE: &str = "UPDATE oauth_token SET tokens = $3, expires_at = $4, refresh_at = $5, \
-                      failures = $6, refused = $7, lease_holder = '', lease_until = 0, updated_at \
-                      = $8 WHERE instance_id = $1 AND lease_holder = $2";
+const SETTLE: &str = sql!(
+    OauthToken,
+    "UPDATE oauth_token SET tokens = {tokens}, expires_at = {expires_at}, refresh_at = \
+     {refresh_at}, failures = {failures}, refused = {refused}, lease_holder = '', lease_until = \
+     0, updated_at = $8 WHERE instance_id = {instance_id} AND lease_holder = $9"
+);
 
 /// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and
 /// nothing is written.
@@ -191,26 +167,12 @@ pub async fn settle(
     token: &OauthToken,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let done = sqlx::query(SETTLE)
-        .bind(token.instance_id.as_str())
-        .bind(holder)
-        .bind(token.tokens.as_deref())
-        .bind(token.expires_at.map(Timestamp::as_millis))
-        .bind(token.refresh_at.map(Timestamp::as_millis))
-        .bind(i64::from(token.failures))
-        .bind(token.refused.as_str())
-        .bind(now.as_millis())
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() > 0)
+    db.changes(SETTLE, &token.values_and(&[&now, &holder]))
+        .await
 }
 
 const DELETE: &str = "DELETE FROM oauth_token WHERE instance_id = $1";
 
 pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
-    sqlx::query(DELETE)
-        .bind(instance.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE, &[instance]).await
 }

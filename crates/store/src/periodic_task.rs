@@ -12,11 +12,5 @@ const TAKE: &str = "INSERT INTO periodic_task (name, taken_for) VALUES ($1, $2) 
 /// Takes up the task for a due time; `false` when somebody has taken it up for that time or a later
 /// one.
 pub async fn take(db: &mut Db, name: &str, due: Timestamp) -> Result<bool, Error> {
-    Ok(sqlx::query(TAKE)
-        .bind(name)
-        .bind(due.as_millis())
-        .execute(db)
-        .await?
-        .rows_affected()
-        > 0)
+    db.changes(TAKE, &[&name, &due]).await
 }

@@ -4,9 +4,8 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, PolicyId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::policy::Severity;
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error, search};
 
@@ -29,80 +28,35 @@ pub struct Policy {
     pub updated_at: Timestamp,
 }
 
-/// Columns of a row, in the order of [`INSERT`].
-const COLUMNS: &str = "id, account_id, name, description, severity, expression, message, \
-                       environment_ids, enabled, revision, created_at, updated_at";
-
-fn read(row: &AnyRow) -> Result<Policy, Error> {
-    let severity = row.text("severity")?;
-    let environment_ids = row.text("environment_ids")?;
-    Ok(Policy {
-        id: row.id("id")?,
-        account_id: row.id("account_id")?,
-        name: row.text("name")?,
-        description: row.text("description")?,
-        severity: Severity::parse(&severity).ok_or(Error::Corrupt {
-            column: "severity",
-            value: severity,
-        })?,
-        expression: row.text("expression")?,
-        message: row.text("message")?,
-        environment_ids: environment_ids
-            .split(',')
-            .filter(|id| !id.is_empty())
-            .map(EnvironmentId::from)
-            .collect(),
-        enabled: row.flag("enabled")?,
-        revision: row.whole("revision")?,
-        created_at: row.time("created_at")?,
-        updated_at: row.time("updated_at")?,
-    })
+record! {
+    Policy {
+        id, account_id, name, description, severity, expression, message, environment_ids,
+        enabled, revision, created_at, updated_at
+    }
 }
 
-fn joined(ids: &[EnvironmentId]) -> String {
-    let ids: Vec<_> = ids.iter().map(EnvironmentId::as_str).collect();
-    ids.join(",")
-}
-
-const INSERT: &str = sql!(
-    "INSERT INTO policy ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
-);
+const INSERT: &str = sql!(Policy, "INSERT INTO policy ({COLUMNS}) VALUES ({VALUES})");
 
 /// Errors when the account has a policy of that name.
 pub async fn insert(db: &mut Db, policy: &Policy) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(policy.id.as_str())
-        .bind(policy.account_id.as_str())
-        .bind(policy.name.as_str())
-        .bind(policy.description.as_str())
-        .bind(policy.severity.as_str())
-        .bind(policy.expression.as_str())
-        .bind(policy.message.as_str())
-        .bind(joined(&policy.environment_ids))
-        .bind(i64::from(policy.enabled))
-        .bind(policy.revision.cast_signed())
-        .bind(policy.created_at.as_millis())
-        .bind(policy.updated_at.as_millis())
-        .execute(db)
+    db.run(INSERT, &policy.values())
         .await
-        .map_err(|error| Error::taken(error, "policy", &policy.name))?;
-    Ok(())
+        .map_err(Error::taken("policy", &policy.name))
 }
 
-const GET: &str = sql!("SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2");
+const GET: &str = sql!(
+    Policy,
+    "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND id = $2"
+);
 
 pub async fn get(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<Option<Policy>, Error> {
-    let row = sqlx::query(GET)
-        .bind(account.as_str())
-        .bind(id.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[account, id]).await
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM policy WHERE account_id = $1 AND ($2 = '' OR \
                      name GLOB $2 OR description GLOB $2)";
 const LIST: &str = sql!(
+    Policy,
     "SELECT {COLUMNS} FROM policy WHERE account_id = $1 AND ($2 = '' OR name GLOB $2 OR \
      description GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4"
 );
@@ -115,54 +69,25 @@ pub async fn list(
     page: Page,
 ) -> Result<ListPage<Policy>, Error> {
     let pattern = search::pattern(db, search)?;
-    let total = sqlx::query(search::statement(db, COUNT))
-        .bind(account.as_str())
-        .bind(pattern.as_str())
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let rows = sqlx::query(search::statement(db, LIST))
-        .bind(account.as_str())
-        .bind(pattern.as_str())
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset))
-        .fetch_all(db)
-        .await?;
-    Ok(ListPage {
-        items: rows.iter().map(read).collect::<Result<_, _>>()?,
-        total,
-        page,
-    })
+    db.page(COUNT, LIST, &[account, &pattern], page).await
 }
 
-const UPDATE: &str = "UPDATE policy SET name = $4, description = $5, severity = $6, expression = \
-                      $7, message = $8, environment_ids = $9, enabled = $10, updated_at = $11, \
-                      revision = revision + 1 WHERE account_id = $1 AND id = $2 AND revision = $3";
+const UPDATE: &str = sql!(
+    Policy,
+    "UPDATE policy SET name = {name}, description = {description}, severity = {severity}, \
+     expression = {expression}, message = {message}, environment_ids = {environment_ids}, enabled \
+     = {enabled}, updated_at = {updated_at}, revision = revision + 1 WHERE account_id = \
+     {account_id} AND id = {id} AND revision = {revision}"
+);
 
 /// Writes a policy as its next revision. Errors when the row is no longer at `policy.revision`, and
 /// when another policy has the name.
 pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<(), Error> {
-    let done = sqlx::query(UPDATE)
-        .bind(policy.account_id.as_str())
-        .bind(policy.id.as_str())
-        .bind(policy.revision.cast_signed())
-        .bind(policy.name.as_str())
-        .bind(policy.description.as_str())
-        .bind(policy.severity.as_str())
-        .bind(policy.expression.as_str())
-        .bind(policy.message.as_str())
-        .bind(joined(&policy.environment_ids))
-        .bind(i64::from(policy.enabled))
-        .bind(policy.updated_at.as_millis())
-        .execute(db)
+    let done = db
+        .execute(UPDATE, &policy.values())
         .await
-        .map_err(|error| Error::taken(error, "policy", &policy.name))?;
-    if done.rows_affected() == 0 {
-        return Err(Error::Changed {
-            kind: "policy",
-            id: policy.id.as_str().to_owned(),
-        });
-    }
+        .map_err(Error::taken("policy", &policy.name))?;
+    Error::check_changed(done, "policy", &policy.id)?;
     policy.revision += 1;
     Ok(())
 }
@@ -170,10 +95,5 @@ pub async fn update(db: &mut Db, policy: &mut Policy) -> Result<(), Error> {
 const DELETE: &str = "DELETE FROM policy WHERE account_id = $1 AND id = $2";
 
 pub async fn delete(db: &mut Db, account: &AccountId, id: &PolicyId) -> Result<(), Error> {
-    sqlx::query(DELETE)
-        .bind(account.as_str())
-        .bind(id.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE, &[account, id]).await
 }

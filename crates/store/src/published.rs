@@ -5,9 +5,8 @@
 pub mod revision;
 
 use kanat_model::id::{EnvironmentId, EpochId};
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error, meta};
 pub use revision::Revision;
@@ -35,40 +34,20 @@ pub struct Snapshot {
     pub resources: Vec<PublishedResource>,
 }
 
-/// Columns that make up a row.
-const COLUMNS: &str = "resource_id, hash, sealed, generation, removed";
+record!(PublishedResource {
+    resource_id,
+    hash,
+    sealed,
+    generation,
+    removed
+});
 
-fn read(row: &AnyRow) -> Result<PublishedResource, Error> {
-    Ok(PublishedResource {
-        resource_id: row.text("resource_id")?,
-        hash: row.hash("hash")?,
-        sealed: row.bytes("sealed")?,
-        generation: row.whole("generation")?,
-        removed: row.flag("removed")?,
-    })
-}
-
-const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, \
-                   removed) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (environment_id, \
-                   resource_id) DO UPDATE SET hash = excluded.hash, sealed = excluded.sealed, \
-                   generation = excluded.generation, removed = excluded.removed";
-
-async fn write(
-    db: &mut Db,
-    environment: &EnvironmentId,
-    row: &PublishedResource,
-) -> Result<(), Error> {
-    sqlx::query(PUT)
-        .bind(environment.as_str())
-        .bind(row.resource_id.as_str())
-        .bind(row.hash.as_slice())
-        .bind(row.sealed.as_slice())
-        .bind(row.generation.cast_signed())
-        .bind(i64::from(row.removed))
-        .execute(db)
-        .await?;
-    Ok(())
-}
+const PUT: &str = sql!(
+    PublishedResource,
+    "INSERT INTO published ({COLUMNS}, environment_id) VALUES ({VALUES}, $6) ON CONFLICT \
+     (environment_id, resource_id) DO UPDATE SET hash = excluded.hash, sealed = excluded.sealed, \
+     generation = excluded.generation, removed = excluded.removed"
+);
 
 /// A resource that is to be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +115,8 @@ pub async fn together(
     let pairs = others.iter().map(|step| step.pair());
     let generation = revision::next(db, environment, first.pair(), pairs).await?;
     for step in std::iter::once(&first).chain(others) {
-        write(db, environment, &step.row(generation)).await?;
+        let row = step.row(generation);
+        db.run(PUT, &row.values_and(&[environment])).await?;
     }
     Ok(generation)
 }
@@ -150,35 +130,24 @@ impl Step<'_> {
     }
 
     fn row(&self, generation: u64) -> PublishedResource {
-        match self {
-            Self::Put(Resource { id, hash, sealed }) => {
-                let resource_id = id.clone();
-                let hash = *hash;
-                let sealed = sealed.clone();
-                PublishedResource {
-                    resource_id,
-                    hash,
-                    sealed,
-                    generation,
-                    removed: false,
-                }
-            }
-            Self::Remove(id) => {
-                let resource_id = (*id).to_owned();
-                PublishedResource {
-                    resource_id,
-                    hash: [0; 32],
-                    sealed: Vec::new(),
-                    generation,
-                    removed: true,
-                }
-            }
+        let (resource_id, hash, sealed) = match self {
+            Self::Put(Resource { id, hash, sealed }) => (id.clone(), *hash, sealed.clone()),
+            Self::Remove(id) => ((*id).to_owned(), [0; 32], Vec::new()),
+        };
+        PublishedResource {
+            resource_id,
+            hash,
+            sealed,
+            generation,
+            removed: matches!(self, Self::Remove(_)),
         }
     }
 }
 
 const GET: &str = sql!(
-    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0"
+    PublishedResource,
+    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = \
+     0"
 );
 
 /// One resource, unless it was removed.
@@ -187,16 +156,13 @@ pub async fn get(
     environment: &EnvironmentId,
     resource_id: &str,
 ) -> Result<Option<PublishedResource>, Error> {
-    let row = sqlx::query(GET)
-        .bind(environment.as_str())
-        .bind(resource_id)
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[environment, &resource_id]).await
 }
 
 const ALL: &str = sql!(
-    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND removed = 0 ORDER BY resource_id"
+    PublishedResource,
+    "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND removed = 0 ORDER BY \
+     resource_id"
 );
 
 /// Everything that the environment runs; `None` when there is no such environment. Read it in a
@@ -206,19 +172,15 @@ pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option
         return Ok(None);
     };
     let epoch = meta::epoch(db).await?;
-    let rows = sqlx::query(ALL)
-        .bind(environment.as_str())
-        .fetch_all(db)
-        .await?;
-    let resources = rows.iter().map(read).collect::<Result<_, _>>()?;
     Ok(Some(Snapshot {
         epoch,
         revision,
-        resources,
+        resources: db.all(ALL, &[environment]).await?,
     }))
 }
 
 const SINCE: &str = sql!(
+    PublishedResource,
     "SELECT {COLUMNS} FROM published WHERE environment_id = $1 AND generation > $2 ORDER BY \
      generation"
 );
@@ -230,11 +192,5 @@ pub async fn since(
     environment: &EnvironmentId,
     generation: u64,
 ) -> Result<Vec<PublishedResource>, Error> {
-    let generation = i64::try_from(generation).unwrap_or(i64::MAX);
-    let rows = sqlx::query(SINCE)
-        .bind(environment.as_str())
-        .bind(generation)
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(read).collect()
+    db.all(SINCE, &[environment, &generation]).await
 }

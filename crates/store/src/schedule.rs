@@ -7,9 +7,9 @@ pub mod run;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, ScheduleId};
 use kanat_model::page::{ListPage, Page};
 use kanat_model::{Timestamp, flow};
-use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{Record, record};
+use crate::sql::sql;
 use crate::{Db, Error};
 pub use run::Run;
 
@@ -43,31 +43,13 @@ pub struct Timing {
     pub timezone: String,
 }
 
-fn read(row: &AnyRow) -> Result<Schedule, Error> {
-    let status = row.text("flow_status")?;
-    Ok(Schedule {
-        id: row.id("id")?,
-        account_id: row.id("account_id")?,
-        environment_id: row.id("environment_id")?,
-        flow_id: row.id("flow_id")?,
-        flow_name: row.text("flow_name")?,
-        flow_status: flow::Status::parse(&status).ok_or(Error::Corrupt {
-            column: "status",
-            value: status,
-        })?,
-        cron_expression: row.text("cron_expression")?,
-        timezone: row.text("timezone")?,
-        defined: Timing {
-            cron: row.text("defined_cron")?,
-            timezone: row.text("defined_timezone")?,
-        },
-        enabled: row.flag("enabled")?,
-        next_run_at: row.optional_time("next_run_at")?,
-        last_run: run::read(row)?,
-        revision: row.whole("revision")?,
-        created_at: row.time("created_at")?,
-        updated_at: row.time("updated_at")?,
-    })
+record! {
+    Schedule {
+        id, account_id, environment_id, flow_id, cron_expression, timezone, defined: Timing
+        { cron as "defined_cron", timezone as "defined_timezone" }, enabled, next_run_at,
+        revision, created_at, updated_at
+    }
+    read { flow_name, flow_status, last_run }
 }
 
 /// A statement that reads schedules of flows that are not deleted.
@@ -86,30 +68,14 @@ macro_rules! select {
 }
 use select;
 
-const INSERT: &str = "INSERT INTO schedule (id, account_id, environment_id, flow_id, \
-                      cron_expression, timezone, defined_cron, defined_timezone, enabled, \
-                      next_run_at, claimed_until, revision, created_at, updated_at) VALUES ($1, \
-                      $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, $12, $13)";
+const INSERT: &str = sql!(
+    Schedule,
+    "INSERT INTO schedule ({COLUMNS}, claimed_until) VALUES ({VALUES}, 0)"
+);
 
 /// Adds the schedule of a flow that has none. Its runs are written by themselves.
 pub async fn insert(db: &mut Db, schedule: &Schedule) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(schedule.id.as_str())
-        .bind(schedule.account_id.as_str())
-        .bind(schedule.environment_id.as_str())
-        .bind(schedule.flow_id.as_str())
-        .bind(schedule.cron_expression.as_str())
-        .bind(schedule.timezone.as_str())
-        .bind(schedule.defined.cron.as_str())
-        .bind(schedule.defined.timezone.as_str())
-        .bind(i64::from(schedule.enabled))
-        .bind(schedule.next_run_at.map(Timestamp::as_millis))
-        .bind(schedule.revision.cast_signed())
-        .bind(schedule.created_at.as_millis())
-        .bind(schedule.updated_at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(INSERT, &schedule.values()).await
 }
 
 const GET: &str = select!("WHERE schedule.environment_id = $1 AND schedule.id = $2");
@@ -119,31 +85,22 @@ pub async fn get(
     environment: &EnvironmentId,
     id: &ScheduleId,
 ) -> Result<Option<Schedule>, Error> {
-    let row = sqlx::query(GET)
-        .bind(environment.as_str())
-        .bind(id.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(GET, &[environment, id]).await
 }
 
 const OF_FLOW: &str = select!("WHERE schedule.flow_id = $1");
 
 /// The flow's schedule, if it has one.
 pub async fn of_flow(db: &mut Db, flow: &FlowId) -> Result<Option<Schedule>, Error> {
-    let row = sqlx::query(OF_FLOW)
-        .bind(flow.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(OF_FLOW, &[flow]).await
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM schedule JOIN flow ON flow.id = \
                      schedule.flow_id AND flow.deleted_at IS NULL WHERE schedule.environment_id = \
                      $1 AND ($2 = '' OR flow_id = $2)";
 const LIST: &str = select!(
-    "WHERE schedule.environment_id = $1 AND ($2 = '' OR flow_id = $2) \
-     ORDER BY schedule.id DESC LIMIT $3 OFFSET $4"
+    "WHERE schedule.environment_id = $1 AND ($2 = '' OR flow_id = $2) ORDER BY schedule.id DESC \
+     LIMIT $3 OFFSET $4"
 );
 
 /// The environment's schedules, newest first; of one flow when it is named.
@@ -154,51 +111,22 @@ pub async fn list(
     page: Page,
 ) -> Result<ListPage<Schedule>, Error> {
     let flow = flow.map_or("", FlowId::as_str);
-    let total = sqlx::query(COUNT)
-        .bind(environment.as_str())
-        .bind(flow)
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let rows = sqlx::query(LIST)
-        .bind(environment.as_str())
-        .bind(flow)
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset))
-        .fetch_all(db)
-        .await?;
-    Ok(ListPage {
-        items: rows.iter().map(read).collect::<Result<_, _>>()?,
-        total,
-        page,
-    })
+    db.page(COUNT, LIST, &[environment, &flow], page).await
 }
 
-const UPDATE: &str = "UPDATE schedule SET cron_expression = $3, timezone = $4, defined_cron = $5, \
-                      defined_timezone = $6, enabled = $7, next_run_at = $8, claimed_until = 0, \
-                      revision = revision + 1, updated_at = $9 WHERE id = $1 AND revision = $2";
+const UPDATE: &str = sql!(
+    Schedule,
+    "UPDATE schedule SET cron_expression = {cron_expression}, timezone = {timezone}, defined_cron \
+     = {defined_cron}, defined_timezone = {defined_timezone}, enabled = {enabled}, next_run_at = \
+     {next_run_at}, claimed_until = 0, revision = revision + 1, updated_at = {updated_at} WHERE \
+     id = {id} AND revision = {revision}"
+);
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at
 /// `schedule.revision`.
 pub async fn update(db: &mut Db, schedule: &mut Schedule) -> Result<(), Error> {
-    let done = sqlx::query(UPDATE)
-        .bind(schedule.id.as_str())
-        .bind(schedule.revision.cast_signed())
-        .bind(schedule.cron_expression.as_str())
-        .bind(schedule.timezone.as_str())
-        .bind(schedule.defined.cron.as_str())
-        .bind(schedule.defined.timezone.as_str())
-        .bind(i64::from(schedule.enabled))
-        .bind(schedule.next_run_at.map(Timestamp::as_millis))
-        .bind(schedule.updated_at.as_millis())
-        .execute(db)
-        .await?;
-    if done.rows_affected() == 0 {
-        return Err(Error::Changed {
-            kind: "schedule",
-            id: schedule.id.as_str().to_owned(),
-        });
-    }
+    let done = db.execute(UPDATE, &schedule.values()).await?;
+    Error::check_changed(done, "schedule", &schedule.id)?;
     schedule.revision += 1;
     Ok(())
 }
@@ -207,6 +135,5 @@ const DELETE: &str = "DELETE FROM schedule WHERE flow_id = $1";
 
 /// Ends the schedule of a flow that the clock starts no longer.
 pub async fn delete_of_flow(db: &mut Db, flow: &FlowId) -> Result<(), Error> {
-    sqlx::query(DELETE).bind(flow.as_str()).execute(db).await?;
-    Ok(())
+    db.run(DELETE, &[flow]).await
 }

@@ -2,8 +2,9 @@
 //! changes. What a value means, and what it is sealed for, is not known here.
 
 use kanat_model::Timestamp;
+use sqlx::AssertSqlSafe;
 
-use crate::row::RowExt;
+use crate::record::record;
 use crate::{Db, Error};
 
 /// Column of sealed values.
@@ -44,6 +45,11 @@ pub struct Value {
     pub row: Row,
     pub sealed: Vec<u8>,
 }
+
+record!(Value {
+    row: Row { first, second },
+    sealed
+});
 
 /// Statements of a column: one that lists its values, and those that put a value in the place of
 /// another.
@@ -151,24 +157,10 @@ pub async fn page(
     limit: u32,
 ) -> Result<Vec<Value>, Error> {
     let statement = db.dialect().hex_text(column.statements().page);
-    let query = sqlx::query(sqlx::AssertSqlSafe(statement))
-        .bind(after.first.as_str())
-        .bind(after.second.as_str())
-        .bind(i32::try_from(header.len()).unwrap_or(i32::MAX))
-        .bind(header)
-        .bind(i64::from(limit));
-    let rows = query.fetch_all(db).await?;
-    let value = |row: &sqlx::any::AnyRow| {
-        let name = Row {
-            first: row.text("first")?,
-            second: row.text("second")?,
-        };
-        Ok(Value {
-            row: name,
-            sealed: row.bytes("sealed")?,
-        })
-    };
-    rows.iter().map(value).collect()
+    let length = i32::try_from(header.len()).unwrap_or(i32::MAX);
+    let values: [&dyn crate::column::Value; 5] =
+        [&after.first, &after.second, &length, &header, &limit];
+    db.all(AssertSqlSafe(statement), &values).await
 }
 
 /// Puts `sealed` in the place of a value. Returns `false` where the value has changed meanwhile, or
@@ -181,12 +173,13 @@ pub async fn replace(
 ) -> Result<bool, Error> {
     let mut replaced = 0;
     for statement in column.statements().replace {
-        let query = sqlx::query(sqlx::AssertSqlSafe(db.dialect().hex_text(statement)))
-            .bind(value.row.first.as_str())
-            .bind(value.row.second.as_str())
-            .bind(value.sealed.as_slice())
-            .bind(sealed);
-        replaced += query.execute(&mut *db).await?.rows_affected();
+        let statement = AssertSqlSafe(db.dialect().hex_text(statement));
+        let Value {
+            row,
+            sealed: former,
+        } = value;
+        let values: [&dyn crate::column::Value; 4] = [&row.first, &row.second, former, &sealed];
+        replaced += db.execute(statement, &values).await?;
     }
     Ok(replaced > 0)
 }
@@ -195,8 +188,7 @@ const FORGET_FORMER_ANSWERS: &str = "DELETE FROM answered_request";
 
 /// Forgets the kept answers of builds before schema 12, which no build of now gives again.
 pub async fn forget_former_answers(db: &mut Db) -> Result<(), Error> {
-    sqlx::query(FORGET_FORMER_ANSWERS).execute(db).await?;
-    Ok(())
+    db.run(FORGET_FORMER_ANSWERS, &[]).await
 }
 
 const LAST_START: &str =
@@ -204,9 +196,5 @@ const LAST_START: &str =
 
 /// Returns when the last of the OAuth2 starts ends that people may still come back from.
 pub async fn last_start_ends_at(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    sqlx::query(LAST_START)
-        .bind(now.as_millis())
-        .fetch_one(db)
-        .await?
-        .optional_time("expires_at")
+    db.one(LAST_START, &[&now]).await
 }

@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 
-use crate::row::RowExt;
+use crate::record::record;
 use crate::{Db, Error};
 
 /// A token by its hash, and the instant from which it is refused.
@@ -13,17 +13,14 @@ pub struct Former {
     pub expires_at: Timestamp,
 }
 
+record!(Former { sha256, expires_at });
+
 const INSERT: &str =
     "INSERT INTO former_webhook_token (flow_id, sha256, expires_at) VALUES ($1, $2, $3)";
 
 pub async fn insert(db: &mut Db, flow: &FlowId, token: &Former) -> Result<(), Error> {
-    sqlx::query(INSERT)
-        .bind(flow.as_str())
-        .bind(token.sha256.as_slice())
-        .bind(token.expires_at.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(INSERT, &[flow, &token.sha256, &token.expires_at])
+        .await
 }
 
 const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE flow_id = $1 AND \
@@ -31,40 +28,19 @@ const LIST: &str = "SELECT sha256, expires_at FROM former_webhook_token WHERE fl
 
 /// Returns the former tokens that are still accepted at `now`.
 pub async fn list(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<Vec<Former>, Error> {
-    let rows = sqlx::query(LIST)
-        .bind(flow.as_str())
-        .bind(now.as_millis())
-        .fetch_all(db)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Former {
-                sha256: row.hash("sha256")?,
-                expires_at: row.time("expires_at")?,
-            })
-        })
-        .collect()
+    db.all(LIST, &[flow, &now]).await
 }
 
 const DELETE_EXPIRED: &str =
     "DELETE FROM former_webhook_token WHERE flow_id = $1 AND expires_at <= $2";
 
 pub async fn delete_expired(db: &mut Db, flow: &FlowId, now: Timestamp) -> Result<(), Error> {
-    sqlx::query(DELETE_EXPIRED)
-        .bind(flow.as_str())
-        .bind(now.as_millis())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE_EXPIRED, &[flow, &now]).await
 }
 
 const DELETE_ALL: &str = "DELETE FROM former_webhook_token WHERE flow_id = $1";
 
 /// Ends every grace period of the flow.
 pub async fn delete_all(db: &mut Db, flow: &FlowId) -> Result<(), Error> {
-    sqlx::query(DELETE_ALL)
-        .bind(flow.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(DELETE_ALL, &[flow]).await
 }

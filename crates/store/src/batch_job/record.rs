@@ -2,9 +2,11 @@
 
 use kanat_model::id::{BatchJobId, MessageId};
 use kanat_model::page::{ListPage, Page};
+use sqlx::AssertSqlSafe;
 use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::column::Value;
+use crate::record::{FromRow, RowExt, record};
 use crate::{Db, Error};
 
 /// A record that has begun and not ended.
@@ -28,6 +30,26 @@ pub struct FailedRecord {
     pub field: Option<String>,
     /// JSON.
     pub payload: String,
+}
+
+record!(StartedRecord {
+    position,
+    message_id,
+    payload
+});
+
+impl FromRow for FailedRecord {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let text = |column| Ok::<_, Error>(row.column::<Option<_>>(column)?.unwrap_or_default());
+        Ok(Self {
+            position: row.column("position")?,
+            message_id: row.column("message_id")?,
+            kind: text("error_kind")?,
+            message: text("error_message")?,
+            field: row.column("error_field")?,
+            payload: row.column("payload")?,
+        })
+    }
 }
 
 /// How a record ended.
@@ -60,11 +82,12 @@ pub async fn insert(
     let chunks = numbered.chunks_exact(CHUNK);
     let rest = chunks.remainder();
     for chunk in chunks.chain(rest.chunks(1)) {
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(insert_text(chunk.len())));
-        for (position, payload) in chunk {
-            query = query.bind(job.as_str()).bind(*position).bind(*payload);
-        }
-        query.execute(&mut *db).await?;
+        let values: Vec<&dyn Value> = chunk
+            .iter()
+            .flat_map(|(position, payload)| [job as &dyn Value, position, payload])
+            .collect();
+        db.run(AssertSqlSafe(insert_text(chunk.len())), &values)
+            .await?;
     }
     Ok(())
 }
@@ -89,8 +112,7 @@ const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
 
 /// Drops all records of a job.
 pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<(), Error> {
-    sqlx::query(DELETE).bind(job.as_str()).execute(db).await?;
-    Ok(())
+    db.run(DELETE, &[job]).await
 }
 
 const COPY: &str = "INSERT INTO batch_record (job_id, position, state, payload) \
@@ -116,13 +138,7 @@ pub async fn copy(
         RetryScope::Failed => "failed",
         RetryScope::FailedAndPending => "pending",
     };
-    Ok(sqlx::query(COPY)
-        .bind(from.as_str())
-        .bind(to.as_str())
-        .bind(other)
-        .execute(db)
-        .await?
-        .rows_affected())
+    db.execute(COPY, &[from, to, &other]).await
 }
 
 const COUNT_STARTED: &str =
@@ -130,11 +146,7 @@ const COUNT_STARTED: &str =
 
 /// How many are under way.
 pub async fn count_started(db: &mut Db, job: &BatchJobId) -> Result<u32, Error> {
-    sqlx::query(COUNT_STARTED)
-        .bind(job.as_str())
-        .fetch_one(db)
-        .await?
-        .whole("total")
+    db.one(COUNT_STARTED, &[job]).await
 }
 
 const NEXT: &str = "SELECT position FROM batch_record WHERE job_id = $1 AND state = 'pending' \
@@ -144,21 +156,11 @@ const START: &str = "UPDATE batch_record SET state = 'started' \
 
 /// Begins the next records, at most `limit`; says how many.
 pub async fn start_next(db: &mut Db, job: &BatchJobId, limit: u32) -> Result<u64, Error> {
-    let rows = sqlx::query(NEXT)
-        .bind(job.as_str())
-        .bind(i64::from(limit))
-        .fetch_all(&mut *db)
-        .await?;
-    let Some(last) = rows.last() else {
+    let positions: Vec<i64> = db.all(NEXT, &[job, &limit]).await?;
+    let Some(last) = positions.last() else {
         return Ok(0);
     };
-    let last = last.number("position")?;
-    Ok(sqlx::query(START)
-        .bind(job.as_str())
-        .bind(last)
-        .execute(db)
-        .await?
-        .rows_affected())
+    db.execute(START, &[job, last]).await
 }
 
 const STARTED: &str = "SELECT position, message_id, \
@@ -167,19 +169,7 @@ const STARTED: &str = "SELECT position, message_id, \
 
 /// Returns the records that have begun and not ended, by position.
 pub async fn started(db: &mut Db, job: &BatchJobId) -> Result<Vec<StartedRecord>, Error> {
-    let rows = sqlx::query(STARTED)
-        .bind(job.as_str())
-        .fetch_all(db)
-        .await?;
-    let read = |row: &AnyRow| {
-        let message_id = row.optional_text("message_id")?.map(MessageId::from);
-        Ok(StartedRecord {
-            position: row.number("position")?,
-            message_id,
-            payload: row.text("payload")?,
-        })
-    };
-    rows.iter().map(read).collect()
+    db.all(STARTED, &[job]).await
 }
 
 const SET_MESSAGE: &str =
@@ -192,13 +182,7 @@ pub async fn set_message(
     position: i64,
     message: &MessageId,
 ) -> Result<(), Error> {
-    sqlx::query(SET_MESSAGE)
-        .bind(job.as_str())
-        .bind(position)
-        .bind(message.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(SET_MESSAGE, &[job, &position, message]).await
 }
 
 const SUCCEEDED: &str = "UPDATE batch_record SET state = 'succeeded', payload = '' \
@@ -209,20 +193,18 @@ const FAILED: &str = "UPDATE batch_record SET state = 'failed', error_kind = $3,
 
 /// Ends a record; returns whether this call did it.
 pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Result<bool, Error> {
-    let query = match end {
-        End::Succeeded => sqlx::query(SUCCEEDED).bind(job.as_str()).bind(position),
+    let ended = match end {
+        End::Succeeded => db.execute(SUCCEEDED, &[job, &position]).await?,
         End::Failed {
             kind,
             message,
             field,
-        } => sqlx::query(FAILED)
-            .bind(job.as_str())
-            .bind(position)
-            .bind(kind.as_str())
-            .bind(message.as_str())
-            .bind(field.as_deref()),
+        } => {
+            let values: [&dyn Value; 5] = [job, &position, kind, message, field];
+            db.execute(FAILED, &values).await?
+        }
     };
-    Ok(query.execute(db).await?.rows_affected() > 0)
+    Ok(ended > 0)
 }
 
 const COUNT_FAILED: &str =
@@ -237,30 +219,5 @@ pub async fn failed(
     job: &BatchJobId,
     page: Page,
 ) -> Result<ListPage<FailedRecord>, Error> {
-    let total = sqlx::query(COUNT_FAILED)
-        .bind(job.as_str())
-        .fetch_one(&mut *db)
-        .await?
-        .whole("total")?;
-    let query = sqlx::query(LIST_FAILED)
-        .bind(job.as_str())
-        .bind(i64::from(page.limit))
-        .bind(i64::from(page.offset));
-    let read = |row: &AnyRow| {
-        Ok(FailedRecord {
-            position: row.number("position")?,
-            message_id: row.optional_text("message_id")?.map(MessageId::from),
-            kind: row.optional_text("error_kind")?.unwrap_or_default(),
-            message: row.optional_text("error_message")?.unwrap_or_default(),
-            field: row.optional_text("error_field")?,
-            payload: row.text("payload")?,
-        })
-    };
-    let items = query
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(read)
-        .collect::<Result<_, Error>>()?;
-    Ok(ListPage { items, total, page })
+    db.page(COUNT_FAILED, LIST_FAILED, &[job], page).await
 }

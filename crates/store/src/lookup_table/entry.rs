@@ -1,8 +1,10 @@
 //! Entries of lookup tables: text by text.
 
 use kanat_model::id::LookupTableId;
+use sqlx::AssertSqlSafe;
 
-use crate::row::RowExt;
+use crate::column::Value;
+use crate::record::record;
 use crate::{Db, Error, search};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub struct Entry {
     pub key: String,
     pub value: String,
 }
+
+record!(Entry { key as "name", value });
 
 /// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
 /// prepared.
@@ -23,14 +27,12 @@ pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Re
     let chunks = entries.chunks_exact(CHUNK);
     let rest = chunks.remainder();
     for chunk in chunks.chain(rest.chunks(1)) {
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(upsert_text(chunk.len())));
-        for entry in chunk {
-            query = query
-                .bind(table.as_str())
-                .bind(entry.key.as_str())
-                .bind(entry.value.as_str());
-        }
-        query.execute(&mut *db).await?;
+        let values: Vec<&dyn Value> = chunk
+            .iter()
+            .flat_map(|entry| [table as &dyn Value, &entry.key, &entry.value])
+            .collect();
+        db.run(AssertSqlSafe(upsert_text(chunk.len())), &values)
+            .await?;
     }
     Ok(())
 }
@@ -48,29 +50,14 @@ const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2
 
 /// Deletes an entry; returns whether it existed.
 pub async fn delete(db: &mut Db, table: &LookupTableId, key: &str) -> Result<bool, Error> {
-    Ok(sqlx::query(DELETE)
-        .bind(table.as_str())
-        .bind(key)
-        .execute(db)
-        .await?
-        .rows_affected()
-        > 0)
+    db.changes(DELETE, &[table, &key]).await
 }
 
 const ALL: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1";
 
 /// All entries in order of the bytes of their keys, which is the same order on every database.
 pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>, Error> {
-    let rows = sqlx::query(ALL).bind(table.as_str()).fetch_all(db).await?;
-    let mut entries = rows
-        .iter()
-        .map(|row| {
-            Ok(Entry {
-                key: row.text("name")?,
-                value: row.text("value")?,
-            })
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
+    let mut entries: Vec<Entry> = db.all(ALL, &[table]).await?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(entries)
 }
@@ -87,18 +74,6 @@ pub async fn find(
     limit: u32,
 ) -> Result<Vec<Entry>, Error> {
     let pattern = search::pattern(db, search)?;
-    let rows = sqlx::query(search::statement(db, FIND))
-        .bind(table.as_str())
-        .bind(pattern.as_str())
-        .bind(i64::from(limit))
-        .fetch_all(db)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Entry {
-                key: row.text("name")?,
-                value: row.text("value")?,
-            })
-        })
-        .collect()
+    db.all(search::statement(db, FIND), &[table, &pattern, &limit])
+        .await
 }

@@ -9,7 +9,7 @@ use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
 use sqlx::any::AnyRow;
 
-use crate::row::RowExt;
+use crate::record::{FromRow, RowExt};
 use crate::{Db, Error};
 
 /// The present set of an environment.
@@ -33,44 +33,49 @@ impl Revision {
     }
 }
 
-fn read(row: &AnyRow) -> Result<Revision, Error> {
-    let generation = row.number("generation")?;
-    let of = row.number("set_hash_of")?;
-    let text = row.text("set_hash")?;
-    let hash = SetHash::from_hex(&text);
-    let set_hash = if of == generation {
-        Some(hash.ok_or(Error::Corrupt {
-            column: "set_hash",
-            value: text,
-        })?)
-    } else {
-        None
-    };
-    Ok(Revision {
-        generation: row.whole("generation")?,
-        set_hash,
-    })
+impl FromRow for Revision {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let generation: i64 = row.column("generation")?;
+        let text: String = row.column("set_hash")?;
+        let set_hash = if row.column::<i64>("set_hash_of")? == generation {
+            let hash = SetHash::from_hex(&text);
+            Some(hash.ok_or_else(|| Error::corrupt("set_hash", text))?)
+        } else {
+            None
+        };
+        Ok(Self {
+            generation: row.column("generation")?,
+            set_hash,
+        })
+    }
+}
+
+/// Environment, and its revision.
+impl FromRow for (EnvironmentId, Revision) {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok((row.column("id")?, Revision::read(row)?))
+    }
+}
+
+/// Revision, and the former hash of the resource that the next one changes.
+impl FromRow for (Revision, Option<[u8; 32]>) {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok((Revision::read(row)?, row.column("hash")?))
+    }
 }
 
 const OF: &str = "SELECT generation, set_hash, set_hash_of FROM environment WHERE id = $1";
 
 /// The environment's; none when it does not exist.
 pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revision>, Error> {
-    let row = sqlx::query(OF)
-        .bind(environment.as_str())
-        .fetch_optional(db)
-        .await?;
-    row.as_ref().map(read).transpose()
+    db.first(OF, &[environment]).await
 }
 
 const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";
 
 /// Returns the revisions of all environments.
 pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error> {
-    let rows = sqlx::query(ALL).fetch_all(db).await?;
-    rows.iter()
-        .map(|row| Ok((row.id("id")?, read(row)?)))
-        .collect()
+    Ok(db.all(ALL, &[]).await?.into_iter().collect())
 }
 
 const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 RETURNING \
@@ -95,31 +100,18 @@ pub(super) async fn next(
     first: Next<'_>,
     others: impl Iterator<Item = Next<'_>>,
 ) -> Result<u64, Error> {
-    let row = sqlx::query(BUMP)
-        .bind(environment.as_str())
-        .bind(first.0)
-        .fetch_one(&mut *db)
-        .await?;
-    let before = read(&row)?;
+    let (before, former): (Revision, _) = db.one(BUMP, &[environment, &first.0]).await?;
     let mut set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
         None => whole(db, environment).await?,
     };
-    set_hash = changed(set_hash, first, row.optional_hash("hash")?);
+    set_hash = changed(set_hash, first, former);
     for next in others {
-        let row = sqlx::query(FORMER)
-            .bind(environment.as_str())
-            .bind(next.0)
-            .fetch_optional(&mut *db)
-            .await?;
-        set_hash = changed(set_hash, next, row.map(|row| row.hash("hash")).transpose()?);
+        let former = db.first(FORMER, &[environment, &next.0]).await?;
+        set_hash = changed(set_hash, next, former);
     }
     let generation = before.generation + 1;
-    sqlx::query(NOTE)
-        .bind(environment.as_str())
-        .bind(set_hash.to_string())
-        .bind(generation.cast_signed())
-        .execute(db)
+    db.run(NOTE, &[environment, &set_hash.to_string(), &generation])
         .await?;
     Ok(generation)
 }
@@ -134,13 +126,9 @@ fn changed(set_hash: SetHash, (resource_id, hash): Next<'_>, former: Option<[u8;
 
 /// The hash over every row.
 async fn whole(db: &mut Db, environment: &EnvironmentId) -> Result<SetHash, Error> {
-    let rows = sqlx::query(HASHES)
-        .bind(environment.as_str())
-        .fetch_all(db)
-        .await?;
-    let mut set_hash = SetHash::default();
-    for row in &rows {
-        set_hash = set_hash.toggled(&row.text("resource_id")?, Hash::from(row.hash("hash")?));
-    }
-    Ok(set_hash)
+    let resources: Vec<(String, [u8; 32])> = db.all(HASHES, &[environment]).await?;
+    let toggled = |set_hash: SetHash, (id, hash): &(String, [u8; 32])| {
+        set_hash.toggled(id, Hash::from(*hash))
+    };
+    Ok(resources.iter().fold(SetHash::default(), toggled))
 }

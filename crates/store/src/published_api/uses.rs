@@ -3,7 +3,6 @@
 
 use kanat_model::id::{FlowId, PublishedApiId};
 
-use crate::row::RowExt;
 use crate::{Db, Error};
 
 const CLEAR: &str = "DELETE FROM published_api_use WHERE api_id = $1";
@@ -16,16 +15,9 @@ pub async fn replace(
     api: &PublishedApiId,
     resource_ids: &[String],
 ) -> Result<(), Error> {
-    sqlx::query(CLEAR)
-        .bind(api.as_str())
-        .execute(&mut *db)
-        .await?;
+    db.execute(CLEAR, &[api]).await?;
     for resource_id in resource_ids {
-        sqlx::query(INSERT)
-            .bind(api.as_str())
-            .bind(resource_id.as_str())
-            .execute(&mut *db)
-            .await?;
+        db.execute(INSERT, &[api, resource_id]).await?;
     }
     Ok(())
 }
@@ -37,8 +29,7 @@ const USERS: &str = "SELECT published_api.name AS name FROM published_api_use JO
 
 /// Names of APIs whose answers name the resource, at most ten.
 pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
-    let rows = sqlx::query(USERS).bind(resource_id).fetch_all(db).await?;
-    rows.iter().map(|row| row.text("name")).collect()
+    db.all(USERS, &[&resource_id]).await
 }
 
 const CALLERS: &str = "SELECT DISTINCT published_api.name AS name FROM published_api_version \
@@ -48,9 +39,5 @@ const CALLERS: &str = "SELECT DISTINCT published_api.name AS name FROM published
 
 /// Names of APIs that call the flow in a version that serves, at most ten.
 pub async fn callers(db: &mut Db, flow: &FlowId) -> Result<Vec<String>, Error> {
-    let rows = sqlx::query(CALLERS)
-        .bind(flow.as_str())
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(|row| row.text("name")).collect()
+    db.all(CALLERS, &[flow]).await
 }

@@ -5,7 +5,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, ScheduleId};
 
-use crate::row::RowExt;
+use crate::record::record;
 use crate::{Db, Error};
 
 /// A schedule that is due.
@@ -14,6 +14,8 @@ pub struct DueSchedule {
     pub id: ScheduleId,
     pub environment_id: EnvironmentId,
 }
+
+record!(DueSchedule { id, environment_id });
 
 /// The outer conditions are looked at again when another process has claimed a row in between.
 const CLAIM: &str = "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND \
@@ -29,20 +31,7 @@ pub async fn claim(
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<DueSchedule>, Error> {
-    let rows = sqlx::query(CLAIM)
-        .bind(now.as_millis())
-        .bind(until.as_millis())
-        .bind(i64::from(limit))
-        .fetch_all(db)
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(DueSchedule {
-                id: row.id("id")?,
-                environment_id: row.id("environment_id")?,
-            })
-        })
-        .collect()
+    db.all(CLAIM, &[&now, &until, &limit]).await
 }
 
 /// First time at which a run is due. A claimed schedule that is still due counts from the end of
@@ -56,11 +45,7 @@ const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM
 
 /// When the first schedule is due that nobody sees to by then; it may be long ago.
 pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    sqlx::query(FIRST)
-        .bind(now.as_millis())
-        .fetch_one(db)
-        .await?
-        .optional_time("due")
+    db.one(FIRST, &[&now]).await
 }
 
 const ADVANCE: &str = "UPDATE schedule SET next_run_at = $4, claimed_until = 0 \
@@ -74,12 +59,5 @@ pub async fn advance(
     due: Timestamp,
     next: Option<Timestamp>,
 ) -> Result<(), Error> {
-    sqlx::query(ADVANCE)
-        .bind(id.as_str())
-        .bind(revision.cast_signed())
-        .bind(due.as_millis())
-        .bind(next.map(Timestamp::as_millis))
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(ADVANCE, &[id, &revision, &due, &next]).await
 }

@@ -6,7 +6,7 @@ use kanat_model::schedule::RunStatus;
 use sqlx::any::AnyRow;
 
 use super::{Schedule, select};
-use crate::row::RowExt;
+use crate::record::{Field, RowExt};
 use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,23 +17,18 @@ pub struct Run {
     pub status: RunStatus,
 }
 
-pub(super) fn read(row: &AnyRow) -> Result<Option<Run>, Error> {
-    let at = row.optional_time("last_run_at")?;
-    let message = row.optional_text("last_message_id")?;
-    let (Some(at), Some(message), Some(status)) =
-        (at, message, row.optional_text("last_run_status")?)
-    else {
-        return Ok(None);
-    };
-    let status = RunStatus::parse(&status).ok_or(Error::Corrupt {
-        column: "last_run_status",
-        value: status,
-    })?;
-    Ok(Some(Run {
-        at,
-        message_id: message.into(),
-        status,
-    }))
+impl Field for Option<Run> {
+    fn read(row: &AnyRow, _: &str) -> Result<Self, Error> {
+        let at: Option<Timestamp> = row.column("last_run_at")?;
+        let message: Option<MessageId> = row.column("last_message_id")?;
+        let status: Option<RunStatus> = row.column("last_run_status")?;
+        let run = at.zip(message).zip(status);
+        Ok(run.map(|((at, message_id), status)| Run {
+            at,
+            message_id,
+            status,
+        }))
+    }
 }
 
 const RECORD: &str = "UPDATE schedule SET last_run_at = $2, last_message_id = $3, last_run_status \
@@ -47,13 +42,7 @@ pub async fn record(
     at: Timestamp,
     message: &MessageId,
 ) -> Result<(), Error> {
-    sqlx::query(RECORD)
-        .bind(id.as_str())
-        .bind(at.as_millis())
-        .bind(message.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(RECORD, &[id, &at, message]).await
 }
 
 const RUNNING: &str = select!(
@@ -67,13 +56,7 @@ pub async fn running(
     after: (Timestamp, &ScheduleId),
     limit: u32,
 ) -> Result<Vec<Schedule>, Error> {
-    let rows = sqlx::query(RUNNING)
-        .bind(after.0.as_millis())
-        .bind(after.1.as_str())
-        .bind(i64::from(limit))
-        .fetch_all(db)
-        .await?;
-    rows.iter().map(super::read).collect()
+    db.all(RUNNING, &[&after.0, after.1, &limit]).await
 }
 
 const END: &str = "UPDATE schedule SET last_run_status = $3 WHERE id = $1 AND last_message_id = $2";
@@ -85,11 +68,5 @@ pub async fn end(
     message: &MessageId,
     status: RunStatus,
 ) -> Result<(), Error> {
-    sqlx::query(END)
-        .bind(id.as_str())
-        .bind(message.as_str())
-        .bind(status.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    db.run(END, &[id, message, &status]).await
 }

@@ -1,0 +1,129 @@
+//! Rows as structs: which columns a struct has, and how it is read from them and bound to
+//! statements.
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use crate::Error;
+use crate::column::{Column, Value};
+
+/// What is read from a row.
+pub(crate) trait FromRow: Sized {
+    fn read(row: &AnyRow) -> Result<Self, Error>;
+}
+
+/// What a row of a table holds.
+pub(crate) trait Record: FromRow {
+    /// Names of the columns, those of each field together, in the order of [`Self::values`].
+    const COLUMNS: &'static [&'static [&'static str]];
+
+    /// Returns the values of the columns.
+    fn values(&self) -> Vec<&dyn Value>;
+
+    /// Returns the values of the columns, and after them those of other ones.
+    fn values_and<'a>(&'a self, others: &[&'a dyn Value]) -> Vec<&'a dyn Value> {
+        [&self.values(), others].concat()
+    }
+}
+
+/// Makes a struct the [`Record`] of the columns of its fields. A column is named like its field, or
+/// by the text after `as`. The fields of a struct within it have columns of their own. The fields
+/// after `read` are columns of statements, and not of the table: they are read, and not bound. Those
+/// after `default` are filled in later.
+macro_rules! record {
+    (
+        $record:ident {
+            $($field:ident $(as $column:literal)?
+                $(: $part:ident { $($inner:ident $(as $of_inner:literal)?),* })?),* $(,)?
+        }
+        $(read { $($derived:ident),* })?
+        $(default { $($absent:ident),* })?
+    ) => {
+        impl $crate::record::FromRow for $record {
+            fn read(row: &sqlx::any::AnyRow) -> Result<Self, $crate::Error> {
+                Ok(Self {
+                    $($field: $crate::record::record!(
+                        @read row $field $(as $column)?
+                        $(: $part { $($inner $(as $of_inner)?),* })?
+                    ),)*
+                    $($($derived: $crate::record::record!(@read row $derived),)*)?
+                    $($($absent: Default::default(),)*)?
+                })
+            }
+        }
+
+        impl $crate::record::Record for $record {
+            const COLUMNS: &'static [&'static [&'static str]] = &[$(
+                $crate::record::record!(
+                    @names $field $(as $column)? $(: $part { $($inner $(as $of_inner)?),* })?
+                ),
+            )*];
+
+            fn values(&self) -> Vec<&dyn $crate::column::Value> {
+                let groups: &[&[&dyn $crate::column::Value]] = &[$(
+                    $crate::record::record!(
+                        @values self $field $(: $part { $($inner),* })?
+                    ),
+                )*];
+                groups.concat()
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident as $column:literal) => { $column };
+    (@names $field:ident : $part:ident { $($inner:ident $(as $column:literal)?),* }) => {
+        &[$($crate::record::record!(@name $inner $(as $column)?)),*]
+    };
+    (@names $($field:tt)*) => { &[$crate::record::record!(@name $($field)*)] };
+    (@read $row:ident $field:ident : $part:ident { $($inner:ident $(as $column:literal)?),* }) => {
+        $part {
+            $($inner: $crate::record::record!(@read $row $inner $(as $column)?)),*
+        }
+    };
+    (@read $row:ident $($field:tt)*) => {
+        $crate::record::RowExt::column($row, $crate::record::record!(@name $($field)*))?
+    };
+    (@values $record:ident $field:ident : $part:ident { $($inner:ident),* }) => {
+        &[$(&$record.$field.$inner),*]
+    };
+    (@values $record:ident $field:ident) => { &[&$record.$field] };
+}
+
+pub(crate) use record;
+
+/// Field that is read from the column of a name.
+pub(crate) trait Field: Sized {
+    fn read(row: &AnyRow, name: &str) -> Result<Self, Error>;
+}
+
+impl<T: Column> Field for T {
+    fn read(row: &AnyRow, name: &str) -> Result<Self, Error> {
+        T::parse(row.try_get(name)?).map_err(|value| Error::corrupt(name, value))
+    }
+}
+
+/// Reads fields.
+pub(crate) trait RowExt {
+    fn column<T: Field>(&self, name: &str) -> Result<T, Error>;
+}
+
+impl RowExt for AnyRow {
+    fn column<T: Field>(&self, name: &str) -> Result<T, Error> {
+        T::read(self, name)
+    }
+}
+
+/// The first column of a row.
+impl<T: Column> FromRow for T {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        T::parse(row.try_get(0)?).map_err(|value| Error::corrupt("1", value))
+    }
+}
+
+/// The first two columns of a row.
+impl<A: Column, B: Column> FromRow for (A, B) {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let second = B::parse(row.try_get(1)?).map_err(|value| Error::corrupt("2", value))?;
+        Ok((FromRow::read(row)?, second))
+    }
+}
