@@ -3,8 +3,8 @@
 //! another node continues where a dead one stopped. This module knows neither lanes nor targets.
 
 mod answer;
-mod cursor;
 mod cycle;
+mod evidence;
 mod find;
 mod hold;
 mod link;
@@ -209,7 +209,7 @@ impl Poller {
             .progress
             .clone()
             .filter(|progress| progress.version == hold.flow.version);
-        let progress = match resumed {
+        let mut progress = match resumed {
             Some(progress) => progress,
             // A flow with a schedule does not poll at its deploy.
             None if poll.schedule.is_some() && state.scheduled_for != Some(hold.flow.version) => {
@@ -223,7 +223,7 @@ impl Poller {
             }
             None => Progress::first(now, hold.flow.version),
         };
-        let began_at = progress.began_at;
+        let began_at = *progress.cycle_began_at.get_or_insert(now);
         let left = async {
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -2,11 +2,13 @@
 //! next page. Its use of memory is bounded, whatever its length.
 
 use bytes::Bytes;
+use kanat_engine::exchange::ResponseView;
+use kanat_model::nearest::nearest;
 use kanat_net::outbound::{Error, Stream};
 use kanat_proto::plan::v1::Poll;
 
-use super::find::Finder;
-use super::page;
+use super::find::{EndError, Finder};
+use super::{evidence, page};
 use crate::connector::CallPermit;
 use crate::delivery::breaker_outcome;
 
@@ -113,12 +115,40 @@ impl Answer {
     }
 
     /// Ends the answer after its last record.
-    pub fn end(self) -> Result<AnswerEnd, String> {
-        let sample = Some(self.sample).filter(|_| self.read <= MAX_SAMPLE_BYTES);
+    pub fn end(&mut self) -> Result<AnswerEnd, String> {
+        let finder = std::mem::replace(&mut self.finder, Finder::new("", ""));
+        let found = finder.end().map_err(|error| match error {
+            EndError::Content(message) => message,
+            EndError::NoRecords(path) => missing_records(&path, &self.sample),
+        })?;
+        let sample = std::mem::take(&mut self.sample);
         Ok(AnswerEnd {
-            found: self.finder.end()?,
-            sample,
+            found,
+            sample: Some(sample).filter(|_| self.read <= MAX_SAMPLE_BYTES),
         })
+    }
+
+    /// Reads on until so many bytes have come, for an error that shows the beginning.
+    pub async fn read_beginning(&mut self, bytes: usize) {
+        while !self.ended && self.read < bytes {
+            match self.stream.chunk().await {
+                Ok(Some(chunk)) => {
+                    self.read += chunk.len();
+                    self.sample.extend_from_slice(&chunk);
+                }
+                Ok(None) | Err(_) => self.ended = true,
+            }
+        }
+    }
+
+    /// Returns what has come so far, as errors show it; without the body of a long answer.
+    pub fn seen(&self) -> ResponseView<'_> {
+        ResponseView {
+            status: self.stream.status(),
+            headers: self.stream.headers(),
+            body: &self.sample,
+            truncated: !self.ended,
+        }
     }
 
     fn take(&mut self, chunk: &[u8]) -> Result<(), String> {
@@ -151,6 +181,52 @@ impl Answer {
     }
 }
 
+/// Returns the error of an answer that has no list at `records_path`, with one that it has.
+fn missing_records(path: &str, sample: &[u8]) -> String {
+    if path.is_empty() {
+        return "the answer is no list of records".to_owned();
+    }
+    let body = String::from_utf8_lossy(sample);
+    let lists = evidence::list_paths(&body);
+    let near = nearest(path, lists.iter().map(String::as_str));
+    let hint = match near.or(lists.first().map(String::as_str)) {
+        Some("") => ": the answer itself is a list".to_owned(),
+        Some(list) => format!("; there is a list at {list:?}"),
+        None => String::new(),
+    };
+    format!("records_path {path:?} is not in the answer{hint}")
+}
+
 fn too_long(most: usize) -> String {
     format!("the answer is longer than {most} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_records_are_reported_with_a_list_that_is_there() {
+        let told = |path: &str, body: &str| missing_records(path, body.as_bytes());
+        let missing = "records_path \"data.cals\" is not in the answer";
+        assert_eq!(
+            told(
+                "data.cals",
+                r#"{"ids": [1], "data": {"calls": [], "n": 1}}"#
+            ),
+            format!("{missing}; there is a list at \"data.calls\"")
+        );
+        assert_eq!(
+            told("data.cals", r#"{"result": {"items": []}}"#),
+            format!("{missing}; there is a list at \"result.items\"")
+        );
+        assert_eq!(
+            told("data.cals", "[]"),
+            format!("{missing}: the answer itself is a list")
+        );
+        for body in [r#"{"error": "none"}"#, ""] {
+            assert_eq!(told("data.cals", body), missing);
+        }
+        assert_eq!(told("", "{}"), "the answer is no list of records");
+    }
 }

@@ -20,7 +20,7 @@ use kanat_proto::plan::v1::Poll;
 use url::Url;
 
 use super::answer::{Answer, AnswerError};
-use super::cursor::FirstPage;
+use super::evidence::FirstPage;
 use super::hold::Hold;
 use super::page;
 use super::place::Place;
@@ -75,7 +75,7 @@ pub(super) struct Outcome {
     pub state: State,
     /// Number of new messages.
     pub taken: usize,
-    /// Problem that a person has to solve, although every record was taken.
+    /// Problem that a person has to know of, although every record of the pages was taken.
     pub complaint: Option<String>,
 }
 
@@ -125,15 +125,22 @@ impl Cycle<'_> {
                 now,
             };
             let mut buffer = RecordBuffer::new(self.spill);
-            while let Some(records) = answer
-                .records()
-                .await
-                .map_err(|broken| self.broken(&url, &broken))?
-            {
+            loop {
+                let records = match answer.records().await {
+                    Ok(Some(records)) => records,
+                    Ok(None) => break,
+                    Err(broken) => return Err(self.broken(&url, &mut answer, broken).await),
+                };
                 repeats.see(&records);
                 buffer.push(records).await.map_err(|error| unkept(&error))?;
             }
-            let whole = answer.end()?;
+            let whole = match answer.end() {
+                Ok(whole) => whole,
+                Err(message) => {
+                    return Err(self.unreadable(&url, &mut answer, &message).await.into());
+                }
+            };
+            drop(answer);
             self.called(CallResult::Success);
             self.observe(&url, whole.sample.as_deref());
             repeats.end_page()?;
@@ -153,19 +160,6 @@ impl Cycle<'_> {
             {
                 complaint.get_or_insert(left_out);
             }
-            let is_first = matches!(progress.next, Position::First);
-            if is_first && whole.found.is_none() {
-                let body = whole.sample.as_deref().map(String::from_utf8_lossy);
-                let first = FirstPage {
-                    url: &url,
-                    body: body.as_deref().unwrap_or_default(),
-                    records: count,
-                    has_former_cursor: state.cursor.is_some(),
-                };
-                if let Some(fault) = body.as_ref().and_then(|_| first.fault(self.poll)) {
-                    complaint.get_or_insert(fault);
-                }
-            }
             let next = page::next(
                 pagination,
                 &progress.next,
@@ -176,12 +170,27 @@ impl Cycle<'_> {
             )
             .map_err(|message| self.mask().apply(&message).into_owned())?
             .map(|next| self.requests.bare(next));
+            if progress.pages == 0
+                && next.is_none()
+                && let Some(body) = whole.sample.as_deref().map(String::from_utf8_lossy)
+            {
+                let first = FirstPage {
+                    url: &url,
+                    headers: &headers,
+                    body: &body,
+                    records: count,
+                    has_former_cursor: state.cursor.is_some(),
+                };
+                if let Some(fault) = first.fault(self.poll) {
+                    complaint.get_or_insert(fault);
+                }
+            }
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
             if let Some(Position::Value(cursor)) = &next {
                 progress.cursor = Some(cursor.clone());
             }
-            let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else {
+            let Some(next) = next else {
                 break;
             };
             if progress.pages >= MAX_PAGES {
@@ -195,8 +204,21 @@ impl Cycle<'_> {
                 .into());
             }
             progress.next = next;
+            let is_cut = most > 0 && progress.pages - progress.former_pages >= most;
+            let kept = Some(progress.clone()).filter(|progress| !self.shows_secret(progress));
+            if is_cut {
+                complaint.get_or_insert_with(|| cut_message(most, kept.is_some()));
+                return Ok(Outcome {
+                    state: State {
+                        progress: kept.map(Progress::for_next_cycle),
+                        ..state.clone()
+                    },
+                    taken,
+                    complaint,
+                });
+            }
             let state = State {
-                progress: Some(progress.clone()).filter(|progress| !self.shows_secret(progress)),
+                progress: kept,
                 ..state.clone()
             };
             match self.hold.keep(self.log, Some(&state)).await {
@@ -272,14 +294,24 @@ impl Cycle<'_> {
     }
 
     /// Returns the failure of an answer that broke off or is no list of records.
-    fn broken(&self, url: &Url, broken: &AnswerError) -> Halt {
+    async fn broken(&self, url: &Url, answer: &mut Answer, broken: AnswerError) -> Halt {
         self.called(CallResult::Failure);
         let message = match broken {
-            AnswerError::Call(error) => self.failure(url, error),
-            AnswerError::Content(message) => message.clone(),
+            AnswerError::Call(error) => self.failure(url, &error),
+            AnswerError::Content(message) => self.unreadable(url, answer, &message).await,
         };
         self.failed(&message);
         message.into()
+    }
+
+    /// Returns the message of an answer that is not as expected, with its call and its beginning.
+    async fn unreadable(&self, url: &Url, answer: &mut Answer, message: &str) -> String {
+        let mask = self.mask();
+        answer
+            .read_beginning(exchange::beginning_bytes(&mask))
+            .await;
+        let beginning = exchange::beginning(&answer.seen(), &mask);
+        format!("{message} ({} answered {beginning})", self.call(url))
     }
 
     /// Returns `GET http://host/orders`, without secrets.
@@ -526,6 +558,19 @@ impl Cycle<'_> {
             until: Timestamp::steady().after(wait),
         })
     }
+}
+
+/// Returns the note of a cycle that ended at `max_pages` before the last page.
+fn cut_message(max_pages: u32, goes_on: bool) -> String {
+    let effect = if goes_on {
+        "the next cycle goes on there"
+    } else {
+        "its address holds a secret and cannot be kept, so the next cycle begins at the first page"
+    };
+    format!(
+        "the cycle ended at max_pages ({max_pages}) while the answer named a next page: {effect}, \
+         and state.last_success_at stays as it is until the last page"
+    )
 }
 
 fn unstored(error: &kanat_message_log::Error) -> Halt {

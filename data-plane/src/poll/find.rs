@@ -17,6 +17,20 @@ pub(super) struct Finder {
     value: Option<String>,
 }
 
+/// Fault of an answer that has come whole.
+#[derive(Debug)]
+pub(super) enum EndError {
+    /// Nothing stands at this `records_path`.
+    NoRecords(String),
+    Content(String),
+}
+
+impl From<String> for EndError {
+    fn from(message: String) -> Self {
+        Self::Content(message)
+    }
+}
+
 impl Finder {
     pub fn new(records_path: &str, value_path: &str) -> Self {
         Self {
@@ -67,23 +81,23 @@ impl Finder {
 
     /// Ends an answer whose bytes have all arrived and whose records were taken. Returns the value
     /// that leads to the next page, where there is one.
-    pub fn end(mut self) -> Result<Option<String>, String> {
+    ///
+    /// # Errors
+    /// The answer is no JSON, or has no list of records.
+    pub fn end(mut self) -> Result<Option<String>, EndError> {
         if let Some(Part::Value { bytes, at }) = self.splitter.finish() {
             self.check(&bytes, at)?;
             self.note(&bytes)?;
         }
         if self.splitter.is_empty() {
-            return Err("the answer is empty".to_owned());
+            return Err("the answer is empty".to_owned().into());
         }
         if !self.splitter.is_complete() {
             let message = "found the end, and the answer goes on";
-            return Err(no_json(self.splitter.position(), message));
+            return Err(no_json(self.splitter.position(), message).into());
         }
         if !self.had_records {
-            return Err(match self.records_path.as_str() {
-                "" => "the answer is no list of records".to_owned(),
-                path => format!("records_path {path:?} is not in the answer"),
-            });
+            return Err(EndError::NoRecords(self.records_path));
         }
         Ok(self.value)
     }
@@ -178,7 +192,14 @@ pub(crate) fn found(
             taken.push(record);
         }
     }
-    Ok((taken, finder.end()?))
+    let value = finder.end().map_err(|error| match error {
+        EndError::Content(message) => message,
+        EndError::NoRecords(path) if path.is_empty() => {
+            "the answer is no list of records".to_owned()
+        }
+        EndError::NoRecords(path) => format!("records_path {path:?} is not in the answer"),
+    })?;
+    Ok((taken, value))
 }
 
 #[cfg(test)]

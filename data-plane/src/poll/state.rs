@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct State {
-    /// The last cursor or token of the last cycle that succeeded.
+    /// The last cursor or token of the last cycle whose pages have all come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Start of the last cycle that succeeded.
+    /// Start of the last cycle whose pages have all come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
     /// Version that has waited for the first time of its schedule.
@@ -22,14 +22,22 @@ pub(super) struct State {
     pub progress: Option<Progress>,
 }
 
-/// Progress of a cycle: all pages before `next` are durable.
+/// Progress towards the last page: all pages before `next` are durable. A cycle that ends at
+/// `max_pages` leaves it to the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
+    /// Start of the cycle that asked for the first page.
     pub began_at: Timestamp,
     /// Version of the flow.
     pub version: u32,
     /// Pages done.
     pub pages: u32,
+    /// Start of the present cycle; `None` before it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_began_at: Option<Timestamp>,
+    /// Pages that former cycles have done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub former_pages: u32,
     pub next: Position,
     /// Last cursor or token of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,10 +63,25 @@ impl Progress {
             began_at: now,
             version,
             pages: 0,
+            cycle_began_at: None,
+            former_pages: 0,
             next: Position::First,
             cursor: None,
         }
     }
+
+    /// Returns the progress for the next cycle, after one that ended at `max_pages`.
+    pub fn for_next_cycle(self) -> Self {
+        Self {
+            cycle_began_at: None,
+            former_pages: self.pages,
+            ..self
+        }
+    }
+}
+
+fn is_zero(pages: &u32) -> bool {
+    *pages == 0
 }
 
 impl State {
@@ -95,6 +118,8 @@ mod tests {
                 began_at: at,
                 version: 3,
                 pages: 2,
+                cycle_began_at: Some(at),
+                former_pages: 1,
                 next,
                 cursor: None,
             };

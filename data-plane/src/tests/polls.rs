@@ -101,6 +101,43 @@ async fn a_cycle_ends_at_its_page_when_its_flow_is_paused_and_goes_on_there_afte
 }
 
 #[tokio::test]
+async fn a_cycle_goes_on_where_the_one_before_ended_at_max_pages() {
+    let node = Node::start().await;
+    let sink = Target::start().await;
+    let provider = Target::answering(|n, _| match n % 5 {
+        4 => Response::new(r#"{"data":[{"id":4}],"next":null}"#),
+        n => page(n),
+    })
+    .await;
+    instance(&node, "ci_shop", &provider, "token").await;
+    let mut flow = polling("ci_shop", 2);
+    let poll = poll_of(&mut flow);
+    poll.interval_ms = 1;
+    poll.url.push_str("?since={{ state.last_success_at }}");
+    node.deploy(&flow, &sink.url).await;
+    provider.arrivals(6).await;
+    let received = provider.received();
+    let asked: Vec<&str> = received
+        .iter()
+        .map(|request| request.path.as_str())
+        .collect();
+    assert_eq!(
+        asked[..5],
+        [
+            "/orders?since=",
+            "/orders?since=&cursor=c0",
+            "/orders?since=&cursor=c1",
+            "/orders?since=&cursor=c2",
+            "/orders?since=&cursor=c3",
+        ]
+    );
+    assert!(asked[5].starts_with("/orders?since=2"), "{}", asked[5]);
+    node.stop().await;
+    provider.stop().await;
+    sink.stop().await;
+}
+
+#[tokio::test]
 async fn the_next_page_is_asked_for_with_the_credentials_of_today() {
     let node = Node::start().await;
     let sink = Target::start().await;

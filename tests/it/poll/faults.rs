@@ -542,3 +542,42 @@ async fn a_poll_that_fails_names_its_call_and_the_instance_that_failed() {
         .await
         .expect(202);
 }
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_reported_with_its_call_and_its_beginning() {
+    let provider = Provider::scripted(0, |received, _| {
+        let body = if received.path == "/html" {
+            "<html>come back later</html>"
+        } else {
+            r#"{"data": {"calls": []}}"#
+        };
+        Some(Reply::Answer(200, Vec::new(), body.to_owned()))
+    })
+    .await;
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let poll = "    interval: 1h\n    records_path: data.cals\n";
+    for (path, error, beginning) in [
+        (
+            "/html",
+            "the answer is no JSON: line 1, column 1: found `<`, expected a value",
+            "<html>come back later</html>",
+        ),
+        (
+            "/misspelt",
+            "records_path \"data.cals\" is not in the answer; there is a list at \"data.calls\"",
+            r#"{"data": {"calls": []}}"#,
+        ),
+    ] {
+        let (flow, _) = app.api.deployed(&polling(&path[1..], path, poll)).await;
+        assert_eq!(
+            super::polled(&app.api, &flow).await["lastError"],
+            format!(
+                "{error} (GET {}{path} answered 200: {beginning})",
+                provider.url()
+            )
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
-use super::{PAGE, Provider, all, delivered, messages, polling};
+use super::{PAGE, Provider, all, delivered, messages, polled, polling};
 
 const RECORDS: u64 = 1_050;
 
@@ -142,4 +142,32 @@ async fn a_poll_without_pages_asks_once_and_without_a_path_takes_the_whole_list(
     let asked = provider.target.received();
     assert_eq!(asked[0].path.as_str(), "/offset?a=1");
     assert_eq!(asked[0].header("x-a"), "b");
+}
+
+#[tokio::test]
+async fn pages_that_are_not_asked_for_show_in_the_state_of_the_poll() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    let provider = Provider::start(150).await;
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let capped = CURSOR.replace("pagination: {", "pagination: { max_pages: 1,");
+    let single = "    interval: 1h\n    records_path: data.items\n";
+    for (name, poll, error) in [
+        (
+            "capped",
+            capped.as_str(),
+            "the cycle ended at max_pages (1) while the answer named a next page: the next cycle \
+             goes on there, and state.last_success_at stays as it is until the last page",
+        ),
+        (
+            "single",
+            single,
+            "source.poll has no pagination, and a next page at \"meta.next\": no further page was \
+             asked for",
+        ),
+    ] {
+        let (flow, _) = app.api.deployed(&polling(name, "/cursor", poll)).await;
+        assert_eq!(polled(&app.api, &flow).await["lastError"], error, "{name}");
+    }
 }

@@ -1,14 +1,16 @@
-//! Detects pagination that takes a first page for the last: a wrong `cursor_path` or `token_path`,
-//! or a `page_size` above the size of the endpoint's pages. A last page looks alike, since APIs
-//! leave the cursor out, or null, there. So a fault is reported only where the answer itself shows
-//! that more pages follow.
+//! Detects a poll that takes a first page for the last: one with a wrong `cursor_path` or
+//! `token_path`, with a `page_size` above the size of the endpoint's pages, with another strategy
+//! than the endpoint's, or without pagination. A last page looks alike, since APIs leave the cursor
+//! out, or null, there. So a fault is reported only where the answer itself shows that more pages
+//! follow.
 
+use http::HeaderMap;
 use kanat_mapping::json;
 use kanat_model::nearest::nearest_within;
 use kanat_proto::plan::v1::{Pagination, Poll};
 use url::Url;
 
-use super::page;
+use super::{link, page};
 
 /// Nesting of objects in which a misplaced cursor is looked for.
 const MAX_SEARCH_DEPTH: usize = 8;
@@ -19,7 +21,26 @@ const MAX_EDITS: usize = 2;
 /// Parts of the names under which APIs give a cursor.
 const CURSOR_WORDS: [&str; 6] = ["cursor", "token", "next", "after", "continu", "scroll"];
 
-/// Names, in lower case and without separators, of a flag that says that more pages follow.
+/// Names, in lower case and without separators, of a value that leads to the next page.
+const NEXT_NAMES: [&str; 12] = [
+    "next",
+    "nextpage",
+    "nextcursor",
+    "nexttoken",
+    "nextpagetoken",
+    "nextpagecursor",
+    "nexturl",
+    "nextpageurl",
+    "nextlink",
+    "odatanextlink",
+    "nextoffset",
+    "nexthref",
+];
+
+/// Names, in the same form, of such a value within an object `next`.
+const NEXT_MEMBERS: [&str; 5] = ["href", "url", "after", "cursor", "token"];
+
+/// Names, in the same form, of a flag that says that more pages follow.
 const MORE_FLAGS: [&str; 5] = ["hasmore", "hasnext", "hasnextpage", "moreresults", "more"];
 
 /// Names, in the same form, of the size of a page and of the count of all records.
@@ -33,10 +54,12 @@ const TOTAL_NAMES: [&str; 6] = [
     "count",
 ];
 
-/// First page of a cycle that has no cursor.
+/// First page of a cycle, after which no page is asked for.
 pub(super) struct FirstPage<'a> {
     /// The address that was asked.
     pub url: &'a Url,
+    /// Headers of the answer.
+    pub headers: &'a HeaderMap,
     /// The answer.
     pub body: &'a str,
     /// Number of records in it.
@@ -48,44 +71,89 @@ pub(super) struct FirstPage<'a> {
 impl FirstPage<'_> {
     /// Returns the fault of the poll's pagination; nothing where this may be the last page.
     pub fn fault(&self, poll: &Poll) -> Option<String> {
-        let pagination = poll.pagination.as_ref()?;
-        if pagination.strategy == "offset" {
-            return self.short_page(pagination, &poll.records_path);
+        let Some(pagination) = &poll.pagination else {
+            let reason = self.named_next(&self.scalars(&poll.records_path))?;
+            return self.stopped("source.poll has no pagination", &reason);
+        };
+        match pagination.strategy.as_str() {
+            "offset" => return self.short_page(pagination, &poll.records_path),
+            "link_header" => {
+                let scalars = self.scalars(&poll.records_path);
+                let reason = self.named_next(&scalars).or_else(|| self.full_page())?;
+                return self.stopped("the answer has no Link header with rel=\"next\"", &reason);
+            }
+            _ => {}
         }
         let (key, path) = key_and_path(pagination)?;
         match page::at(self.body, path).map(str::trim) {
             Some(found) => wrong_kind(found)
                 .map(|kind| format!("{key} {path:?} has {kind} in the answer, and no cursor")),
-            None if self.records == 0 => None,
             None => {
                 let reason = self.reason_for_more(path, &poll.records_path)?;
-                Some(format!(
-                    "the answer has no value at {key} {path:?}, {reason}: no further page was \
-                     asked for"
-                ))
+                self.stopped(
+                    &format!("the answer has no value at {key} {path:?}"),
+                    &reason,
+                )
             }
         }
     }
 
-    /// Returns the fault of a `page_size` that is larger than the pages of the endpoint.
+    /// Returns the fault of a page with records that was taken for the last one.
+    fn stopped(&self, state: &str, reason: &str) -> Option<String> {
+        let fault = || format!("{state}, {reason}: no further page was asked for");
+        (self.records > 0).then(fault)
+    }
+
+    /// Returns where the answer names a next page, as a clause.
+    fn named_next(&self, scalars: &[(String, &str)]) -> Option<String> {
+        let next = scalars.iter().find(|(path, value)| {
+            names_next(path) && page::value(value, "").is_some_and(|value| value != "0")
+        });
+        if let Some((next, _)) = next {
+            return Some(format!("and a next page at {next:?}"));
+        }
+        if let Ok(Some(_)) = link::next(self.headers, self.url) {
+            return Some("and a Link header with rel=\"next\"".to_owned());
+        }
+        let (flag, _) = scalars.iter().find(|(name, value)| {
+            *value == "true" && MORE_FLAGS.contains(&bare(last_name(name)).as_str())
+        })?;
+        Some(format!("and {flag:?} is true"))
+    }
+
+    /// Returns the parameter that asks for as many records as there are, as a clause.
+    fn full_page(&self) -> Option<String> {
+        let size = self.records.to_string();
+        let (name, _) = self
+            .url
+            .query_pairs()
+            .find(|(_, value)| self.records > 1 && *value == size)?;
+        Some(format!("and as many records as {name}={size} asks for"))
+    }
+
+    /// Returns the fault of offsets that end at the first page: `page_size` is larger than the pages
+    /// of the endpoint, or the endpoint has another kind of pages.
     fn short_page(&self, pagination: &Pagination, records_path: &str) -> Option<String> {
         let size = pagination.page_size as usize;
-        if !pagination.total_path.is_empty() || self.records == 0 || self.records >= size {
+        let records = self.records;
+        let state = format!("the first page has {records} records where page_size is {size}");
+        let scalars = self.scalars(records_path);
+        if let Some(reason) = self.named_next(&scalars) {
+            return self.stopped(&state, &reason);
+        }
+        if !pagination.total_path.is_empty() || records == 0 || records >= size {
             return None;
         }
-        let scalars = self.scalars(records_path);
         let (name, value) = scalars.iter().find(|(name, value)| {
             let name = bare(last_name(name));
             let number = value.parse::<usize>().ok();
-            *value == "true" && MORE_FLAGS.contains(&name.as_str())
-                || number == Some(self.records) && SIZE_NAMES.contains(&name.as_str())
-                || number.is_some_and(|number| number > self.records)
+            number == Some(records) && SIZE_NAMES.contains(&name.as_str())
+                || number.is_some_and(|number| number > records)
                     && TOTAL_NAMES.contains(&name.as_str())
         })?;
         Some(format!(
-            "the first page has {} records where page_size is {size}, and {name:?} is {value}: the \
-             endpoint's pages may be smaller, and no further page was asked for",
-            self.records
+            "{state}, and {name:?} is {value}: the endpoint's pages may be smaller, and no further \
+             page was asked for"
         ))
     }
 
@@ -107,21 +175,8 @@ impl FirstPage<'_> {
         if let Some((near, _)) = cursors.min_by_key(|(name, _)| last_name(name) != wanted) {
             return Some(format!("and one at {near:?}"));
         }
-        let flag = scalars.iter().find(|(name, value)| {
-            *value == "true" && MORE_FLAGS.contains(&bare(last_name(name)).as_str())
-        });
-        if let Some((flag, _)) = flag {
-            return Some(format!("and {flag:?} is true"));
-        }
-        if self.has_former_cursor {
-            return None;
-        }
-        let size = self.records.to_string();
-        let (name, _) = self
-            .url
-            .query_pairs()
-            .find(|(_, value)| self.records > 1 && *value == size)?;
-        Some(format!("and as many records as {name}={size} asks for"))
+        let full_page = || self.full_page().filter(|_| !self.has_former_cursor);
+        self.named_next(&scalars).or_else(full_page)
     }
 }
 
@@ -172,6 +227,40 @@ fn collect_scalars<'b>(
     }
 }
 
+/// Returns whether the value at this path leads to the next page, by its name.
+fn names_next(path: &str) -> bool {
+    let mut names = path.rsplit('.').map(bare);
+    let last = names.next().unwrap_or_default();
+    NEXT_NAMES.contains(&last.as_str())
+        || NEXT_MEMBERS.contains(&last.as_str()) && names.next().is_some_and(|name| name == "next")
+}
+
+/// Returns the paths of the lists of an answer, outermost first; empty for the answer itself.
+pub(super) fn list_paths(body: &str) -> Vec<String> {
+    if body.trim_start().starts_with('[') {
+        return vec![String::new()];
+    }
+    let mut lists = Vec::new();
+    let mut objects = vec![(String::new(), body.trim())];
+    for _ in 0..MAX_SEARCH_DEPTH {
+        for (path, object) in std::mem::take(&mut objects) {
+            for (key, value) in json::occurrences(object) {
+                let name = json::decode(key);
+                let path = match path.as_str() {
+                    "" => name.into_owned(),
+                    parent => format!("{parent}.{name}"),
+                };
+                match value.chars().next() {
+                    Some('{') => objects.push((path, value)),
+                    Some('[') => lists.push(path),
+                    Some(_) | None => {}
+                }
+            }
+        }
+    }
+    lists
+}
+
 fn last_name(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
@@ -211,6 +300,7 @@ mod tests {
         let url = Url::parse(&format!("http://shop.example/orders?{query}")).unwrap();
         FirstPage {
             url: &url,
+            headers: &HeaderMap::new(),
             body,
             records,
             has_former_cursor: false,
@@ -274,6 +364,7 @@ mod tests {
             let url = Url::parse("http://shop.example/orders").unwrap();
             FirstPage {
                 url: &url,
+                headers: &HeaderMap::new(),
                 body,
                 records,
                 has_former_cursor: false,
@@ -321,6 +412,76 @@ mod tests {
             ),
         ] {
             assert_eq!(fault(path, query, records, body), None, "{path} {body}");
+        }
+    }
+
+    /// Returns the fault of 10 records by a strategy, or without pagination.
+    fn fault_of(strategy: &str, link: &'static str, body: &str) -> Option<String> {
+        let pagination = Pagination {
+            strategy: strategy.to_owned(),
+            page_size: 50,
+            cursor_path: "paging.after".to_owned(),
+            ..Pagination::default()
+        };
+        let poll = Poll {
+            records_path: "items".to_owned(),
+            pagination: Some(pagination).filter(|_| !strategy.is_empty()),
+            ..Poll::default()
+        };
+        let mut headers = HeaderMap::new();
+        if !link.is_empty() {
+            headers.insert(http::header::LINK, http::HeaderValue::from_static(link));
+        }
+        FirstPage {
+            url: &Url::parse("http://shop.example/orders?limit=10").unwrap(),
+            headers: &headers,
+            body,
+            records: 10,
+            has_former_cursor: false,
+        }
+        .fault(&poll)
+    }
+
+    #[test]
+    fn an_answer_that_names_a_next_page_is_not_the_last_by_any_strategy() {
+        let named = r#"{"items": [], "meta": {"next": "10"}}"#;
+        assert_eq!(
+            fault_of("", "", named).unwrap(),
+            "source.poll has no pagination, and a next page at \"meta.next\": no further page was \
+             asked for"
+        );
+        assert_eq!(
+            fault_of("offset", "", named).unwrap(),
+            "the first page has 10 records where page_size is 50, and a next page at \
+             \"meta.next\": no further page was asked for"
+        );
+        assert_eq!(
+            fault_of("link_header", "", named).unwrap(),
+            "the answer has no Link header with rel=\"next\", and a next page at \"meta.next\": no \
+             further page was asked for"
+        );
+        let link = "</orders?page=2>; rel=\"next\"";
+        for strategy in ["", "offset", "cursor"] {
+            let fault = fault_of(strategy, link, r#"{"items": []}"#).unwrap();
+            assert!(fault.contains("a Link header with rel=\"next\""), "{fault}");
+        }
+        for body in [
+            r#"{"items": [], "@odata.nextLink": "http://shop.example/?skip=10"}"#,
+            r#"{"items": [], "links": {"next": {"href": "/orders?page=2"}}}"#,
+            r#"{"items": [], "paging": {"has_more": true}}"#,
+        ] {
+            assert!(fault_of("", "", body).is_some(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_single_page_is_no_fault_by_any_strategy() {
+        for body in [
+            r#"{"items": [], "next": null, "total": 25}"#,
+            r#"{"items": [{"next": "x"}], "meta": {"next": "", "next_run": "12:00"}}"#,
+            r#"{"items": [], "has_more": false, "next_offset": 0}"#,
+        ] {
+            assert_eq!(fault_of("", "", body), None, "{body}");
         }
     }
 }
