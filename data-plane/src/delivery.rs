@@ -40,6 +40,7 @@ pub(crate) struct Attempt {
     pub number: u32,
     pub outcome: Outcome,
     pub output: Option<Bytes>,
+    /// Also set for a message that was delivered, and whose response does not fit its API.
     pub failure: Option<Failure>,
     pub trace: Vec<TraceRecord>,
     /// Outcome for the caller, if one waits.
@@ -134,12 +135,15 @@ pub(crate) async fn attempt(
     let mut run = Run::begin(tools, lease, work);
     let (attempt, call_outcome) = match run.all().await {
         Ok(()) => {
-            let call_outcome = match tools.response_mapping {
-                Some(response_mapping) => Some(run.answer(response_mapping).await),
-                None => None,
+            let (call_outcome, failure) = match tools.response_mapping {
+                Some(response_mapping) => match run.answer(response_mapping).await {
+                    Ok(response) => (Some(CallOutcome::Response(response)), None),
+                    Err(failure) => (Some(CallOutcome::InvalidResponse), Some(failure)),
+                },
+                None => (None, None),
             };
             (
-                trace::end(run.trace, Outcome::Delivered, run.output, None),
+                trace::end(run.trace, Outcome::Delivered, run.output, failure),
                 call_outcome,
             )
         }

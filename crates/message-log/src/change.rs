@@ -66,7 +66,8 @@ impl Change {
             trace,
         } = settlement;
         let error = match outcome {
-            Outcome::Delivered | Outcome::Filtered => ErrorChange::Clear,
+            Outcome::Delivered => failure.clone().map_or(ErrorChange::Clear, ErrorChange::Set),
+            Outcome::Filtered => ErrorChange::Clear,
             Outcome::Release { .. } | Outcome::Yield => ErrorChange::Keep,
             Outcome::Retry { .. }
             | Outcome::DeadLetter

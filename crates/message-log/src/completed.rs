@@ -54,7 +54,7 @@ impl CompletedRow {
         let status = outcome.status();
         let shows_failure = matches!(
             outcome,
-            Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded
+            Outcome::Delivered | Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded
         );
         State {
             at,

@@ -151,6 +151,8 @@ pub enum ErrorKind {
     /// The plan cannot run: an instance or a table that it names is gone; final.
     Configuration,
     Adapter,
+    /// The flow ran, and its response does not fit the API that was called.
+    Validation,
     /// The flow was deleted while the message waited; final.
     FlowDeleted,
 }
@@ -167,6 +169,7 @@ texts!(ErrorKind {
     Rejected = "rejected",
     Configuration = "configuration",
     Adapter = "adapter",
+    Validation = "validation",
     FlowDeleted = "flow_deleted",
 });
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{Mask, ResponseParts};
 use kanat_mapping::json;
-use kanat_model::message::ErrorKind;
+use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::Response;
 use kanat_schema::Violation;
 
@@ -47,7 +47,13 @@ struct Body {
 
 impl Run<'_> {
     /// Builds the response to a run that succeeded.
-    pub(super) async fn answer(&mut self, response_mapping: &ResponseMapping) -> CallOutcome {
+    ///
+    /// # Errors
+    /// The response cannot be built, or does not fit the API.
+    pub(super) async fn answer(
+        &mut self,
+        response_mapping: &ResponseMapping,
+    ) -> Result<CallResponse, Failure> {
         let begun = Instant::now();
         let built = match &response_mapping.mapping {
             Some(mapping) => {
@@ -75,8 +81,8 @@ impl Run<'_> {
             Ok(built) => built,
             Err(failure) => {
                 let message = self.mask.apply(&failure.message).into_owned();
-                self.trace.failed("answered", "responseMapping", message);
-                return CallOutcome::InvalidResponse;
+                let message = self.unfit("answered", "responseMapping", message);
+                return Err(Failure { message, ..failure });
             }
         };
         let body = match body {
@@ -89,9 +95,13 @@ impl Run<'_> {
             .map(|schema| schema.validate(&body.json))
         {
             if response_mapping.strict {
-                self.trace
-                    .failed("validated", "responseSchema", words(&violations));
-                return CallOutcome::InvalidResponse;
+                let message = self.unfit("validated", "responseSchema", words(&violations));
+                return Err(Failure {
+                    kind: ErrorKind::Validation,
+                    message,
+                    field: Some("responseSchema".to_owned()),
+                    expression: None,
+                });
             }
             self.trace
                 .warned("validated", "responseSchema", words(&violations));
@@ -111,11 +121,18 @@ impl Run<'_> {
             truncated: false,
         };
         self.trace.answered(begun, self::shown(&shown, &self.mask));
-        CallOutcome::Response(CallResponse {
+        Ok(CallResponse {
             status,
             headers: shown.headers,
             body: shown.body,
         })
+    }
+
+    /// Records that there is no response for the caller. Returns the error of the message.
+    fn unfit(&mut self, stage: &'static str, name: &str, reason: String) -> String {
+        let message = format!("delivered, but the caller got 502: {name}: {reason}");
+        self.trace.failed(stage, name, reason);
+        message
     }
 
     /// Returns the default body: the output of the mapping, else the body of the target, else the

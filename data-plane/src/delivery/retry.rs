@@ -53,6 +53,7 @@ fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
         | ErrorKind::Rejected
         | ErrorKind::Configuration
         | ErrorKind::Adapter
+        | ErrorKind::Validation
         | ErrorKind::FlowDeleted => false,
     }
 }

@@ -161,6 +161,7 @@ pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
         ErrorKind::Configuration
         | ErrorKind::Credentials
         | ErrorKind::Adapter
+        | ErrorKind::Validation
         | ErrorKind::FlowDeleted => "the flow could not be run",
     };
     Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(id))

@@ -9,7 +9,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, failure, message, record, settlement, tenant};
-use crate::{CompletedMessage, Error, EventQuery, Outcome, SettleOutcome};
+use crate::{CompletedMessage, Error, EventQuery, Outcome, SettleOutcome, Settlement};
 
 pub async fn settles_each_outcome(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -44,6 +44,17 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
             Some(br#"{"attempt":1}"#.as_slice())
         );
     }
+
+    // A caller was not served by what was delivered.
+    let lease = subject.lease(message(&flow)).await;
+    let noted = Settlement {
+        failure: Some(failure()),
+        ..settlement(&lease, 1, Outcome::Delivered)
+    };
+    subject.log.settle(&noted).await.expect("it is taken");
+    let found = subject.get(&lease.message_id).await;
+    assert_eq!(found.status, Status::Delivered);
+    assert_eq!(found.error, Some(failure()));
 
     let lease = subject.lease(message(&flow)).await;
     assert_eq!(
@@ -80,7 +91,7 @@ pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Har
     let at = Timestamp::now();
     let due = Timestamp::now().after(LONG);
     let cases = [
-        (Outcome::Delivered, Status::Delivered, 1, None),
+        (Outcome::Delivered, Status::Delivered, 1, Some(failure())),
         (Outcome::Filtered, Status::Filtered, 1, None),
         (Outcome::DeadLetter, Status::DeadLetter, 1, Some(failure())),
         (Outcome::Discarded, Status::Discarded, 1, Some(failure())),
