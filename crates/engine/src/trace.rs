@@ -9,11 +9,13 @@ use kanat_model::trace::TraceRecord;
 
 use crate::Mask;
 
+/// Status of a step whose output is that of an earlier attempt.
+const KEPT: &str = "kept";
+
 /// Trace of one attempt of a message or a test.
 #[derive(Debug)]
 pub struct Trace {
     attempt: u32,
-    begun: Timestamp,
     records: Vec<TraceRecord>,
 }
 
@@ -44,10 +46,9 @@ pub struct Exchange<'a> {
 
 impl Trace {
     /// Begins an empty trace of an attempt, by its number.
-    pub fn new(attempt: u32, begun: Timestamp) -> Self {
+    pub fn new(attempt: u32) -> Self {
         Self {
             attempt,
-            begun,
             records: Vec::with_capacity(4),
         }
     }
@@ -59,7 +60,9 @@ impl Trace {
 
     /// Returns whether a step of this attempt was called, skipped or refused.
     pub fn has_steps(&self) -> bool {
-        self.records.iter().any(|record| record.stage == "step")
+        self.records
+            .iter()
+            .any(|record| record.stage == "step" && record.status != KEPT)
     }
 
     /// Returns the records in the order of the stages.
@@ -77,7 +80,7 @@ impl Trace {
     ) {
         let record = Record::new("validated", name, status, since(begun));
         self.push(Record {
-            at: self.begun,
+            at: Timestamp::now(),
             error,
             ..record
         });
@@ -137,6 +140,16 @@ impl Trace {
         });
     }
 
+    /// Adds a step that is not called again, because an earlier attempt kept its output. `response`
+    /// is JSON.
+    pub fn kept(&mut self, step: &str, response: String) {
+        self.push(Record {
+            at: Timestamp::now(),
+            response: Some(response),
+            ..Record::new("step", step, KEPT, 0)
+        });
+    }
+
     /// Adds a failure after a recorded call.
     pub fn failed(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "failed", 0);
@@ -182,7 +195,7 @@ impl Trace {
         };
         let record = Record::new(stage, &name, "failed", since(begun));
         self.push(Record {
-            at: self.begun,
+            at: Timestamp::now(),
             error,
             ..record
         });

@@ -10,7 +10,7 @@ use kanat_model::message::ErrorKind;
 use kanat_net::outbound::Response;
 
 use super::call::CallSpec;
-use super::{End, Run, configuration, outputs};
+use super::{End, Run, configuration, outputs, trace};
 use crate::persist::persist;
 
 /// Size limit of the outputs of all steps of one message, in bytes.
@@ -21,7 +21,9 @@ const MEMORY_PAUSE: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     pub(super) async fn step(&mut self, step: &Step) -> Result<(), End> {
-        if self.work.steps.iter().any(|done| done.name == step.name()) {
+        let is_done = |done: &&Output| done.name == step.name();
+        if let Some(done) = self.work.steps.iter().find(is_done) {
+            trace::kept(&mut self.trace, self.work, done, &self.mask);
             return Ok(());
         }
         let begun = Instant::now();

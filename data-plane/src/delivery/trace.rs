@@ -1,8 +1,10 @@
 //! Begin and end of the trace of an attempt.
 
 use bytes::Bytes;
+use http::HeaderMap;
+use kanat_engine::exchange::{self, ResponseView};
 use kanat_engine::{AdapterRun, Mask, Record, Trace};
-use kanat_message_log::Outcome;
+use kanat_message_log::{Outcome, Step};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use kanat_script::Report;
@@ -12,7 +14,7 @@ use crate::work::Work;
 
 /// Begins a trace. A first attempt has a record that the message was received.
 pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
-    let mut trace = Trace::new(work.attempt(), now);
+    let mut trace = Trace::new(work.attempt());
     // A message that has outputs of steps was processed before.
     if work.attempts == 0 && work.steps.is_empty() {
         let waited = u32::try_from(now.since(work.received_at).as_millis()).unwrap_or(u32::MAX);
@@ -30,6 +32,23 @@ pub(super) fn begin(work: &Work, now: Timestamp) -> Trace {
         }
     }
     trace
+}
+
+/// Adds a step that is not called again. The records of its call are those of an earlier attempt,
+/// unless the process died during the first one: then this record has what was answered.
+pub(super) fn kept(trace: &mut Trace, work: &Work, step: &Step, mask: &Mask) {
+    let body: &[u8] = if work.attempts == 0 {
+        &step.output
+    } else {
+        b""
+    };
+    let answered = ResponseView {
+        status: u16::try_from(step.status).unwrap_or_default(),
+        headers: &HeaderMap::new(),
+        body,
+        truncated: false,
+    };
+    trace.kept(&step.name, exchange::response(&answered, mask));
 }
 
 /// Adds the runs of adapters.

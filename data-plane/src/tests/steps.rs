@@ -194,8 +194,12 @@ async fn a_retry_goes_on_at_the_step_that_failed() {
         [
             ("open", "ok", 1),
             ("note", "failed", 1),
+            ("open", "kept", 2),
             ("note", "failed", 2),
-            ("note", "ok", 3)
+            ("open", "kept", 3),
+            ("note", "ok", 3),
+            ("open", "kept", 4),
+            ("note", "kept", 4),
         ]
     );
     assert!(

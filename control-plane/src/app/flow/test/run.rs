@@ -16,7 +16,7 @@ use kanat_model::message::Failure;
 use kanat_script::apart;
 
 use super::TestResult;
-use super::sample::CheckedSample;
+use super::sample::{CheckedSample, StepOutput};
 use crate::app::flow::samples::Samples;
 use crate::app::{App, Caller, adapter};
 
@@ -71,7 +71,7 @@ pub(super) async fn run(
     sample: &CheckedSample,
     now: Timestamp,
 ) -> TestResult {
-    let mut trace = Trace::new(1, now);
+    let mut trace = Trace::new(1);
     trace.push(Record {
         at: now,
         ..Record::new("received", "test", "ok", 0)
@@ -267,8 +267,8 @@ impl Run<'_> {
                 Ok(None) | Err(_) => self.not_sent("step", name, None, not_known),
             }
         }
-        match self.sample.outputs.iter().find(|(given, _)| given == name) {
-            Some((_, output)) => self.keep(name, output),
+        match self.sample.outputs.iter().find(|given| given.step == name) {
+            Some(given) => self.keep(given),
             None => {
                 self.not_known.insert(name.to_owned());
             }
@@ -277,14 +277,21 @@ impl Run<'_> {
     }
 
     /// Adds the output of a step to what expressions see.
-    fn keep(&mut self, name: &str, output: &str) {
+    fn keep(&mut self, given: &StepOutput) {
+        let StepOutput {
+            step,
+            output,
+            status,
+        } = given;
         let mut kept = self.steps.clone().into_bytes();
         kept.pop();
         if kept.len() > 1 {
             kept.push(b',');
         }
-        json::write_string(name, &mut kept);
-        kept.extend_from_slice(format!(":{{\"output\":{output},\"status\":200}}}}").as_bytes());
+        json::write_string(step, &mut kept);
+        kept.extend_from_slice(
+            format!(":{{\"output\":{output},\"status\":{status}}}}}").as_bytes(),
+        );
         self.steps = String::from_utf8_lossy(&kept).into_owned();
     }
 

@@ -22,7 +22,7 @@ pub struct Sample {
     pub method: Option<String>,
     /// An object.
     pub path_params: Option<String>,
-    /// An object: the output of each step by its name.
+    /// An object: the output of each step by its name, or `{output, status}`.
     pub step_outputs: Option<String>,
 }
 
@@ -34,8 +34,16 @@ pub struct CheckedSample {
     pub trigger: Vec<u8>,
     /// Declared type of the body.
     pub content_type: Option<HeaderValue>,
-    /// Outputs by step.
-    pub outputs: Vec<(String, String)>,
+    pub outputs: Vec<StepOutput>,
+}
+
+/// The answer that a step is taken to have had.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StepOutput {
+    pub step: String,
+    /// JSON.
+    pub output: String,
+    pub status: u16,
 }
 
 impl Sample {
@@ -114,7 +122,7 @@ fn headers(given: Option<&str>) -> Result<HeaderMap, Error> {
     Ok(headers)
 }
 
-fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<(String, String)>, Error> {
+fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<StepOutput>, Error> {
     let given = members("stepOutputs", given.unwrap_or("{}"))?;
     for (name, _) in &given {
         if !plan.steps.iter().any(|step| step.name == *name) {
@@ -124,7 +132,35 @@ fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<(String, String)>
             ));
         }
     }
-    Ok(given)
+    Ok(given.into_iter().map(step_output).collect())
+}
+
+/// Reads an output. An object that has `output` and `status`, and nothing else, is what expressions
+/// see as `steps.<name>`; every other value is the output of a step that was answered with 200.
+fn step_output((step, value): (String, String)) -> StepOutput {
+    if let Some((output, status)) = output_and_status(&value) {
+        return StepOutput {
+            step,
+            output,
+            status,
+        };
+    }
+    StepOutput {
+        step,
+        output: value,
+        status: 200,
+    }
+}
+
+fn output_and_status(value: &str) -> Option<(String, u16)> {
+    if !value.starts_with('{') || json::members(value).into_iter().count() != 2 {
+        return None;
+    }
+    let output = json::member(value, "output")?.trim();
+    let status = json::member(value, "status")?.trim().parse().ok()?;
+    (100..1000)
+        .contains(&status)
+        .then(|| (output.to_owned(), status))
 }
 
 fn verify(plan: &FlowPlan) -> Option<&Verify> {
@@ -172,4 +208,31 @@ fn texts(field: &str, given: Option<&str>) -> Result<Vec<(String, Vec<String>)>,
         texts.push((name.clone(), values.ok_or_else(wrong)?));
     }
     Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_may_have_a_status() {
+        let read = |value: &str| {
+            let StepOutput { output, status, .. } = step_output(("slot".into(), value.into()));
+            (output, status)
+        };
+        assert_eq!(
+            read(r#"{"status": 201, "output": {"id": 1.10}}"#),
+            (r#"{"id": 1.10}"#.to_owned(), 201)
+        );
+        for body in [
+            r#"{"output": 1}"#,
+            r#"{"status": "new", "output": 1}"#,
+            r#"{"status": 7, "output": 1}"#,
+            r#"{"status": 201, "output": 1, "id": 2}"#,
+            "[1]",
+            "null",
+        ] {
+            assert_eq!(read(body), (body.to_owned(), 200));
+        }
+    }
 }

@@ -36,7 +36,8 @@ pub struct Test {
     /// A parameter of the path, of a published API; may be repeated.
     #[arg(long = "path-param", value_name = "NAME=VALUE")]
     path_param: Vec<String>,
-    /// JSON file with the outputs of steps, by their names.
+    /// JSON file with the outputs of steps, by their names: `{"find": {"id": 7}}`, or with a status
+    /// `{"find": {"status": 201, "output": {"id": 7}}}` [default status: 200].
     #[arg(long, value_name = "FILE")]
     steps: Option<String>,
 }
