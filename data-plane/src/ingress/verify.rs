@@ -51,6 +51,13 @@ pub(crate) enum Refusal {
     Missing(String),
     #[error("{0} cannot be read")]
     Malformed(String),
+    #[error(
+        "the signature cannot be read: a prefix stands before it, and the flow's source.verify \
+         names no prefix"
+    )]
+    UnknownPrefix,
+    #[error("the signature does not begin with the prefix that the flow's source.verify names")]
+    NoPrefix,
     #[error("the signature or secret is wrong")]
     Wrong,
     #[error("the timestamp lies too far from now")]

@@ -20,12 +20,27 @@ pub(super) fn check<D: EagerHash>(
         &verify.header
     };
     let text = inbound.header(header)?.trim();
-    let text = text.strip_prefix(&verify.prefix).ok_or(Refusal::Wrong)?;
+    let text = text.strip_prefix(&verify.prefix).ok_or(Refusal::NoPrefix)?;
     let signature = if verify.encoding == "base64" {
-        from_base64(text)?
+        from_base64(text)
     } else {
-        from_hex(text)?
+        from_hex(text)
     };
+    let signature = signature.map_err(|refusal| {
+        if verify.prefix.is_empty() && has_prefix(text) {
+            Refusal::UnknownPrefix
+        } else {
+            refusal
+        }
+    })?;
     matches::<D>(plain(secrets), &[inbound.body], &[signature])?;
     Ok(None)
+}
+
+/// Returns whether a name such as `sha256=` or `v1:` stands before the rest of a text.
+fn has_prefix(text: &str) -> bool {
+    text.split_once(['=', ':']).is_some_and(|(name, rest)| {
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_name && !rest.trim_matches('=').is_empty()
+    })
 }

@@ -122,6 +122,13 @@ fn hmac_refuses_another_body_key_or_text() {
     assert_eq!(refused("key", &sha256[..62], FOX), Refusal::Wrong);
     assert_eq!(refused("key", "", FOX), Refusal::Wrong);
     assert!(matches!(refused("key", "zz", FOX), Refusal::Malformed(_)));
+    let prefixed = format!("sha256={sha256}");
+    assert_eq!(refused("key", &prefixed, FOX), Refusal::UnknownPrefix);
+    let mut case = scheme("hmac-sha256", &["key"])
+        .header("X-Signature", sha256)
+        .body(FOX);
+    case.verify.prefix = "sha256=".to_owned();
+    assert_eq!(case.check(), Err(Refusal::NoPrefix));
     assert!(matches!(
         scheme("hmac-sha256", &["key"]).body(FOX).check(),
         Err(Refusal::Missing(_))
