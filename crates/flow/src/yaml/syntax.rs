@@ -29,7 +29,29 @@ pub(super) fn diagnostic(yaml: &str, error: &ScanError) -> Diagnostic {
             return Diagnostic::error(at, "", advice);
         }
     }
+    if error.info().contains("tab")
+        && let Some(at) = indenting_tab(yaml, line)
+    {
+        let message = "found a tab before the first character of the line; YAML is indented with \
+                       blanks";
+        return Diagnostic::error(at, "", message);
+    }
     Diagnostic::error(at, "", format!("not YAML: {}", error.info()))
+}
+
+/// Returns the place of the first tab that indents a line, from this line on. The parser stops
+/// where the text began that the tab broke off.
+fn indenting_tab(yaml: &str, line: usize) -> Option<Position> {
+    let lines = yaml.lines().enumerate().skip(line.saturating_sub(1));
+    let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    lines.into_iter().find_map(|(index, text)| {
+        let indent = text.len() - text.trim_start_matches([' ', '\t']).len();
+        let column = text[..indent].find('\t')?;
+        Some(Position {
+            line: small(index + 1),
+            column: small(column + 1),
+        })
+    })
 }
 
 /// The place of a parser's marker.

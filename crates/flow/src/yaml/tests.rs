@@ -87,6 +87,19 @@ fn says_what_is_no_tree_of_ours() {
 }
 
 #[test]
+fn a_tab_is_reported_where_it_stands() {
+    let message =
+        "found a tab before the first character of the line; YAML is indented with blanks";
+    for (yaml, place) in [
+        ("flow: y4\n\tsource: x\n", "line 2, column 1"),
+        ("source:\n\ttrigger: webhook\n", "line 2, column 1"),
+        ("a: 1\nb:\n  c: x y\n  \td: 1\n", "line 4, column 3"),
+    ] {
+        assert_eq!(fault(yaml), format!("{place}: {message}"), "{yaml:?}");
+    }
+}
+
+#[test]
 fn says_to_quote_templates() {
     let cases = [
         ("a: {{ source.x }}\n", "line 1, column 4"),
