@@ -143,7 +143,7 @@ fn code(status: StatusCode) -> &'static str {
         409 => "ALREADY_EXISTS",
         408 | 504 => "DEADLINE_EXCEEDED",
         410 => "FAILED_PRECONDITION",
-        413 | 429 | 431 => "RESOURCE_EXHAUSTED",
+        429 | 431 => "RESOURCE_EXHAUSTED",
         503 => "UNAVAILABLE",
         status if status < 500 => "INVALID_ARGUMENT",
         _ => "INTERNAL",

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use crate::Code;
+use crate::id::{AdapterId, FlowId, InstanceId, LookupTableId, PolicyId, PublishedApiId};
 
 /// Characters of a text in an error.
 const MAX_TEXT: usize = 1_000;
@@ -79,10 +80,15 @@ impl Error {
         }
     }
 
-    /// `kind` is the noun, as in `flow`; the message reads `flow "flw_1" does not exist`.
+    /// `kind` is the noun, as in `flow`; the message reads `flow "flw_1" does not exist`. Where the
+    /// name is no id, it says how ids begin.
     pub fn not_found(kind: &'static str, name: impl Into<String>) -> Self {
         let name = name.into();
-        let message = format!("{kind} {name:?} does not exist");
+        let hint = id_prefix(kind)
+            .filter(|prefix| !is_id(&name, prefix))
+            .map(|prefix| format!("; its id is wanted, which begins with {prefix}_"))
+            .unwrap_or_default();
+        let message = format!("{kind} {name:?} does not exist{hint}");
         Self::new(Code::NotFound, message).with_resource(kind, name)
     }
 
@@ -116,5 +122,39 @@ impl Error {
     /// A part of the service is away for now; the caller may try again.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Code::Unavailable, message)
+    }
+}
+
+/// Returns the prefix of the ids of a kind that callers know by its name, too.
+fn id_prefix(kind: &str) -> Option<&'static str> {
+    match kind {
+        "flow" => Some(FlowId::PREFIX),
+        "adapter" => Some(AdapterId::PREFIX),
+        "connector instance" => Some(InstanceId::PREFIX),
+        "lookup table" => Some(LookupTableId::PREFIX),
+        "policy" => Some(PolicyId::PREFIX),
+        "published API" => Some(PublishedApiId::PREFIX),
+        _ => None,
+    }
+}
+
+/// Returns whether a text has the form of an id.
+fn is_id(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|rest| rest.starts_with('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_the_place_of_an_id_is_told() {
+        let message = |name: &str| Error::not_found("flow", name).message;
+        assert_eq!(
+            message("h1"),
+            "flow \"h1\" does not exist; its id is wanted, which begins with flw_"
+        );
+        assert_eq!(message("flw_1"), "flow \"flw_1\" does not exist");
     }
 }

@@ -125,7 +125,7 @@ async fn a_body_over_the_limit_is_refused_declared_or_chunked_and_not_stored() {
     assert_error(
         &node.post("t-a", vec![b' '; 1001]).await,
         413,
-        "RESOURCE_EXHAUSTED",
+        "INVALID_ARGUMENT",
         "1000 bytes",
     );
     let chunks = (0..20).map(|_| {
@@ -135,7 +135,7 @@ async fn a_body_over_the_limit_is_refused_declared_or_chunked_and_not_stored() {
     assert_error(
         &node.send(chunked).await,
         413,
-        "RESOURCE_EXHAUSTED",
+        "INVALID_ARGUMENT",
         "1000 bytes",
     );
     assert_eq!(node.stored(), 0);

@@ -2,6 +2,7 @@
 //! refused by name.
 
 use kanat_model::FieldError;
+use kanat_model::page::Page;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 
 use super::FieldValues;
@@ -43,6 +44,12 @@ pub(super) fn read(
                 faults.push(FieldError::new(name, "given twice"))
             }
             Ok(value) => values.push(value),
+            Err(_) if is_page_limit(&field) => {
+                let most = Page::MAX_LIMIT;
+                let found: String = text.chars().take(40).collect();
+                let reason = format!("expected a whole number from 1 to {most}, found {found:?}");
+                faults.push(FieldError::new(name, reason));
+            }
             Err(reason) => faults.push(FieldError::new(name, reason)),
         }
     }
@@ -66,9 +73,12 @@ pub(super) fn read(
 /// is no fault, because a page never has that many entries.
 fn within_page<'t>(field: &FieldDescriptor, text: &'t str) -> &'t str {
     const MAX_LIMIT: &str = "4294967295";
-    let number = field.name() == "limit"
-        && field.kind() == Kind::Uint32
-        && text.bytes().all(|b| b.is_ascii_digit());
+    let number = is_page_limit(field) && text.bytes().all(|b| b.is_ascii_digit());
     let too_large = number && !text.is_empty() && text.parse::<u32>().is_err();
     if too_large { MAX_LIMIT } else { text }
+}
+
+/// Returns whether a field is the `limit` of a list.
+fn is_page_limit(field: &FieldDescriptor) -> bool {
+    field.name() == "limit" && field.kind() == Kind::Uint32
 }

@@ -209,12 +209,12 @@ async fn reads_queries_by_type_and_name() {
         (
             "limit=x",
             "limit",
-            "expected a whole number from 0 to 4294967295, found \"x\"",
+            "expected a whole number from 1 to 500, found \"x\"",
         ),
         (
             "limit=",
             "limit",
-            "expected a whole number from 0 to 4294967295, found \"\"",
+            "expected a whole number from 1 to 500, found \"\"",
         ),
         ("limit=1&limit=2", "limit", "given twice"),
         (

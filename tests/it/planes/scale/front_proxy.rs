@@ -189,7 +189,7 @@ async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
     assert_eq!(oversized.status, 413);
     assert_eq!(
         oversized.json()["code"],
-        "RESOURCE_EXHAUSTED",
+        "INVALID_ARGUMENT",
         "the node says why: {}",
         oversized.text
     );
