@@ -266,8 +266,8 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
     let message = message.await;
     assert_eq!(message["status"], "delivered");
     assert_eq!(message["error"]["kind"], "validation");
-    let logs = kanat_tests::cli::Cli::of(&app).run(&["logs", "quotes"]);
-    let logs = logs.await.expect();
+    let client = kanat_tests::cli::Cli::of(&app);
+    let logs = client.run(&["logs", "quotes"]).await.expect();
     assert!(
         logs.contains("the caller got 502: responseSchema: ") && logs.contains("not null"),
         "{logs}"

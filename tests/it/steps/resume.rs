@@ -1,6 +1,6 @@
 //! A message goes on at the step that failed: what has succeeded is not called again.
 
-use kanat_tests::target::{ok, status};
+use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
@@ -48,6 +48,47 @@ async fn retries_go_on_at_the_step_that_failed_also_across_a_kill() {
         .map(|call| call.header("idempotency-key").to_owned())
         .collect();
     assert_eq!(keys, vec![format!("{id}.ticket"); 3]);
+}
+
+#[tokio::test]
+async fn a_step_from_before_a_kill_is_in_the_trace_with_its_answer() {
+    let mut app = TestApp::start().await;
+    let mail = FakeTarget::scripted(|_, _| made(r#"{"job_id":"j-1"}"#)).await;
+    let desk = FakeTarget::scripted(|_, earlier| {
+        if earlier == 0 {
+            Reply::Hang
+        } else {
+            made(r#"{"ticket":{"id":1}}"#)
+        }
+    })
+    .await;
+    let erp = FakeTarget::start().await;
+    instances(&app.api, &desk, &mail, &erp).await;
+    let (_, url) = app.api.deployed(FLOW).await;
+    let id = app
+        .api
+        .webhook(&url, &json!({"name": "Ann", "email": "a@b.example"}))
+        .await;
+    desk.arrivals(1).await;
+    app.kill().await;
+    app.restart().await;
+    let message = app.api.message_becomes(&id, "delivered").await;
+    assert_eq!(mail.received().len(), 1);
+    let trace = message["trace"].as_array().unwrap();
+    let steps: Vec<_> = trace
+        .iter()
+        .filter(|record| record["stage"] == "step")
+        .map(|record| [&record["name"], &record["status"]])
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            [&json!("contact"), &json!("kept")],
+            [&json!("ticket"), &json!("ok")]
+        ]
+    );
+    assert_eq!(trace[0]["response"]["status"], 201);
+    assert_eq!(trace[0]["response"]["body"], json!({"job_id": "j-1"}));
 }
 
 #[tokio::test]
