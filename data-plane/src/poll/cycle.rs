@@ -205,6 +205,9 @@ impl Cycle<'_> {
             }
             progress.next = next;
             let is_cut = most > 0 && progress.pages - progress.former_pages >= most;
+            if is_cut && !self.requests.reads_state {
+                break;
+            }
             let kept = Some(progress.clone()).filter(|progress| !self.shows_secret(progress));
             if is_cut {
                 complaint.get_or_insert_with(|| cut_message(most, kept.is_some()));

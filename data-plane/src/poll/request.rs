@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
-use kanat_mapping::{Effort, EvaluationError, Scope, Template};
+use kanat_mapping::{Effort, EvaluationError, Root, Scope, Template};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::{Pagination, Poll};
 use url::{Url, form_urlencoded};
@@ -18,6 +18,8 @@ pub(super) struct Requests {
     headers: HeaderMap,
     /// True when the credentials of the instance are sent.
     pub authorized: bool,
+    /// True when the requests depend on the state, so that they ask for what came since.
+    pub reads_state: bool,
     /// Query parameters that hold secrets: credentials of the instance and values rendered from its
     /// secrets.
     credentials: Vec<(String, String)>,
@@ -104,6 +106,11 @@ impl Requests {
             credentials.extend(self::credentials(instance, &url, &mut headers)?);
         }
         let authorized = instance.is_some();
+        let mut reads_state = false;
+        let named = poll.params.iter().chain(&poll.headers);
+        for text in named.map(|named| &named.text).chain([&poll.url]) {
+            reads_state |= template(text)?.references().roots.contains(&Root::State);
+        }
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
         Ok(Self {
@@ -111,6 +118,7 @@ impl Requests {
             url,
             headers,
             authorized,
+            reads_state,
             credentials,
             secrets,
             parameter,

@@ -151,7 +151,8 @@ async fn pages_that_are_not_asked_for_show_in_the_state_of_the_poll() {
     let provider = Provider::start(150).await;
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let capped = CURSOR.replace("pagination: {", "pagination: { max_pages: 1,");
+    let window = CURSOR.replace("pagination: {", "pagination: { max_pages: 1,");
+    let capped = format!("{window}    params: {{ since: \"{{{{ state.last_success_at }}}}\" }}\n");
     let single = "    interval: 1h\n    records_path: data.items\n";
     for (name, poll, error) in [
         (
@@ -170,4 +171,11 @@ async fn pages_that_are_not_asked_for_show_in_the_state_of_the_poll() {
         let (flow, _) = app.api.deployed(&polling(name, "/cursor", poll)).await;
         assert_eq!(polled(&app.api, &flow).await["lastError"], error, "{name}");
     }
+    // Nothing moves on that the pages behind would be lost by.
+    let (flow, _) = app
+        .api
+        .deployed(&polling("window", "/cursor", &window))
+        .await;
+    let poll = polled(&app.api, &flow).await;
+    assert!(poll["lastError"].is_null(), "{poll}");
 }
