@@ -13,13 +13,16 @@ use reqwest::Method;
 use serde::Serialize;
 
 use crate::cli::Connection;
+use crate::exit::{failure, usage};
 use crate::output::Json;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// Deploys wait for the nodes, at most 5 s; bulk requests and imports may take longer.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// For bodies of any length.
-const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+pub const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Number of items that a page has at most.
+pub const MAX_PAGE: usize = 500;
 
 /// A cheap handle to one service, as one caller.
 #[derive(Clone)]
@@ -43,10 +46,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns whether an error says that what was asked for does not exist.
-    pub fn is_not_found(error: &anyhow::Error) -> bool {
+    /// Returns whether an error is a refusal with this status.
+    pub fn has_status(error: &anyhow::Error, status: u16) -> bool {
         let refusal = error.downcast_ref::<Self>();
-        refusal.is_some_and(|refusal| refusal.status == 404)
+        refusal.is_some_and(|refusal| refusal.status == status)
     }
 }
 
@@ -59,7 +62,7 @@ fn check_address(url: &str) -> Result<()> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return Ok(());
     }
-    Err(crate::exit::usage(format!(
+    Err(usage(format!(
         "{url:?}, given by --url or KANAT_URL, does not begin with http:// or https://"
     )))
 }
@@ -69,7 +72,7 @@ fn refuse_elsewhere(url: &str, saved: &str) -> Result<()> {
     if url.trim_end_matches('/') == saved.trim_end_matches('/') {
         return Ok(());
     }
-    Err(crate::exit::usage(format!(
+    Err(usage(format!(
         "the key of `kanat login` is for {saved}, and goes nowhere else: give --api-key for \
          {url}, or log in there"
     )))
@@ -118,98 +121,68 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
-        let request = self
-            .request(Method::GET, path)
-            .query(query)
-            .timeout(TIMEOUT);
-        json(&self.text(request).await?)
+        self.json(self.request(Method::GET, path).query(query))
+            .await
     }
 
     /// Returns every item of the list at `path`, page after page.
     pub async fn all(&self, path: &str, query: &[(&str, String)]) -> Result<Vec<Json>> {
-        const PAGE: usize = 500;
         let mut items = Vec::new();
         loop {
             let page = [
-                ("limit", PAGE.to_string()),
+                ("limit", MAX_PAGE.to_string()),
                 ("offset", items.len().to_string()),
             ];
             let answer = self.get(path, &[query, &page[..]].concat()).await?;
             let found = answer.list("data");
             items.extend_from_slice(found);
-            if found.len() < PAGE {
+            if found.len() < MAX_PAGE {
                 return Ok(items);
             }
         }
     }
 
-    /// Gives an answer that is no JSON, such as CSV.
-    pub async fn download(&self, path: &str) -> Result<String> {
-        self.text(self.request(Method::GET, path).timeout(TIMEOUT))
-            .await
-    }
-
     pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(
-            &self
-                .text(self.request(Method::POST, path).json(body).timeout(TIMEOUT))
-                .await?,
-        )
-    }
-
-    /// Posts what takes long to be done.
-    pub async fn post_long(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(
-            &self
-                .text(
-                    self.request(Method::POST, path)
-                        .json(body)
-                        .timeout(LONG_TIMEOUT),
-                )
-                .await?,
-        )
-    }
-
-    /// Sends a JSON body that is read while it goes out, and may be long.
-    pub async fn post_stream(&self, path: &str, body: reqwest::Body) -> Result<Json> {
-        let request = self
-            .request(Method::POST, path)
-            .header("content-type", "application/json")
-            .body(body);
-        json(&self.text(request.timeout(LONG_TIMEOUT)).await?)
+        self.json(self.request(Method::POST, path).json(body)).await
     }
 
     pub async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Json> {
-        json(
-            &self
-                .text(
-                    self.request(Method::PATCH, path)
-                        .json(body)
-                        .timeout(TIMEOUT),
-                )
-                .await?,
-        )
+        self.json(self.request(Method::PATCH, path).json(body))
+            .await
     }
 
     /// Sends a file as the part `file` of a form.
     pub async fn upload(&self, path: &str, file_name: String, content: Vec<u8>) -> Result<Json> {
         let part = reqwest::multipart::Part::bytes(content).file_name(file_name);
         let form = reqwest::multipart::Form::new().part("file", part);
-        json(
-            &self
-                .text(
-                    self.request(Method::POST, path)
-                        .multipart(form)
-                        .timeout(TIMEOUT),
-                )
-                .await?,
-        )
+        self.json(self.request(Method::POST, path).multipart(form))
+            .await
     }
 
     pub async fn delete(&self, path: &str) -> Result<()> {
-        self.text(self.request(Method::DELETE, path).timeout(TIMEOUT))
-            .await
-            .map(|_| ())
+        let request = self.request(Method::DELETE, path);
+        self.text(request, TIMEOUT).await.map(drop)
+    }
+
+    async fn json(&self, request: reqwest::RequestBuilder) -> Result<Json> {
+        json(&self.text(request, TIMEOUT).await?)
+    }
+
+    /// Posts what takes long to be sent or done.
+    pub async fn post_long(&self, path: &str, body: impl Into<reqwest::Body>) -> Result<Json> {
+        let request = self.request(Method::POST, path).body(body);
+        let request = request.header("content-type", "application/json");
+        json(&self.text(request, LONG_TIMEOUT).await?)
+    }
+
+    /// Returns an answer that may be no JSON, such as CSV.
+    pub async fn text(
+        &self,
+        request: reqwest::RequestBuilder,
+        timeout: Duration,
+    ) -> Result<String> {
+        let response = self.send(request.timeout(timeout)).await?;
+        response.text().await.context("the answer broke off")
     }
 
     /// Starts a request to a path under `/api/v1`, with key and environment.
@@ -231,28 +204,20 @@ impl Client {
 
     /// Sends `request` and gives the answer when it is a good one.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        let prefix = kanat_auth::key::PREFIX;
         match &self.key {
-            Some(key) if key.expose().is_empty() => {
-                return Err(crate::exit::failure(
-                    "the API key that --api-key or KANAT_API_KEY gives is empty",
-                ));
-            }
-            Some(key) if !key.expose().starts_with(kanat_auth::key::PREFIX) => {
-                return Err(crate::exit::failure(format!(
-                    "an API key begins with {}, and the one that is given does not: `kanat \
-                     login`, --api-key or KANAT_API_KEY",
-                    kanat_auth::key::PREFIX
-                )));
-            }
-            None => {
-                return Err(crate::exit::failure(
-                    "no API key is given: log in with `kanat login`, or give --api-key or \
-                     KANAT_API_KEY",
-                ));
-            }
-            Some(_) => {}
+            Some(key) if key.expose().starts_with(prefix) => self.send_with(request, advice).await,
+            Some(key) if key.expose().is_empty() => Err(failure(
+                "the API key that --api-key or KANAT_API_KEY gives is empty",
+            )),
+            Some(_) => Err(failure(format!(
+                "an API key begins with {prefix}, and the one that is given does not: `kanat \
+                 login`, --api-key or KANAT_API_KEY"
+            ))),
+            None => Err(failure(
+                "no API key is given: log in with `kanat login`, or give --api-key or KANAT_API_KEY",
+            )),
         }
-        self.send_with(request, advice).await
     }
 
     /// Sends a request to a published API, where another key counts.
@@ -277,11 +242,6 @@ impl Client {
         Err(refusal(status, &body, advice).into())
     }
 
-    async fn text(&self, request: reqwest::RequestBuilder) -> Result<String> {
-        let response = self.send(request).await?;
-        response.text().await.context("the answer broke off")
-    }
-
     fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
         if error.is_timeout() {
             return anyhow::anyhow!("{} did not answer in time", self.url);
@@ -290,7 +250,7 @@ impl Client {
         while let Some(source) = cause.source() {
             cause = source;
             if let Some(input) = cause.downcast_ref::<BadInput>() {
-                return crate::exit::usage(input.to_string());
+                return usage(input.to_string());
             }
         }
         if self.url.starts_with("https:") && is_plain_answer(cause) {
@@ -346,39 +306,35 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
         text = format!("the service answered {status}");
     }
     let told = text.clone();
-    let details: Vec<(String, String)> = answer
-        .list("details")
-        .iter()
+    let details = answer.list("details").iter();
+    let details: Vec<(String, String)> = details
         .map(|detail| (detail.text("field"), detail.text("message")))
         .collect();
-    for (field, message) in details.clone() {
-        let line = if field.is_empty() {
-            message.clone()
-        } else {
-            format!("{field}: {message}")
+    for (field, message) in &details {
+        let line = match field.as_str() {
+            "" => message.clone(),
+            field => format!("{field}: {message}"),
         };
         // What is wrong in one place alone is the whole error.
-        if told == message {
+        if told == *message {
             text = line;
         } else if !told.contains(&line) {
-            text.push_str("\n  ");
-            text.push_str(&line);
+            text += &format!("\n  {line}");
         }
     }
-    if let Some(advice) = advice(status, &text) {
-        text.push('\n');
-        text.push_str(advice);
-    }
     let fields = details.iter().map(|(field, _)| field.as_str());
-    if let Some(flags) = flag::hint(&text, fields) {
-        text.push('\n');
-        text.push_str(&flags);
-    }
-    if answer.has("messageId") {
-        text.push_str(&format!("\nmessage id: {}", answer.text("messageId")));
-    }
-    if status >= 500 && answer.has("requestId") {
-        text.push_str(&format!("\nrequest id: {}", answer.text("requestId")));
+    let id = |name: &str, path: &str| {
+        let id = answer.has(path).then(|| answer.text(path))?;
+        Some(format!("{name} id: {id}"))
+    };
+    let notes = [
+        advice(status, &text).map(str::to_owned),
+        flag::hint(&text, fields),
+        id("message", "messageId"),
+        id("request", "requestId").filter(|_| status >= 500),
+    ];
+    for note in notes.into_iter().flatten() {
+        text += &format!("\n{note}");
     }
     Refusal {
         status,

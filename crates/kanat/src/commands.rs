@@ -24,6 +24,7 @@ mod restore_point;
 mod rotation;
 mod schedule;
 mod secrets;
+mod session;
 mod since;
 mod version;
 mod whoami;
@@ -32,13 +33,11 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::cli::Connection;
-use crate::client::Client;
-use crate::client::name::{Noun, segment};
-use crate::commands::confirm::{Consent, Decision};
-use crate::commands::hint::EnvironmentOption;
-use crate::output::{self, Format, Json, table};
+use crate::output::Format;
 pub use completion::answer_shell;
+use hint::EnvironmentOption;
 pub use message::show::trace;
+use session::{Page, Query, Session, query};
 
 /// Commands of clients.
 #[derive(Subcommand)]
@@ -117,14 +116,7 @@ async fn answer(
     chosen: &EnvironmentOption,
     command: Command,
 ) -> Result<()> {
-    let session = |connection| {
-        let client = Client::new(connection)?;
-        Ok::<_, anyhow::Error>(Session {
-            client,
-            format,
-            chosen: chosen.clone(),
-        })
-    };
+    let session = |connection| Session::new(connection, format, chosen);
     match command {
         Command::Completion(completion) => completion.run(),
         Command::RestorePoint(restore) => restore.run().await,
@@ -151,96 +143,4 @@ async fn answer(
         } => command.run(&session(connection)?).await,
         Command::Adapter(command) => command.run(&session(connection)?).await,
     }
-}
-
-/// Client and output options of one command.
-pub struct Session {
-    client: Client,
-    format: Format,
-    chosen: EnvironmentOption,
-}
-
-impl Session {
-    fn print(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<()> {
-        self.format.print(answer, table)
-    }
-
-    /// Prints a page of a list, and the command for the next page.
-    fn list(&self, answer: &Json, columns: &[table::Column]) -> Result<()> {
-        self.print(answer, |answer| table::list(answer, columns))?;
-        if let Some(more) = table::more(answer) {
-            self.hint(&more);
-        }
-        Ok(())
-    }
-
-    /// Deletes the thing that `text` names, with consent; `what` says what goes with it, and what
-    /// the service refuses it for.
-    async fn delete(&self, noun: &Noun, text: &str, what: &str, consent: Consent) -> Result<()> {
-        let id = self.client.id(noun, text).await?;
-        let name = if id == text {
-            text.to_owned()
-        } else {
-            format!("{text} ({id})")
-        };
-        let told = format!("{} {name} {} be deleted {what}", noun.name, consent.will());
-        if consent.ask(&told)? == Decision::Act {
-            self.client
-                .delete(&format!("{}/{}", noun.path, segment(&id)))
-                .await?;
-            self.done(&format!("{} {text} is deleted", noun.name))?;
-        }
-        Ok(())
-    }
-
-    /// Prints advice on the next step for a person, and nothing for programs.
-    fn hint(&self, text: &str) {
-        if self.format == Format::Table {
-            output::hint(&self.chosen.repeat(text));
-        }
-    }
-
-    /// Prints an error of a command that goes on.
-    fn complain(&self, text: &str) {
-        output::hint(&self.chosen.repeat(&format!("error: {text}")));
-    }
-
-    /// Prints that something was done that has no answer of its own; programs see the exit code.
-    fn done(&self, text: &str) -> Result<()> {
-        if self.format == Format::Table {
-            output::line(text)
-        } else {
-            Ok(())
-        }
-    }
-}
-
-/// The part of a list that is asked for.
-#[derive(clap::Args)]
-pub struct Page {
-    /// How many at most.
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-    /// How many to pass over.
-    #[arg(long, default_value_t = 0)]
-    offset: u32,
-}
-
-impl Page {
-    fn query(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("limit", self.limit.to_string()),
-            ("offset", self.offset.to_string()),
-        ]
-    }
-}
-
-/// `pairs` that have a value.
-fn given<const N: usize>(
-    pairs: [(&'static str, &Option<String>); N],
-) -> Vec<(&'static str, String)> {
-    pairs
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)))
-        .collect()
 }

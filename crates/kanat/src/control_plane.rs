@@ -13,6 +13,7 @@ use kanat_control_plane::{ControlPlane, PublicUrl};
 use kanat_model::Secret;
 use tokio_util::sync::CancellationToken;
 
+use crate::monitoring;
 use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::listener::Port;
@@ -21,23 +22,18 @@ use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
 use crate::process::waiting::Listeners;
 use crate::process::{self, Frame, Process, database, listener, planes};
-use crate::settings::Sources;
 use crate::settings::control_plane::{Flags, Settings};
-use crate::{monitoring, output};
+use crate::settings::{self, Sources};
 
 /// Runs until SIGTERM or SIGINT, then ends what is open.
 pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
-    let print_config = flags.process.print_config;
-    let write_plan_file = flags.write_plan_file.clone();
-    let drain_node = flags.drain_node.clone();
-    let settings = flags.resolve(sources)?;
-    if print_config {
-        return output::line(&settings.print()?);
-    }
-    if let Some(file) = write_plan_file {
+    let Some(settings) = settings::resolve(&flags, sources)? else {
+        return Ok(());
+    };
+    if let Some(file) = flags.write_plan_file {
         return plan_file::write(&settings, &file).await;
     }
-    if let Some(node) = drain_node {
+    if let Some(node) = flags.drain_node {
         return drain_node::announce_drain(&settings, &node).await;
     }
     process::run(Frame::of(&settings.process), Control::start(settings)).await

@@ -13,26 +13,24 @@ use kanat_model::Secret;
 use tokio::sync::watch;
 
 use crate::exit::failure;
+use crate::monitoring;
 use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::listener::Port;
 use crate::process::server::Server;
 use crate::process::waiting::Listeners;
 use crate::process::{self, Frame, Process, database, listener, planes};
-use crate::settings::Sources;
 use crate::settings::data_plane::{Flags, Settings};
-use crate::{monitoring, output};
+use crate::settings::{self, Sources};
 
 /// A node that has no plans by then listens all the same, and answers 503 until it has.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs until SIGTERM, SIGINT or a control plane's wish, then drains.
 pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
-    let print_config = flags.process.print_config;
-    let settings = flags.resolve(sources)?;
-    if print_config {
-        return output::line(&settings.print()?);
-    }
+    let Some(settings) = settings::resolve(&flags, sources)? else {
+        return Ok(());
+    };
     process::run(Frame::of(&settings.process), Node::start(settings)).await
 }
 

@@ -14,6 +14,11 @@ pub struct Failure(pub String);
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// The end of a command that was only to say what it would do: no failure.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing was done: this is a dry run")]
+pub struct DryRun;
+
 /// An error of [`Usage`].
 pub fn usage(message: impl Into<String>) -> anyhow::Error {
     Usage(message.into()).into()
@@ -31,13 +36,12 @@ pub fn report(done: anyhow::Result<()>) -> ExitCode {
     };
     // The reader of our output went away (`kanat logs | head`): nothing is wrong and nobody is
     // there to be told.
-    let pipe = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    if pipe
-        .into_iter()
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-    {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    if causes.any(|cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    if error.is::<DryRun>() {
+        eprintln!("{error}");
         return ExitCode::SUCCESS;
     }
     eprintln!("error: {error:#}");

@@ -19,24 +19,59 @@ pub mod value;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use kanat_model::Secret;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::exit::usage;
+use crate::output;
 pub use sources::Sources;
 
 /// Text that is printed in the place of a secret.
 const MASK: &str = "********";
 
-/// Takes over, field by field, what one says and the other leaves out.
-macro_rules! or {
-    ($flags:ident, $file:ident; $($field:ident),* $(,)?) => {
-        $($flags.$field = $flags.$field.or($file.$field);)*
-    };
+/// Settings of a kind of process, as the command line, the environment and the file give them; each
+/// may be left out.
+pub trait Flags: clap::Args + Serialize + DeserializeOwned + Default {
+    /// The settings, checked.
+    type Settings;
+
+    /// Returns those that every process has.
+    fn process(&self) -> &process::Flags;
+
+    /// Checks the settings. The flags then say what holds: with defaults, and secrets masked.
+    fn check(&mut self, problems: &mut Problems) -> Self::Settings;
 }
-use or;
+
+/// Returns the settings: those of the command line and the environment, and of the file what these
+/// leave out. None where they were to be printed, as a `kanat.toml` that would give them.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn resolve<F: Flags>(given: &F, sources: Sources) -> Result<Option<F::Settings>> {
+    let mut problems = Problems::of(&sources);
+    environment::check(&mut problems);
+    let process = given.process();
+    let mut flags: F = file::read(&sources, process.config.as_deref(), &mut problems)?;
+    flags.update_from_arg_matches(&sources.matches)?;
+    problems.names.extend(sources.names);
+    let settings = checked(&mut flags, problems)?;
+    if process.print_config {
+        output::line(&toml::to_string(&flags)?)?;
+        return Ok(None);
+    }
+    Ok(Some(settings))
+}
+
+fn checked<F: Flags>(flags: &mut F, mut problems: Problems) -> Result<F::Settings> {
+    let settings = flags.check(&mut problems);
+    problems.finish()?;
+    Ok(settings)
+}
 
 /// Everything that is wrong with the settings, in the order in which it was found.
 #[derive(Default)]
-struct Problems {
+pub struct Problems {
     texts: Vec<String>,
     /// Settings with what they come from, as in `KANAT_LISTEN`, `--listen` and
     /// `kanat.toml:3: listen`.
@@ -58,6 +93,45 @@ impl Problems {
             self.add(setting, problem);
             T::default()
         })
+    }
+
+    /// Reads a setting that may be left out. Its text is then that of the value.
+    fn read<T: ToString>(
+        &mut self,
+        setting: &str,
+        text: &mut Option<String>,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let value = self.take(setting, text.as_deref().map(read).transpose());
+        *text = value.as_ref().map(T::to_string);
+        value
+    }
+
+    /// Reads each text of a list that is not blank. The list is then that of the values.
+    fn read_each<T: ToString>(
+        &mut self,
+        setting: &str,
+        texts: &mut Option<Vec<String>>,
+        read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Vec<T> {
+        let given = texts.take().unwrap_or_default();
+        let given = given.iter().map(|text| text.trim());
+        let given = given.filter(|text| !text.is_empty()).map(read);
+        let values = self.take(setting, given.collect::<Result<Vec<T>, String>>());
+        *texts = Some(values.iter().map(T::to_string).collect());
+        values
+    }
+
+    /// Reads a secret, and masks its text.
+    fn hide(
+        &mut self,
+        setting: &str,
+        text: &mut Option<String>,
+        read: impl FnOnce(String) -> Result<Secret<String>, String>,
+    ) -> Option<Secret<String>> {
+        let secret = self.take(setting, text.take().map(read).transpose());
+        *text = secret.as_ref().map(|_| MASK.to_owned());
+        secret
     }
 
     /// Adds a problem of a setting, under the name of what its value comes from.
@@ -88,15 +162,11 @@ impl Problems {
 }
 
 /// Reads a file's text in tests.
+/// Checks the settings of a file, and prints them.
 #[cfg(test)]
-fn parse<T>(text: &str) -> Result<T, String>
-where
-    T: clap::Args + serde::de::DeserializeOwned + Default,
-{
+fn of_file<F: Flags>(text: &str) -> Result<(F::Settings, String)> {
     let mut problems = Problems::default();
-    let settings = file::parse(text, "kanat.toml", &mut problems);
-    problems
-        .finish()
-        .map(|()| settings)
-        .map_err(|error| error.to_string())
+    let mut flags: F = file::parse(text, "kanat.toml", &mut problems);
+    let settings = checked(&mut flags, problems)?;
+    Ok((settings, toml::to_string(&flags)?))
 }

@@ -62,6 +62,13 @@ pub const POLICY: Noun = Noun {
     list: "kanat policy list",
 };
 
+impl Noun {
+    /// Returns the path of the thing with this id.
+    pub fn at(&self, id: &str) -> String {
+        format!("{}/{}", self.path, segment(id))
+    }
+}
+
 impl Client {
     /// The id of the thing that `text` names.
     pub async fn id(&self, noun: &Noun, text: &str) -> Result<String> {
@@ -75,16 +82,18 @@ impl Client {
         )))
     }
 
+    /// The id of the thing that is named; none where none is.
+    pub async fn id_of(&self, noun: &Noun, text: Option<&str>) -> Result<Option<String>> {
+        match text {
+            Some(text) => self.id(noun, text).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.
     async fn near(&self, noun: &Noun, text: &str) -> String {
-        let Ok(answer) = self.get(noun.path, &[("limit", "500".to_owned())]).await else {
-            return String::new();
-        };
-        let names: Vec<String> = answer
-            .list("data")
-            .iter()
-            .map(|item| item.text("name"))
-            .collect();
+        let items = self.all(noun.path, &[]).await.unwrap_or_default();
+        let names: Vec<String> = items.iter().map(|item| item.text("name")).collect();
         nearest::suggestion(text, names.iter().map(String::as_str))
     }
 
@@ -93,33 +102,14 @@ impl Client {
         if text.starts_with(noun.prefix) {
             return Ok(Some(text.to_owned()));
         }
-        const PAGE: usize = 500;
-        let mut offset = 0;
-        loop {
-            let query = [
-                ("search", text.to_owned()),
-                ("limit", PAGE.to_string()),
-                ("offset", offset.to_string()),
-            ];
-            let answer = self.get(noun.path, &query).await?;
-            let items = answer.list("data");
-            if let Some(item) = items.iter().find(|item| item.text("name") == text) {
-                return Ok(Some(item.text("id")));
-            }
-            if items.len() < PAGE {
-                return Ok(None);
-            }
-            offset += PAGE;
-        }
+        let items = self.all(noun.path, &[("search", text.to_owned())]).await?;
+        let found = items.iter().find(|item| item.text("name") == text);
+        Ok(found.map(|item| item.text("id")))
     }
 
     /// The path of the thing that `text` names.
     pub async fn path(&self, noun: &Noun, text: &str) -> Result<String> {
-        Ok(format!(
-            "{}/{}",
-            noun.path,
-            segment(&self.id(noun, text).await?)
-        ))
+        Ok(noun.at(&self.id(noun, text).await?))
     }
 }
 

@@ -2,16 +2,13 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::confirm::Consent;
-use super::{Page, Session, given, input};
+use super::{Page, Session, input};
 use crate::client::name::ADAPTER;
 use crate::exit::failure;
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::{Json, table, yaml};
 
 /// Commands for adapters. An adapter is named by its id or its name.
 #[derive(Subcommand)]
@@ -72,23 +69,13 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 5] = [
-    ("NAME", "name"),
-    ("TYPE", "type"),
-    ("VERSION", "version"),
-    ("ID", "id"),
-    ("DESCRIPTION", "description"),
-];
-const TEMPLATES: [Column; 3] = [
-    ("TEMPLATE", "id"),
-    ("TYPE", "type"),
-    ("DESCRIPTION", "description"),
-];
+const COLUMNS: &str = "NAME:name,TYPE:type,VERSION:version,ID:id,DESCRIPTION:description";
+const FIELDS: &str = "Name:name,Type:type,Version:version,About:description,Id:id,\
+                      Created:createdAt,Updated:updatedAt";
 
-#[derive(Serialize)]
-struct Trial {
-    input: Box<RawValue>,
-}
+/// Path of the templates, and the columns of their list.
+const TEMPLATES: &str = "/adapters/templates";
+const TEMPLATE_COLUMNS: &str = "TEMPLATE:id,TYPE:type,DESCRIPTION:description";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -101,31 +88,31 @@ impl Command {
                 kind,
                 description,
             } => {
-                let begun = match (code, template) {
-                    (Some(file), _) => json!({ "code": input::text(&file)? }),
+                let origin = match (code, template) {
+                    (Some(file), _) => json!({ "code": input::text(&file)? }).into(),
                     (None, template) => {
                         from_template(session, &template.unwrap_or_default()).await?
                     }
                 };
-                let mut body = with(begun, &[("type", kind), ("description", description)]);
-                body["name"] = name.clone().into();
-                let answer = client.post(ADAPTER.path, &body).await?;
-                session.print(&answer, |_| format!("adapter {name} is created"))?;
+                let body = origin.with([
+                    ("name", Some(Json::Text(name.clone()))),
+                    ("type", kind.map(Json::Text)),
+                    ("description", description.map(Json::Text)),
+                ]);
+                let created = |_: &Json| format!("adapter {name} is created");
+                session.post(ADAPTER.path, &body, created).await?;
                 session.hint(&format!(
                     "try it with `kanat adapter test {name} --data FILE`"
                 ));
                 Ok(())
             }
             Self::List { search, page } => {
-                let query = [page.query(), given([("search", &search)])].concat();
-                let answer = client.get(ADAPTER.path, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let query = page.with([("search", search)]);
+                session.list(ADAPTER.path, query, COLUMNS).await
             }
             Self::Show { adapter } => {
-                let answer = client
-                    .get(&client.path(&ADAPTER, &adapter).await?, &[])
-                    .await?;
-                session.print(&answer, whole)
+                let path = client.path(&ADAPTER, &adapter).await?;
+                session.show(&path, whole).await
             }
             Self::Update {
                 adapter,
@@ -134,14 +121,9 @@ impl Command {
                 description,
             } => {
                 let code = code.as_deref().map(input::text).transpose()?;
-                let body = with(
-                    json!({}),
-                    &[("code", code), ("name", name), ("description", description)],
-                );
-                let answer = client
-                    .patch(&client.path(&ADAPTER, &adapter).await?, &body)
-                    .await?;
-                session.print(&answer, whole)
+                let body = json!({ "code": code, "name": name, "description": description });
+                let path = client.path(&ADAPTER, &adapter).await?;
+                session.print(&client.patch(&path, &Json::given(body)).await?, whole)
             }
             Self::Test { adapter, data } => test(session, &adapter, &data).await,
             Self::Delete { adapter, consent } => {
@@ -149,50 +131,35 @@ impl Command {
                 session.delete(&ADAPTER, &adapter, what, consent).await
             }
             Self::Templates { page } => {
-                let answer = client.get("/adapters/templates", &page.query()).await?;
-                session.list(&answer, &TEMPLATES)
+                session
+                    .list(TEMPLATES, page.with([]), TEMPLATE_COLUMNS)
+                    .await
             }
         }
     }
 }
 
-async fn from_template(session: &Session, id: &str) -> Result<serde_json::Value> {
-    let templates = session
-        .client
-        .get("/adapters/templates", &[("limit", "500".to_owned())])
-        .await?;
-    let found = templates
-        .list("data")
-        .iter()
-        .find(|template| template.text("id") == id);
+async fn from_template(session: &Session, id: &str) -> Result<Json> {
+    let templates = session.client.all(TEMPLATES, &[]).await?;
+    let found = templates.iter().find(|template| template.text("id") == id);
     let found = found.ok_or_else(|| {
         failure(format!(
             "no adapter template is called {id:?}\n`kanat adapter templates` shows those there are"
         ))
     })?;
-    Ok(json!({
+    Ok(Json::from(json!({
         "code": found.text("code"),
         "type": found.text("type"),
         "description": found.text("description"),
-    }))
-}
-
-fn with(mut body: serde_json::Value, fields: &[(&str, Option<String>)]) -> serde_json::Value {
-    for (name, value) in fields {
-        if let Some(value) = value {
-            body[*name] = value.as_str().into();
-        }
-    }
-    body
+    })))
 }
 
 async fn test(session: &Session, adapter: &str, data: &str) -> Result<()> {
-    let trial = Trial {
-        input: input::json(data)?,
-    };
+    let trial = Json::from(json!({})).with([("input", Some(input::json(data)?))]);
     let path = session.client.path(&ADAPTER, adapter).await?;
-    let answer = session.client.post(&format!("{path}/test"), &trial).await?;
-    session.print(&answer, tested)?;
+    let answer = session
+        .post(&format!("{path}/test"), &trial, tested)
+        .await?;
     if !answer.has("error") {
         return Ok(());
     }
@@ -207,27 +174,12 @@ async fn test(session: &Session, adapter: &str, data: &str) -> Result<()> {
 }
 
 fn tested(answer: &Json) -> String {
-    let mut out: Vec<String> = answer
-        .list("logs")
-        .iter()
-        .filter_map(Json::as_text)
-        .map(|line| format!("log: {line}"))
-        .collect();
-    if let Some(output) = answer.at("output") {
-        out.push(crate::output::yaml::write(output));
-    }
-    out.join("\n")
+    let logs = answer.texts("logs").into_iter();
+    let logs = logs.map(|line| format!("log: {line}"));
+    let output = answer.at("output").map(yaml::write);
+    logs.chain(output).collect::<Vec<_>>().join("\n")
 }
 
 fn whole(adapter: &Json) -> String {
-    let fields = [
-        ("Name", "name"),
-        ("Type", "type"),
-        ("Version", "version"),
-        ("About", "description"),
-        ("Id", "id"),
-        ("Created", "createdAt"),
-        ("Updated", "updatedAt"),
-    ];
-    table::fields(adapter, &fields) + &table::section("Code", &adapter.text("code"))
+    table::fields(adapter, FIELDS) + &table::section("Code", &adapter.text("code"))
 }

@@ -3,22 +3,19 @@
 mod keywords;
 mod update;
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use kanat_model::Secret;
 use reqwest::Method;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::json;
 
 use super::confirm::Consent;
 use super::hint::quoted;
-use super::{Page, Session, given, input};
+use super::{Page, Session, input};
 use crate::cli::secret;
 use crate::client::name::{API, FLOW, segment};
 use crate::exit::usage;
-use crate::output::table::{self, Column};
-use crate::output::{self, Json};
+use crate::output::{self, Json, table};
 
 /// Commands for published APIs. An API is named by its id or its name.
 #[derive(Subcommand)]
@@ -101,23 +98,17 @@ pub struct Content {
 
 impl Content {
     /// The members of a request; that of the request schema has this name.
-    pub fn members(&self, schema: &'static str) -> Result<Vec<(&'static str, Box<RawValue>)>> {
-        let mut members = Vec::new();
-        for (name, text) in [
-            (schema, &self.schema),
-            ("responseSchema", &self.response_schema),
-        ] {
-            if let Some(text) = text {
-                members.push((name, schema_of(text)?));
-            }
-        }
-        if let Some(file) = &self.response_mapping {
-            members.push(("responseMapping", input::json(file)?));
-        }
-        if let Some(text) = &self.response {
-            members.push(("responseMapping", to_raw_value(text)?));
-        }
-        Ok(members)
+    pub fn members(&self, schema: &'static str) -> Result<[(&'static str, Option<Json>); 3]> {
+        let schema_of = |text: &Option<String>| text.as_deref().map(schema_of).transpose();
+        let mapping = match &self.response_mapping {
+            Some(file) => Some(input::json(file)?),
+            None => self.response.clone().map(Json::Text),
+        };
+        Ok([
+            (schema, schema_of(&self.schema)?),
+            ("responseSchema", schema_of(&self.response_schema)?),
+            ("responseMapping", mapping),
+        ])
     }
 }
 
@@ -139,24 +130,15 @@ pub struct Call {
     params: Vec<(String, String)>,
 }
 
-const COLUMNS: [Column; 7] = [
-    ("NAME", "name"),
-    ("METHOD", "method"),
-    ("PATH", "path"),
-    ("FLOW", "flowName"),
-    ("AUTH", "authType"),
-    ("VERSION", "currentVersion"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "NAME:name,METHOD:method,PATH:path,FLOW:flowName,AUTH:authType,\
+                       VERSION:currentVersion,ID:id";
+const FIELDS: &str = "Name:name,Description:description,Method:method,Path:path,Url:url,\
+                      Flow:flowName,Auth:authType,Issuer:oauth2.issuer,Request:request,\
+                      Validation:validationMode,Answer:answer,Deadline:deadline,\
+                      On timeout:onTimeout,Id:id,Updated:updatedAt";
 
 /// The columns of a list of versions.
-pub const VERSIONS: [Column; 5] = [
-    ("VERSION", "version"),
-    ("STATUS", "status"),
-    ("SUNSET", "sunsetDate"),
-    ("FLOW", "flowName"),
-    ("URL", "url"),
-];
+pub const VERSIONS: &str = "VERSION:version,STATUS:status,SUNSET:sunsetDate,FLOW:flowName,URL:url";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -164,13 +146,12 @@ impl Command {
         match self {
             Self::Create(create) => create.run(session).await,
             Self::List { search, page } => {
-                let query = [page.query(), given([("search", &search)])].concat();
-                let answer = client.get(API.path, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let query = page.with([("search", search)]);
+                session.list(API.path, query, COLUMNS).await
             }
             Self::Show { api } => {
-                let answer = client.get(&client.path(&API, &api).await?, &[]).await?;
-                session.print(&answer, whole)
+                let path = client.path(&API, &api).await?;
+                session.show(&path, whole).await
             }
             Self::Update(update) => update.run(session).await,
             Self::Document { api } => {
@@ -180,14 +161,8 @@ impl Command {
             }
             Self::Call(call) => call.run(session).await,
             Self::Delete { api, consent } => {
-                session
-                    .delete(
-                        &API,
-                        &api,
-                        "with its versions and its consumers' keys",
-                        consent,
-                    )
-                    .await
+                let what = "with its versions and its consumers' keys";
+                session.delete(&API, &api, what, consent).await
             }
         }
     }
@@ -195,49 +170,38 @@ impl Command {
 
 impl Create {
     async fn run(self, session: &Session) -> Result<()> {
-        let mut body: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
-        let texts = [
-            ("flowName", Some(&self.flow)),
-            ("path", Some(&self.path)),
-            ("name", self.name.as_ref()),
-            ("description", self.description.as_ref()),
-            ("method", Some(&self.method)),
-            ("authType", Some(&self.auth)),
-            ("validationMode", Some(&self.validation)),
-            ("deadline", self.deadline.as_ref()),
-        ];
-        for (name, text) in texts {
-            if let Some(text) = text {
-                body.insert(name, to_raw_value(text)?);
-            }
-        }
-        if let Some(file) = &self.oauth2 {
-            body.insert("oauth2", input::json(file)?);
-        }
-        body.extend(self.content.members("requestSchema")?);
-        let answer = session.client.post(API.path, &body).await?;
-        let name = answer.text("name");
-        session.print(&answer, |answer| {
-            format!(
-                "published API {name} is at {} {}",
-                answer.text("method"),
-                answer.text("url")
-            )
-        })?;
+        let texts = json!({
+            "flowName": self.flow,
+            "path": self.path,
+            "name": self.name,
+            "description": self.description,
+            "method": self.method,
+            "authType": self.auth,
+            "validationMode": self.validation,
+            "deadline": self.deadline,
+        });
+        let oauth2 = self.oauth2.as_deref().map(input::json).transpose()?;
+        let body = Json::given(texts)
+            .with([("oauth2", oauth2)])
+            .with(self.content.members("requestSchema")?);
+        let created = session.post(API.path, &body, |answer| {
+            let place = format!("{} {}", answer.text("method"), answer.text("url"));
+            format!("published API {} is at {place}", answer.text("name"))
+        });
+        let answer = created.await?;
         if answer.text("authType") == "api_key" {
+            let name = answer.text("name");
             session.hint(&format!(
                 "make a key with `kanat key create {name:?} CONSUMER`"
             ));
         }
-        let flow = session
-            .client
-            .get(&session.client.path(&FLOW, &self.flow).await?, &[])
-            .await?;
+        let path = session.client.path(&FLOW, &self.flow).await?;
+        let flow = session.client.get(&path, &[]).await?;
         if flow.text("status") == "draft" {
-            let command = format!("kanat flow deploy {}", quoted(&flow.text("name")));
+            let name = flow.text("name");
+            let command = format!("kanat flow deploy {}", quoted(&name));
             session.hint(&format!(
-                "flow {} is a draft: calls get 503 until `{command}`",
-                flow.text("name")
+                "flow {name} is a draft: calls get 503 until `{command}`"
             ));
         }
         Ok(())
@@ -247,16 +211,13 @@ impl Create {
 impl Call {
     async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
-        let api = client
-            .get(&client.path(&API, &self.api).await?, &[])
-            .await?;
+        let path = client.path(&API, &self.api).await?;
+        let api = client.get(&path, &[]).await?;
         let mut url = match &self.version {
             None => api.text("url"),
             Some(wanted) => {
-                let found = api
-                    .list("versions")
-                    .iter()
-                    .find(|version| version.text("version") == *wanted);
+                let mut versions = api.list("versions").iter();
+                let found = versions.find(|version| version.text("version") == *wanted);
                 found.map(|version| version.text("url")).ok_or_else(|| {
                     usage(format!(
                         "{} has no version {wanted}: `kanat version list` shows those there are",
@@ -288,10 +249,7 @@ impl Call {
             request = request.bearer_auth(key.expose());
         }
         if !matches!(method.as_str(), "GET" | "DELETE") {
-            let data = self
-                .data
-                .as_deref()
-                .map_or_else(|| Ok(to_raw_value(&())?), input::json)?;
+            let data = self.data.as_deref().map(input::json).transpose()?;
             request = request.json(&data);
         }
         let text = client.call(request).await?.text().await?;
@@ -304,13 +262,12 @@ impl Call {
 
 /// The schema `true` or `false`, or that in a file. A file of such a name is given as `./true`.
 /// Prints warnings about misspelt keywords.
-fn schema_of(text: &str) -> Result<Box<RawValue>> {
+fn schema_of(text: &str) -> Result<Json> {
     if matches!(text, "true" | "false") {
-        return Ok(to_raw_value(&(text == "true"))?);
+        return Ok(Json::Bare(text.to_owned()));
     }
     let schema = input::json(text)?;
-    let parsed = serde_json::from_str(schema.get()).unwrap_or_default();
-    for warning in keywords::misspelt(&parsed) {
+    for warning in keywords::misspelt(&schema) {
         output::hint(&format!("warning: {warning}"));
     }
     Ok(schema)
@@ -324,29 +281,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn whole(api: &Json) -> String {
-    let fields = [
-        ("Name", "name"),
-        ("Description", "description"),
-        ("Method", "method"),
-        ("Path", "path"),
-        ("Url", "url"),
-        ("Flow", "flowName"),
-        ("Auth", "authType"),
-        ("Issuer", "oauth2.issuer"),
-        ("Request", "request"),
-        ("Validation", "validationMode"),
-        ("Answer", "answer"),
-        ("Deadline", "deadline"),
-        ("On timeout", "onTimeout"),
-        ("Id", "id"),
-        ("Updated", "updatedAt"),
-    ];
-    let versions = table::rows(api.list("versions"), &VERSIONS);
     let said = [("request", request(api)), ("answer", response(api))];
-    let shown = api
-        .clone()
-        .with(said.map(|(name, text)| (name, Json::Text(text))));
-    format!("{}\n{versions}", table::fields(&shown, &fields))
+    let said = said.map(|(name, text)| (name, Some(Json::Text(text))));
+    let fields = table::fields(&api.clone().with(said), FIELDS);
+    format!("{fields}\n{}", table::rows(api.list("versions"), VERSIONS))
 }
 
 /// Returns what the current version takes.
@@ -361,20 +299,16 @@ fn request(api: &Json) -> String {
 /// Returns what the current version answers. Without a schema of answers a call does not wait for
 /// the flow.
 fn response(api: &Json) -> String {
-    if !api.has("responseSchema") {
-        return "202 with the message's id".to_owned();
-    }
-    let of = if api.has("responseMapping") {
-        "the flow's result by a response mapping"
-    } else {
-        "the flow's result"
+    let mapping = match api.has("responseMapping") {
+        true => " by a response mapping",
+        false => "",
     };
-    let schema = if api.text("responseSchema") == "true" {
-        "of any form"
-    } else {
-        "with a schema"
+    let form = match api.text("responseSchema").as_str() {
+        "" => return "202 with the message's id".to_owned(),
+        "true" => "of any form",
+        _ => "with a schema",
     };
-    format!("{of}, {schema}")
+    format!("the flow's result{mapping}, {form}")
 }
 
 #[cfg(test)]

@@ -8,12 +8,11 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::confirm::{Consent, Decision};
+use super::confirm::Consent;
 use super::{Page, Session, since};
 use crate::client::Client;
 use crate::client::name::{ENVIRONMENT, segment};
 use crate::exit::failure;
-use crate::output::table::Column;
 use crate::output::{Format, Json};
 
 const PATH: &str = "/api-keys";
@@ -58,15 +57,8 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 7] = [
-    ("NAME", "name"),
-    ("ROLE", "role"),
-    ("KEY", "prefix"),
-    ("ENVIRONMENT", "environment"),
-    ("LAST USED", "lastUsedAt"),
-    ("EXPIRES", "expiresAt"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "NAME:name,ROLE:role,KEY:prefix,ENVIRONMENT:environment,\
+                       LAST USED:lastUsedAt,EXPIRES:expiresAt,ID:id";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -81,8 +73,7 @@ impl Command {
                 let body = json!({
                     "name": name, "role": role, "environmentId": environment, "expiresAt": expires,
                 });
-                let answer = client.post(PATH, &body).await?;
-                session.print(&answer, |key| key.text("key"))?;
+                let answer = session.post(PATH, &body, |key| key.text("key")).await?;
                 session.hint("this is the only time that the key shows: keep it now");
                 let keys = client.all(PATH, &[]).await.unwrap_or_default();
                 if keys.iter().filter(|key| key.text("name") == name).count() > 1 {
@@ -99,22 +90,17 @@ impl Command {
             Self::Revoke { key, consent } => {
                 let found = one(client, &key).await?;
                 let id = found.text("id");
-                let used = found.text("lastUsedAt");
-                let used = if used.is_empty() {
-                    "never".to_owned()
-                } else {
-                    used
+                let used = match found.text("lastUsedAt") {
+                    never if never.is_empty() => "never".to_owned(),
+                    used => used,
                 };
-                let what = format!(
-                    "API key {} ({id}, {}, last used: {used})",
+                consent.ask(&format!(
+                    "API key {} ({id}, {}, last used: {used}) will end at once and for good",
                     found.text("name"),
                     found.text("role")
-                );
-                if consent.ask(&format!("{what} will end at once and for good"))? == Decision::Act {
-                    client.delete(&format!("{PATH}/{}", segment(&id))).await?;
-                    session.done(&format!("API key {key} is revoked"))?;
-                }
-                Ok(())
+                ))?;
+                client.delete(&format!("{PATH}/{}", segment(&id))).await?;
+                session.done(&format!("API key {key} is revoked"))
             }
         }
     }
@@ -122,37 +108,27 @@ impl Command {
 
 /// Prints keys, for a person with the names of their environments.
 async fn list(session: &Session, page: &Page) -> Result<()> {
-    let keys = session.client.get(PATH, &page.query()).await?;
-    if session.format != Format::Table {
-        return session.list(&keys, &COLUMNS);
-    }
+    let mut keys = session.client.get(PATH, &page.with([])).await?;
     let is_bound = keys.list("data").iter().any(|key| key.has("environmentId"));
-    let environments = if is_bound {
-        session.client.all(ENVIRONMENT.path, &[]).await
-    } else {
-        Ok(Vec::new())
-    };
-    session.list(
-        &with_environments(&keys, &environments.unwrap_or_default()),
-        &COLUMNS,
-    )
+    if session.format == Format::Table && is_bound {
+        let environments = session.client.all(ENVIRONMENT.path, &[]).await;
+        keys = with_environments(keys, &environments.unwrap_or_default());
+    }
+    session.print_page(&keys, COLUMNS)
 }
 
 /// Adds the name of its environment to each key; the id where the name is not known.
-fn with_environments(keys: &Json, environments: &[Json]) -> Json {
+fn with_environments(keys: Json, environments: &[Json]) -> Json {
     let named = |key: &Json| {
         let id = key.text("environmentId");
         let found = environments
             .iter()
             .find(|environment| environment.text("id") == id);
         let name = found.map_or(id, |environment| environment.text("name"));
-        key.clone().with([("environment", Json::Text(name))])
+        key.clone().with([("environment", Some(Json::Text(name)))])
     };
     let rows = keys.list("data").iter().map(named).collect();
-    let pagination = keys.at("pagination").cloned();
-    Json::Object(Vec::new())
-        .with([("data", Json::List(rows))])
-        .with(pagination.map(|page| ("pagination", page)))
+    keys.with([("data", Some(Json::List(rows)))])
 }
 
 /// The key of that id or name. Names need not be unique.
@@ -163,24 +139,21 @@ async fn one(client: &Client, text: &str) -> Result<Json> {
     } else {
         "name"
     };
-    let mut found: Vec<&Json> = keys.iter().filter(|key| key.text(by) == text).collect();
-    match (found.pop(), found.len()) {
-        (Some(key), 0) => Ok(key.clone()),
-        (Some(last), _) => {
-            let ids = found
-                .into_iter()
-                .chain([last])
-                .map(|key| format!("\n  {}", key.text("id")))
-                .collect::<String>();
-            Err(failure(format!(
-                "several API keys are called {text:?}: name one by its id{ids}"
-            )))
-        }
-        (None, _) => {
-            let names = keys.iter().map(|key| key.text("name")).collect::<Vec<_>>();
+    let found: Vec<&Json> = keys.iter().filter(|key| key.text(by) == text).collect();
+    match found.as_slice() {
+        [key] => Ok((*key).clone()),
+        [] => {
+            let names: Vec<String> = keys.iter().map(|key| key.text("name")).collect();
             let near = kanat_model::nearest::suggestion(text, names.iter().map(String::as_str));
             Err(failure(format!(
                 "no API key is called {text:?}{near}\n`kanat api-key list` shows those there are"
+            )))
+        }
+        several => {
+            let ids = several.iter().map(|key| format!("\n  {}", key.text("id")));
+            Err(failure(format!(
+                "several API keys are called {text:?}: name one by its id{}",
+                ids.collect::<String>()
             )))
         }
     }

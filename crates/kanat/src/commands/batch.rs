@@ -4,16 +4,17 @@ mod records;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
+use reqwest::Method;
 use serde_json::json;
 
-use super::{Page, Session, given, input};
+use super::{Page, Session, input};
+use crate::client::LONG_TIMEOUT;
 use crate::client::name::{FLOW, segment};
 use crate::exit::failure;
-use crate::output::Json;
 use crate::output::progress::Progress;
-use crate::output::table::{self, Column};
+use crate::output::{self, Json, table};
 
 const PATH: &str = "/batch-jobs";
 
@@ -33,9 +34,8 @@ pub enum Command {
         /// Records at the same time.
         #[arg(long)]
         concurrency: Option<u32>,
-        /// Stay until every record is done; the exit code is 1 when one failed.
-        #[arg(long)]
-        wait: bool,
+        #[command(flatten)]
+        end: End,
     },
     /// Show how far a job is.
     Status { id: String },
@@ -59,29 +59,27 @@ pub enum Command {
     /// Start a new job of the records that failed.
     Retry {
         id: String,
-        /// Stay until every record is done; the exit code is 1 when one failed.
-        #[arg(long)]
-        wait: bool,
+        #[command(flatten)]
+        end: End,
     },
     /// Begin no more records.
     Cancel { id: String },
 }
 
-const COLUMNS: [Column; 6] = [
-    ("ID", "id"),
-    ("STATUS", "status"),
-    ("TOTAL", "total"),
-    ("SUCCEEDED", "succeeded"),
-    ("FAILED", "failed"),
-    ("CREATED", "createdAt"),
-];
+/// End of a command that starts a job: at once, or with the job.
+#[derive(clap::Args)]
+pub struct End {
+    /// Stay until every record is done; the exit code is 1 when one failed.
+    #[arg(long)]
+    wait: bool,
+}
 
-const ERRORS: [Column; 4] = [
-    ("INDEX", "index"),
-    ("KIND", "error.kind"),
-    ("ERROR", "error.message"),
-    ("MESSAGE", "messageId"),
-];
+const COLUMNS: &str = "ID:id,STATUS:status,TOTAL:total,SUCCEEDED:succeeded,FAILED:failed,\
+                       CREATED:createdAt";
+const FIELDS: &str = "Status:status,Total:total,Processed:processed,Succeeded:succeeded,\
+                      Failed:failed,Concurrency:concurrency,Flow:flowId,Retry of:retryOf,\
+                      Created:createdAt,Started:startedAt,Finished:finishedAt,Id:id";
+const ERRORS: &str = "INDEX:index,KIND:error.kind,ERROR:error.message,MESSAGE:messageId";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -92,7 +90,7 @@ impl Command {
                 data,
                 format,
                 concurrency,
-                wait,
+                end,
             } => {
                 let flow_id = client.id(&FLOW, &flow).await?;
                 let concurrency = concurrency
@@ -101,81 +99,66 @@ impl Command {
                 let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
                 let used = format.unwrap_or_else(|| records::Format::of(&data));
                 let body = used.body(&data, before, "}".to_owned()).await?;
-                let job = client
-                    .post_stream(PATH, body)
-                    .await
-                    .map_err(|error| match format {
-                        None if used == records::Format::Json
-                            && error.to_string().contains("malformed JSON") =>
-                        {
-                            let fault = input::json_fault(&data);
-                            let fault = fault.unwrap_or_else(|| error.to_string());
-                            failure(format!(
-                                "{fault}\nit was read as JSON: give --format csv or --format \
-                                 ndjson if it is no JSON"
-                            ))
-                        }
-                        Some(_) | None => error,
-                    })?;
-                let path = format!("{}/{}", FLOW.path, segment(&flow_id));
-                if client.get(&path, &[]).await?.text("status") == "paused" {
+                let job = client.post_long(PATH, body).await;
+                let job = job.map_err(|error| match format {
+                    None if used == records::Format::Json
+                        && error.to_string().contains("malformed JSON") =>
+                    {
+                        let fault = input::json_fault(&data);
+                        let fault = fault.unwrap_or_else(|| error.to_string());
+                        failure(format!(
+                            "{fault}\nit was read as JSON: give --format csv or --format ndjson \
+                             if it is no JSON"
+                        ))
+                    }
+                    Some(_) | None => error,
+                })?;
+                let found = client.get(&FLOW.at(&flow_id), &[]).await?;
+                if found.text("status") == "paused" {
                     session.hint(&format!(
                         "flow {flow} is paused: the records wait until `kanat flow resume {flow}`"
                     ));
                 }
-                if wait {
-                    ended(session, job).await
-                } else {
-                    started(session, &job)
-                }
+                end.of(session, job).await
             }
-            Self::Status { id } => {
-                let answer = client.get(&path(&id, ""), &[]).await?;
-                session.print(&answer, whole)
-            }
+            Self::Status { id } => session.show(&path(&id, ""), whole).await,
             Self::List { flow, page } => {
-                let flow = match flow {
-                    Some(flow) => Some(client.id(&FLOW, &flow).await?),
-                    None => None,
-                };
-                let answer = client
-                    .get(PATH, &[page.query(), given([("flowId", &flow)])].concat())
-                    .await?;
-                session.list(&answer, &COLUMNS)
+                let flow = client.id_of(&FLOW, flow.as_deref()).await?;
+                let query = page.with([("flowId", flow)]);
+                session.list(PATH, query, COLUMNS).await
             }
-            Self::Errors { id, csv: true, .. } => {
-                let request = client
-                    .request(reqwest::Method::GET, &path(&id, "/errors"))
-                    .header("accept", "text/csv");
-                let answer = client
-                    .send(request)
-                    .await?
-                    .text()
-                    .await
-                    .context("the answer broke off")?;
-                crate::output::line(answer.trim_end())
-            }
-            Self::Errors {
-                id,
-                csv: false,
-                page,
-            } => {
-                let answer = client.get(&path(&id, "/errors"), &page.query()).await?;
-                session.list(&answer, &ERRORS)
-            }
-            Self::Retry { id, wait } => {
-                let job = client.post(&path(&id, "/retry"), &json!({})).await?;
-                if wait {
-                    ended(session, job).await
-                } else {
-                    started(session, &job)
+            Self::Errors { id, csv, page } => {
+                let path = path(&id, "/errors");
+                if !csv {
+                    return session.list(&path, page.with([]), ERRORS).await;
                 }
+                let request = client.request(Method::GET, &path);
+                let request = request.header("accept", "text/csv");
+                output::line(client.text(request, LONG_TIMEOUT).await?.trim_end())
+            }
+            Self::Retry { id, end } => {
+                let job = client.post(&path(&id, "/retry"), &json!({})).await?;
+                end.of(session, job).await
             }
             Self::Cancel { id } => {
-                let answer = client.post(&path(&id, "/cancel"), &json!({})).await?;
-                session.print(&answer, whole)
+                let cancelled = session.post(&path(&id, "/cancel"), &json!({}), whole).await;
+                cancelled.map(drop)
             }
         }
+    }
+}
+
+impl End {
+    async fn of(self, session: &Session, job: Json) -> Result<()> {
+        if self.wait {
+            return ended(session, job).await;
+        }
+        let id = job.text("id");
+        session.print(&job, |job| {
+            format!("{id} is started with {} records", job.text("total"))
+        })?;
+        session.hint(&format!("see `kanat batch status {id}`"));
+        Ok(())
     }
 }
 
@@ -223,29 +206,6 @@ async fn ended(session: &Session, mut job: Json) -> Result<()> {
     }
 }
 
-fn started(session: &Session, job: &Json) -> Result<()> {
-    let id = job.text("id");
-    session.print(job, |job| {
-        format!("{id} is started with {} records", job.text("total"))
-    })?;
-    session.hint(&format!("see `kanat batch status {id}`"));
-    Ok(())
-}
-
 fn whole(job: &Json) -> String {
-    let fields = [
-        ("Status", "status"),
-        ("Total", "total"),
-        ("Processed", "processed"),
-        ("Succeeded", "succeeded"),
-        ("Failed", "failed"),
-        ("Concurrency", "concurrency"),
-        ("Flow", "flowId"),
-        ("Retry of", "retryOf"),
-        ("Created", "createdAt"),
-        ("Started", "startedAt"),
-        ("Finished", "finishedAt"),
-        ("Id", "id"),
-    ];
-    table::fields(job, &fields)
+    table::fields(job, FIELDS)
 }

@@ -79,13 +79,11 @@ fn names(noun: &Noun) -> Vec<CompletionCandidate> {
             .enable_all()
             .build()?;
         let client = Client::new(connection)?;
-        let query = [("limit", "500".to_owned())];
         let asked = runtime.block_on(async {
-            tokio::time::timeout(NAMES_TIMEOUT, client.get(noun.path, &query)).await
+            tokio::time::timeout(NAMES_TIMEOUT, client.all(noun.path, &[])).await
         });
-        Ok(asked??
-            .list("data")
-            .iter()
+        let items = asked??.into_iter();
+        Ok(items
             .map(|item| CompletionCandidate::new(item.text("name")))
             .collect())
     };

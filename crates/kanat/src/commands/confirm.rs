@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Context, Result};
 
-use crate::exit::failure;
+use crate::exit::{DryRun, failure};
 use crate::output;
 
 /// Flags of commands that ask before they act.
@@ -19,28 +19,20 @@ pub struct Consent {
     dry_run: bool,
 }
 
-/// Decision about what a command has announced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    Act,
-    Stop,
-}
-
 impl Consent {
-    /// Prints `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run
-    /// stops here.
+    /// Prints `what` is about to be done, and asks for consent unless `--yes` gives it.
     ///
     /// # Errors
     ///
-    /// When the answer is no, and when there is neither `--yes` nor a terminal.
-    pub fn ask(self, what: &str) -> Result<Decision> {
+    /// When the answer is no, when there is neither `--yes` nor a terminal, and in a dry run, which
+    /// [`DryRun`] ends.
+    pub fn ask(self, what: &str) -> Result<()> {
         if self.dry_run {
             output::line(what)?;
-            output::hint("nothing was done: this is a dry run");
-            return Ok(Decision::Stop);
+            return Err(DryRun.into());
         }
         if self.yes {
-            return Ok(Decision::Act);
+            return Ok(());
         }
         output::hint(what);
         let input = std::io::stdin();
@@ -57,7 +49,7 @@ impl Consent {
             .read_line(&mut answer)
             .context("cannot read the answer")?;
         if means_yes(&answer) {
-            Ok(Decision::Act)
+            Ok(())
         } else {
             Err(failure("nothing was done"))
         }
@@ -65,7 +57,11 @@ impl Consent {
 
     /// Prints `what` would be done when this is a dry run, and goes on without a question
     /// otherwise.
-    pub fn announce(self, what: &str) -> Result<Decision> {
+    ///
+    /// # Errors
+    ///
+    /// In a dry run, which [`DryRun`] ends.
+    pub fn announce(self, what: &str) -> Result<()> {
         Self {
             yes: !self.dry_run,
             ..self

@@ -8,11 +8,10 @@ use serde_json::json;
 
 use super::confirm::Consent;
 use super::hint::quoted;
-use super::{Page, Session, given};
+use super::{Page, Session, query};
 use crate::client::name::{INSTANCE, segment};
 use crate::exit::failure;
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::{Json, table, yaml};
 
 /// Commands for connectors. An instance is named by its id or its name.
 #[derive(Subcommand)]
@@ -90,28 +89,21 @@ pub enum Command {
     Check { instance: String },
 }
 
-const COLUMNS: [Column; 7] = [
-    ("NAME", "name"),
-    ("ENTRY", "catalogId"),
-    ("HEALTH", "health.status"),
-    ("BASE URL", "config.base_url"),
-    ("ID", "id"),
-    ("DISPLAY NAME", "displayName"),
-    ("LAST ERROR", "lastError.message"),
-];
-const ENTRY_COLUMNS: [Column; 4] = [
-    ("ID", "id"),
-    ("CATEGORY", "category"),
-    ("AUTHENTICATION", "authentication"),
-    ("DESCRIPTION", "description"),
-];
+const COLUMNS: &str = "NAME:name,ENTRY:catalogId,HEALTH:health.status,BASE URL:config.base_url,\
+                       ID:id,DISPLAY NAME:displayName,LAST ERROR:lastError.message";
+const FIELDS: &str = "Name:name,Display name:displayName,Entry:catalogId,Health:health.status,\
+                      Failed at:lastError.at,Last error:lastError.message,\
+                      Authorization:authorization.status,Refused:authorization.error,Id:id,\
+                      Created:createdAt,Updated:updatedAt";
+const ENDPOINTS: &str = "ENDPOINT:endpoint,SAMPLES:samples,FIRST SEEN:firstSeenAt,\
+                         LAST SEEN:lastSeenAt";
 
-const ENDPOINTS: [Column; 4] = [
-    ("ENDPOINT", "endpoint"),
-    ("SAMPLES", "samples"),
-    ("FIRST SEEN", "firstSeenAt"),
-    ("LAST SEEN", "lastSeenAt"),
-];
+/// Path of the catalog, and the columns and fields of its entries.
+const CATALOG: &str = "/connectors/catalog";
+const ENTRY_COLUMNS: &str = "ID:id,CATEGORY:category,AUTHENTICATION:authentication,\
+                             DESCRIPTION:description";
+const ENTRY_FIELDS: &str = "Id:id,Name:name,Category:category,Authentication:authentication,\
+                            About:description";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -120,10 +112,8 @@ impl Command {
             Self::Catalog {
                 entry: Some(entry), ..
             } => {
-                let answer = client
-                    .get(&format!("/connectors/catalog/{}", segment(&entry)), &[])
-                    .await?;
-                session.print(&answer, catalog_entry)
+                let path = format!("{CATALOG}/{}", segment(&entry));
+                session.show(&path, catalog_entry).await
             }
             Self::Catalog {
                 entry: None,
@@ -131,13 +121,8 @@ impl Command {
                 search,
                 page,
             } => {
-                let query = [
-                    page.query(),
-                    given([("category", &category), ("search", &search)]),
-                ]
-                .concat();
-                let answer = client.get("/connectors/catalog", &query).await?;
-                session.list(&answer, &ENTRY_COLUMNS)
+                let query = page.with([("category", category), ("search", search)]);
+                session.list(CATALOG, query, ENTRY_COLUMNS).await
             }
             Self::Create {
                 entry,
@@ -146,10 +131,11 @@ impl Command {
                 config,
             } => {
                 let config = config.read(client, &entry).await?;
-                let mut body = json!({ "catalogId": entry, "name": name, "config": config });
-                set(&mut body, "displayName", display_name);
-                let answer = client.post(INSTANCE.path, &body).await?;
-                session.print(&answer, |_| format!("connector instance {name} is created"))?;
+                let body = Json::given(json!({
+                    "catalogId": entry, "name": name, "displayName": display_name, "config": config,
+                }));
+                let created = |_: &Json| format!("connector instance {name} is created");
+                let answer = session.post(INSTANCE.path, &body, created).await?;
                 warned(session, &answer);
                 session.hint(&format!(
                     "try it with `kanat connector test {}`",
@@ -162,19 +148,12 @@ impl Command {
                 search,
                 page,
             } => {
-                let query = [
-                    page.query(),
-                    given([("catalogId", &entry), ("search", &search)]),
-                ]
-                .concat();
-                let answer = client.get(INSTANCE.path, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let query = page.with([("catalogId", entry), ("search", search)]);
+                session.list(INSTANCE.path, query, COLUMNS).await
             }
             Self::Show { instance } => {
-                let answer = client
-                    .get(&client.path(&INSTANCE, &instance).await?, &[])
-                    .await?;
-                session.print(&answer, whole)
+                let path = client.path(&INSTANCE, &instance).await?;
+                session.show(&path, whole).await
             }
             Self::Update {
                 instance,
@@ -184,15 +163,11 @@ impl Command {
                 removed,
             } => {
                 let path = client.path(&INSTANCE, &instance).await?;
-                let mut body = json!({});
-                if let Some(changes) = config
-                    .changes(client, &client.get(&path, &[]).await?, &removed)
-                    .await?
-                {
-                    body["config"] = changes.into();
-                }
-                set(&mut body, "name", name);
-                set(&mut body, "displayName", display_name);
+                let before = client.get(&path, &[]).await?;
+                let config = config.changes(client, &before, &removed).await?;
+                let body = Json::given(json!({
+                    "name": name, "displayName": display_name, "config": config,
+                }));
                 let answer = client.patch(&path, &body).await?;
                 session.print(&answer, whole)?;
                 warned(session, &answer);
@@ -209,25 +184,24 @@ impl Command {
             } => connect(session, &instance, redirect_uri).await,
             Self::Schemas { instance, page } => {
                 let path = client.path(&INSTANCE, &instance).await?;
-                let answer = client
-                    .get(&format!("{path}/schemas"), &page.query())
-                    .await?;
-                session.list(&answer, &ENDPOINTS)
+                session
+                    .list(&format!("{path}/schemas"), page.with([]), ENDPOINTS)
+                    .await
             }
             Self::Check { instance } => {
                 let path = client.path(&INSTANCE, &instance).await?;
-                let answer = client
-                    .post(&format!("{path}/schemas/check"), &json!({}))
-                    .await?;
-                session.print(&answer, checked)
+                session
+                    .post(&format!("{path}/schemas/check"), &json!({}), checked)
+                    .await
+                    .map(drop)
             }
         }
     }
 }
 
 fn warned(session: &Session, answer: &Json) {
-    for warning in answer.list("warnings") {
-        session.hint(warning.as_text().unwrap_or_default());
+    for warning in answer.texts("warnings") {
+        session.hint(warning);
     }
     if answer.has("authorization.error") {
         let why = answer.text("authorization.error");
@@ -237,19 +211,11 @@ fn warned(session: &Session, answer: &Json) {
     }
 }
 
-fn set(body: &mut serde_json::Value, name: &str, value: Option<String>) {
-    if let Some(value) = value {
-        body[name] = value.into();
-    }
-}
-
 async fn test(session: &Session, instance: &str) -> Result<()> {
     let path = session.client.path(&INSTANCE, instance).await?;
     let answer = session
-        .client
-        .post(&format!("{path}/test"), &json!({}))
+        .post(&format!("{path}/test"), &json!({}), tested)
         .await?;
-    session.print(&answer, tested)?;
     if answer.text("ok") == "true" {
         Ok(())
     } else {
@@ -261,38 +227,24 @@ async fn test(session: &Session, instance: &str) -> Result<()> {
 
 /// Returns the result of a test, and the headers that it sent.
 fn tested(answer: &Json) -> String {
-    let mut out = format!(
-        "{} ({} ms)",
-        answer.text("message"),
-        answer.text("latencyMs")
-    );
-    if let Some(Json::Object(headers)) = answer.at("request.headers") {
-        for (name, value) in headers {
-            out.push_str(&format!(
-                "\n  sent {name}: {}",
-                value.as_text().unwrap_or_default()
-            ));
-        }
+    let message = answer.text("message");
+    let mut out = format!("{message} ({} ms)", answer.text("latencyMs"));
+    for (name, value) in answer.members("request.headers") {
+        out += &format!("\n  sent {name}: {}", value.as_text().unwrap_or_default());
     }
     out
 }
 
 async fn connect(session: &Session, instance: &str, redirect_uri: Option<String>) -> Result<()> {
-    let found = session
-        .client
-        .get(&session.client.path(&INSTANCE, instance).await?, &[])
-        .await?;
-    let entry = Some(found.text("catalogId"));
-    let name = Some(found.text("name"));
-    let query = given([
-        ("catalogId", &entry),
-        ("instanceName", &name),
-        ("redirectUri", &redirect_uri),
+    let client = &session.client;
+    let path = client.path(&INSTANCE, instance).await?;
+    let found = client.get(&path, &[]).await?;
+    let query = query([
+        ("catalogId", Some(found.text("catalogId"))),
+        ("instanceName", Some(found.text("name"))),
+        ("redirectUri", redirect_uri),
     ]);
-    let answer = session
-        .client
-        .get("/connectors/oauth/start", &query)
-        .await?;
+    let answer = client.get("/connectors/oauth/start", &query).await?;
     session.hint(&format!(
         "open this address until {}:",
         answer.text("expiresAt")
@@ -303,20 +255,14 @@ async fn connect(session: &Session, instance: &str, redirect_uri: Option<String>
 fn checked(answer: &Json) -> String {
     let mut out = Vec::new();
     for endpoint in answer.list("data") {
-        out.push(format!(
-            "{}: {}",
-            endpoint.text("endpoint"),
-            endpoint.text("status")
-        ));
+        let status = endpoint.text("status");
+        out.push(format!("{}: {status}", endpoint.text("endpoint")));
         if endpoint.has("error") {
             out.push(format!("  {}", endpoint.text("error")));
         }
         for change in endpoint.list("changes") {
-            let types: Vec<_> = ["from", "to"]
-                .map(|side| change.text(side))
-                .into_iter()
-                .filter(|t| !t.is_empty())
-                .collect();
+            let mut types = ["from", "to"].map(|side| change.text(side)).to_vec();
+            types.retain(|t| !t.is_empty());
             out.push(format!(
                 "  {} {} ({})",
                 change.text("kind"),
@@ -333,75 +279,40 @@ fn checked(answer: &Json) -> String {
 }
 
 fn whole(instance: &Json) -> String {
-    let fields = [
-        ("Name", "name"),
-        ("Display name", "displayName"),
-        ("Entry", "catalogId"),
-        ("Health", "health.status"),
-        ("Failed at", "lastError.at"),
-        ("Last error", "lastError.message"),
-        ("Authorization", "authorization.status"),
-        ("Refused", "authorization.error"),
-        ("Id", "id"),
-        ("Created", "createdAt"),
-        ("Updated", "updatedAt"),
-    ];
-    let config = instance
-        .at("config")
-        .map_or_else(String::new, crate::output::yaml::write);
-    table::fields(instance, &fields) + &table::section("Config", &config)
+    let config = instance.at("config").map_or_else(String::new, yaml::write);
+    table::fields(instance, FIELDS) + &table::section("Config", &config)
 }
 
 fn catalog_entry(entry: &Json) -> String {
-    let fields = [
-        ("Id", "id"),
-        ("Name", "name"),
-        ("Category", "category"),
-        ("Authentication", "authentication"),
-        ("About", "description"),
-    ];
-    let mut out = table::fields(entry, &fields);
-    let title = if entry.list("configFields").is_empty() {
+    let fields: String = entry
+        .list("configFields")
+        .iter()
+        .map(config_field)
+        .collect();
+    let title = if fields.is_empty() {
         ""
     } else {
         "Config, set by `--set FIELD=VALUE`"
     };
-    out.push_str(&table::section(
-        title,
-        &entry
-            .list("configFields")
-            .iter()
-            .map(config_field)
-            .collect::<String>(),
-    ));
-    if !entry.list("actions").is_empty() {
-        let actions = entry.list("actions").iter().map(action).collect::<String>();
-        out.push_str(&table::section(
-            "Actions, called by `action: SLUG` of a step",
-            &actions,
-        ));
+    let mut out = table::fields(entry, ENTRY_FIELDS) + &table::section(title, &fields);
+    let actions: String = entry.list("actions").iter().map(action).collect();
+    if !actions.is_empty() {
+        let title = "Actions, called by `action: SLUG` of a step";
+        out += &table::section(title, &actions);
     }
     out
 }
 
 /// A field of a config, with its choices and its default, and what it is for.
 fn config_field(field: &Json) -> String {
-    let mut notes = Vec::new();
-    match field.list("options") {
-        [] => notes.push(field.text("type")),
-        options => notes.push(
-            options
-                .iter()
-                .filter_map(Json::as_text)
-                .collect::<Vec<_>>()
-                .join(" | "),
-        ),
-    }
-    if field.text("required") == "true" {
-        notes.push("required".to_owned());
-    }
-    if field.text("secret") == "true" {
-        notes.push("secret".to_owned());
+    let mut notes = vec![match field.texts("options").as_slice() {
+        [] => field.text("type"),
+        options => options.join(" | "),
+    }];
+    for note in ["required", "secret"] {
+        if field.text(note) == "true" {
+            notes.push(note.to_owned());
+        }
     }
     if field.has("default") {
         notes.push(format!("default {}", field.text("default")));
@@ -422,16 +333,15 @@ fn action(action: &Json) -> String {
         action.text("slug"),
         action.text("description")
     );
-    let required: Vec<&str> = action
-        .list("requestSchema.required")
-        .iter()
-        .filter_map(Json::as_text)
-        .collect();
-    if let Some(Json::Object(params)) = action.at("requestSchema.properties") {
-        let name =
-            |name: &str| format!("{name}{}", if required.contains(&name) { "*" } else { "" });
-        let params: Vec<String> = params.iter().map(|(param, _)| name(param)).collect();
-        out.push_str(&format!("    params: {}\n", params.join(", ")));
+    let required = action.texts("requestSchema.required");
+    let params = action.members("requestSchema.properties");
+    let params = params.map(|(param, _)| match required.contains(&param) {
+        true => format!("{param}*"),
+        false => param.to_owned(),
+    });
+    let params: Vec<String> = params.collect();
+    if !params.is_empty() {
+        out += &format!("    params: {}\n", params.join(", "));
     }
     out
 }

@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::hint::quoted;
 use super::{Page, Session};
 use crate::client::name::segment;
-use crate::exit::usage;
-use crate::output::table::Column;
+use crate::output::Json;
 
 const PATH: &str = "/environments";
 
@@ -38,24 +37,19 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 4] = [
-    ("NAME", "name"),
-    ("DEFAULT", "isDefault"),
-    ("BASE URL", "baseUrl"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "NAME:name,DEFAULT:isDefault,BASE URL:baseUrl,ID:id";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let client = &session.client;
         match self {
-            Self::List { page } => session.list(&client.get(PATH, &page.query()).await?, &COLUMNS),
+            Self::List { page } => session.list(PATH, page.with([]), COLUMNS).await,
             Self::Create { name, base_url } => {
-                let answer = client.post(PATH, &body(Some(name), base_url)).await?;
-                let name = answer.text("name");
-                session.print(&answer, |answer| {
-                    format!("environment {name} is created ({})", answer.text("id"))
-                })?;
+                let body = Json::given(json!({ "name": name, "baseUrl": base_url }));
+                let answer = session.post(PATH, &body, |environment| {
+                    let id = environment.text("id");
+                    format!("environment {} is created ({id})", environment.text("name"))
+                });
+                let name = answer.await?.text("name");
                 session.hint(&format!("work in it with --env {}", quoted(&name)));
                 Ok(())
             }
@@ -64,27 +58,14 @@ impl Command {
                 name,
                 base_url,
             } => {
-                let body = body(name, base_url);
-                if body == json!({}) {
-                    return Err(usage("nothing is to be changed: give --name or --base-url"));
-                }
-                let answer = client
-                    .patch(&format!("{PATH}/{}", segment(&environment)), &body)
-                    .await?;
-                session.print(&answer, |answer| {
-                    format!("environment {} is changed", answer.text("name"))
-                })
+                let changes = Json::given(json!({ "name": name, "baseUrl": base_url }));
+                let path = format!("{PATH}/{}", segment(&environment));
+                let changed =
+                    |answer: &Json| format!("environment {} is changed", answer.text("name"));
+                session
+                    .change(&path, &changes, "give --name or --base-url", changed)
+                    .await
             }
         }
     }
-}
-
-fn body(name: Option<String>, base_url: Option<String>) -> Value {
-    let mut body = json!({});
-    for (field, value) in [("name", name), ("baseUrl", base_url)] {
-        if let Some(value) = value {
-            body[field] = value.into();
-        }
-    }
-    body
 }

@@ -10,15 +10,13 @@ mod test;
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::confirm::{Consent, Decision};
+use super::confirm::Consent;
 use super::rotation::Rotation;
-use super::{Page, Session, given, input, schedule};
+use super::{Page, Session, input, schedule};
 use crate::client::Refusal;
-use crate::client::name::{FLOW, segment};
+use crate::client::name::FLOW;
 use crate::exit::failure;
 use crate::output::Json;
 
@@ -119,22 +117,15 @@ impl Command {
                 search,
                 page,
             } => {
-                let query = [
-                    page.query(),
-                    given([("status", &status), ("search", &search)]),
-                ]
-                .concat();
-                let answer = session.client.get(FLOW.path, &query).await?;
-                session.list(&answer, &show::COLUMNS)
+                let query = page.with([("status", status), ("search", search)]);
+                session.list(FLOW.path, query, show::COLUMNS).await
             }
             Self::Show { flow } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
                 session.print(&found, show::whole)?;
-                for hint in show::difference(&found)
-                    .into_iter()
-                    .chain(schedule::standing(&session.client, &found).await?)
-                {
+                let standing = schedule::standing(&session.client, &found).await?;
+                for hint in show::difference(&found).into_iter().chain(standing) {
                     session.hint(&hint);
                 }
                 Ok(())
@@ -147,48 +138,43 @@ impl Command {
             } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let before = session.client.get(&path, &[]).await?;
-                let is_draft = before.text("draft") != "false";
-                let what = if is_draft {
-                    "will be deployed"
-                } else {
-                    "runs as its definition says"
+                let what = match before.text("draft").as_str() {
+                    "false" => "runs as its definition says",
+                    _ => "will be deployed",
                 };
-                let decision = if keep_paused {
-                    consent.announce(&format!("flow {flow} {what}, and stays paused if it is"))?
+                if keep_paused {
+                    consent.announce(&format!("flow {flow} {what}, and stays paused if it is"))?;
                 } else {
-                    resumes(session, &before, &flow, what, consent).await?
-                };
-                if decision == Decision::Stop {
-                    return Ok(());
+                    resumes(session, &before, &flow, what, consent).await?;
                 }
-                let mut body = json!({ "keepPaused": keep_paused });
-                if let Some(summary) = summary {
-                    body["changeSummary"] = summary.into();
-                }
-                match session.client.post(&format!("{path}/deploy"), &body).await {
-                    Ok(flow) => {
-                        session.print(&flow, |flow| show::deployed_after(&before, flow))?;
-                        // What has changed around it since may keep senders out, too.
-                        let checked = session.client.get(&path, &[]).await?;
-                        session.hint(show::warnings(&checked).trim_end());
-                        if let Some(standing) = schedule::standing(&session.client, &flow).await? {
-                            session.hint(&standing);
-                        }
-                        Ok(())
+                let body = json!({ "keepPaused": keep_paused, "changeSummary": summary });
+                let body = Json::given(body);
+                let deploy = format!("{path}/deploy");
+                let deployed = session.client.post(&deploy, &body);
+                let deployed = match deployed.await {
+                    Ok(deployed) => deployed,
+                    Err(error) => {
+                        return Err(diagnostics::explain_stored(session, &path, error).await);
                     }
-                    Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
+                };
+                session.print(&deployed, |flow| show::deployed_after(&before, flow))?;
+                // What has changed around it since may keep senders out, too.
+                let checked = session.client.get(&path, &[]).await?;
+                session.hint(show::warnings(&checked).trim_end());
+                if let Some(standing) = schedule::standing(&session.client, &deployed).await? {
+                    session.hint(&standing);
                 }
+                Ok(())
             }
             Self::Pause { flow } => bring_to(session, &flow, "paused", "pause").await,
             Self::Resume { flow } => bring_to(session, &flow, "active", "resume").await,
             Self::Run { flow, data } => run(session, &flow, data.as_deref()).await,
             Self::Versions { flow, page } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                let answer = session
-                    .client
-                    .get(&format!("{path}/versions"), &page.query())
-                    .await?;
-                session.list(&answer, &show::VERSION_COLUMNS)
+                let path = format!("{path}/versions");
+                session
+                    .list(&path, page.with([]), show::VERSION_COLUMNS)
+                    .await
             }
             Self::Rollback {
                 flow,
@@ -206,23 +192,17 @@ impl Command {
                          `kanat flow diff {flow}`"
                     )));
                 }
-                let draft = if loses {
-                    ", and its draft will be thrown away"
-                } else {
-                    ""
+                let draft = match loses {
+                    true => ", and its draft will be thrown away",
+                    false => "",
                 };
                 let what = format!("will run version {version} again{draft}");
-                if resumes(session, &found, &flow, &what, consent).await? == Decision::Stop {
-                    return Ok(());
-                }
+                resumes(session, &found, &flow, &what, consent).await?;
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
-                session.print(
-                    &session
-                        .client
-                        .post(&format!("{path}/rollback"), &body)
-                        .await?,
-                    show::deployed,
-                )
+                session
+                    .post(&format!("{path}/rollback"), &body, show::deployed)
+                    .await
+                    .map(drop)
             }
             Self::RotateWebhookToken { flow, rotation } => rotate(session, &flow, &rotation).await,
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
@@ -240,20 +220,11 @@ async fn bring_to(session: &Session, flow: &str, status: &str, verb: &str) -> Re
             format!("flow {} is {status} already", flow.text("name"))
         });
     }
-    let answer = session
-        .client
-        .post(&format!("{path}/{verb}"), &json!({}))
-        .await?;
-    session.print(&answer, |flow| {
-        format!("flow {} is {}", flow.text("name"), flow.text("status"))
-    })
-}
-
-/// A body whose payload goes through untouched; `json!` would make floats of long numbers.
-#[derive(Serialize)]
-struct Payload {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Box<RawValue>>,
+    let brought = |flow: &Json| format!("flow {} is {}", flow.text("name"), flow.text("status"));
+    session
+        .post(&format!("{path}/{verb}"), &json!({}), brought)
+        .await
+        .map(drop)
 }
 
 async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
@@ -266,10 +237,8 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
             return schedule::trigger(session, flow, &schedule).await;
         }
     }
-    let answer = session
-        .client
-        .post(&format!("{path}/run"), &Payload { payload })
-        .await;
+    let body = Json::from(json!({})).with([("payload", payload)]);
+    let answer = session.client.post(&format!("{path}/run"), &body).await;
     let answer = answer.map_err(|error| match error.downcast_ref::<Refusal>() {
         Some(refusal) if !given && refusal.details.iter().any(|(field, _)| field == "payload") => {
             error.context(format!(
@@ -295,42 +264,34 @@ async fn resumes(
     flow: &str,
     what: &str,
     consent: Consent,
-) -> Result<Decision> {
+) -> Result<()> {
     if found.text("status") != "paused" {
         return consent.announce(&format!("flow {flow} {what}"));
     }
-    let query = [
-        ("flowId", found.text("id")),
-        ("status", "held".to_owned()),
-        ("limit", "1".to_owned()),
-    ];
-    let held = session
-        .client
-        .get("/messages", &query)
-        .await?
-        .text("pagination.total");
+    let held = count(session, &found.text("id"), "held").await?;
     consent.ask(&format!(
         "flow {flow} is paused and will run again; held messages that go on: {held}"
     ))
 }
 
+/// Returns the number of messages of a flow that have this status.
+async fn count(session: &Session, flow_id: &str, status: &str) -> Result<u64> {
+    let query = [("flowId", flow_id), ("status", status), ("limit", "1")];
+    let query = query.map(|(name, value)| (name, value.to_owned()));
+    let answer = session.client.get("/messages", &query).await?;
+    Ok(answer.text("pagination.total").parse().unwrap_or(0))
+}
+
 /// Prints the new webhook address, and what becomes of the former one.
 async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
-    match rotation.ask(
-        &format!("the webhook address of flow {flow}"),
-        "calls to it get 404",
-    )? {
-        Decision::Stop => return Ok(()),
-        Decision::Act => {}
-    }
+    let what = format!("the webhook address of flow {flow}");
+    rotation.ask(&what, "calls to it get 404")?;
     let body = json!({ "gracePeriod": rotation.grace });
-    let answer = session
-        .client
-        .post(&format!("{path}/rotate-webhook-token"), &body)
-        .await?;
-    session.print(&answer, |flow| flow.text("webhookUrl"))?;
-    session.hint(&rotation.notice("address", &answer.text("updatedAt")));
+    let path = format!("{path}/rotate-webhook-token");
+    let rotated = session.post(&path, &body, |flow| flow.text("webhookUrl"));
+    let at = rotated.await?.text("updatedAt");
+    session.hint(&rotation.notice("address", &at));
     Ok(())
 }
 
@@ -339,26 +300,14 @@ async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
     let mut waiting = 0;
     for status in ["received", "retrying", "held"] {
         if !consent.is_given() {
-            let query = [
-                ("flowId", id.clone()),
-                ("status", status.to_owned()),
-                ("limit", "1".to_owned()),
-            ];
-            let answer = session.client.get("/messages", &query).await?;
-            waiting += answer.text("pagination.total").parse::<u64>().unwrap_or(0);
+            waiting += count(session, &id, status).await?;
         }
     }
-    let what = format!(
+    consent.ask(&format!(
         "flow {flow} ({id}) {} be deleted, and its webhook address if it has one, unless \
          published APIs call it; messages that wait, and would never be sent: {waiting}",
         consent.will()
-    );
-    if consent.ask(&what)? == Decision::Act {
-        session
-            .client
-            .delete(&format!("{}/{}", FLOW.path, segment(&id)))
-            .await?;
-        session.done(&format!("flow {flow} is deleted"))?;
-    }
-    Ok(())
+    ))?;
+    session.client.delete(&FLOW.at(&id)).await?;
+    session.done(&format!("flow {flow} is deleted"))
 }

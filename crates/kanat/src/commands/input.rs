@@ -7,11 +7,11 @@ use anyhow::Result;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
 use crate::exit::usage;
+use crate::output::Json;
 
 /// The text of the file `path`; `-` is standard input.
 pub fn text(path: &str) -> Result<String> {
@@ -29,16 +29,16 @@ pub fn bytes(path: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The JSON document in the file `path`, untouched; `-` is standard input. An object or a list may
+/// The JSON document in the file `path`, with its digits; `-` is standard input. An object or a list may
 /// stand in the place of the path.
-pub fn json(path: &str) -> Result<Box<RawValue>> {
+pub fn json(path: &str) -> Result<Json> {
     let is_document = path.trim_start().starts_with(['{', '[']) && !Path::new(path).exists();
     let (text, name) = if is_document {
         (path.to_owned(), "the argument")
     } else {
         (text(path)?, name(path))
     };
-    serde_json::from_str(&text).map_err(|error| usage(format!("{name} is not JSON: {error}")))
+    Json::parse(&text).map_err(|error| usage(format!("{name} is not JSON: {error}")))
 }
 
 /// Returns where the file `path` stops being JSON; nothing when it is JSON or cannot be read again.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_document_may_stand_in_the_place_of_a_file() {
-        assert_eq!(json("{\"n\":1.10}").unwrap().get(), "{\"n\":1.10}");
+        assert_eq!(json("{\"n\":1.10}").unwrap().compact(), "{\"n\":1.10}");
         let error = json("{\"n\":}").unwrap_err().to_string();
         assert!(error.starts_with("the argument is not JSON: "), "{error}");
         let error = json("missing.json").unwrap_err().to_string();

@@ -2,16 +2,15 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::confirm::{Consent, Decision};
+use super::confirm::Consent;
 use super::rotation::Rotation;
-use super::{Page, Session, given};
-use crate::client::Client;
+use super::{Page, Session};
 use crate::client::name::{API, segment};
+use crate::client::{Client, MAX_PAGE};
 use crate::exit::failure;
 use crate::output::Json;
-use crate::output::table::Column;
 
 /// Beginning of the ids of consumer keys.
 const PREFIX: &str = "ck_";
@@ -62,16 +61,9 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 8] = [
-    ("CONSUMER", "consumer"),
-    ("STATUS", "status"),
-    ("PER SECOND", "rateLimitPerSecond"),
-    ("PER DAY", "dailyLimit"),
-    ("REQUESTS", "requestCount"),
-    ("LAST USED", "lastUsedAt"),
-    ("EXPIRES", "expiresAt"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "CONSUMER:consumer,STATUS:status,PER SECOND:rateLimitPerSecond,\
+                       PER DAY:dailyLimit,REQUESTS:requestCount,LAST USED:lastUsedAt,\
+                       EXPIRES:expiresAt,ID:id";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -88,18 +80,15 @@ impl Command {
                     "rateLimitPerSecond": rate,
                     "dailyLimit": daily,
                 });
-                let answer = client.post(&keys(client, &api).await?, &body).await?;
-                shown_once(session, &answer)
+                create(session, &keys(client, &api).await?, &body)
+                    .await
+                    .map(drop)
             }
             Self::Rotate { api, key, rotation } => {
                 let path = one(client, &api, &key).await?;
-                match rotation.ask(&format!("key {key} of {api}"), "calls with it get 401")? {
-                    Decision::Stop => return Ok(()),
-                    Decision::Act => {}
-                }
+                rotation.ask(&format!("key {key} of {api}"), "calls with it get 401")?;
                 let body = json!({ "gracePeriod": rotation.grace });
-                let answer = client.post(&format!("{path}/rotate"), &body).await?;
-                shown_once(session, &answer)?;
+                let answer = create(session, &format!("{path}/rotate"), &body).await?;
                 session.hint(&rotation.notice("key", &answer.text("createdAt")));
                 Ok(())
             }
@@ -108,22 +97,19 @@ impl Command {
                 consumer,
                 page,
             } => {
-                let query = [page.query(), given([("consumer", &consumer)])].concat();
-                let answer = client.get(&keys(client, &api).await?, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let path = keys(client, &api).await?;
+                let query = page.with([("consumer", consumer)]);
+                session.list(&path, query, COLUMNS).await
             }
             Self::Suspend { api, key } => set_status(session, &api, &key, "inactive").await,
             Self::Resume { api, key } => set_status(session, &api, &key, "active").await,
             Self::Revoke { api, key, consent } => {
                 let path = one(client, &api, &key).await?;
-                let what = format!(
+                consent.ask(&format!(
                     "key {key} of {api} will end at once and for good; calls with it get 401"
-                );
-                if consent.ask(&what)? == Decision::Act {
-                    client.delete(&path).await?;
-                    session.done(&format!("key {key} is revoked"))?;
-                }
-                Ok(())
+                ))?;
+                client.delete(&path).await?;
+                session.done(&format!("key {key} is revoked"))
             }
         }
     }
@@ -131,10 +117,8 @@ impl Command {
 
 async fn set_status(session: &Session, api: &str, key: &str, status: &str) -> Result<()> {
     let path = one(&session.client, api, key).await?;
-    let answer = session
-        .client
-        .patch(&path, &json!({ "status": status }))
-        .await?;
+    let body = json!({ "status": status });
+    let answer = session.client.patch(&path, &body).await?;
     session.print(&answer, |answer| {
         format!("key {key} is {}", answer.text("status"))
     })
@@ -151,15 +135,14 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     if key.starts_with(PREFIX) {
         return Ok(format!("{keys}/{}", segment(key)));
     }
-    let query = [("consumer", key.to_owned()), ("limit", "500".to_owned())];
+    let query = [
+        ("consumer", key.to_owned()),
+        ("limit", MAX_PAGE.to_string()),
+    ];
     let answer = client.get(&keys, &query).await?;
     let lasting = |key: &&Json| !key.has("expiresAt") && !key.has("revokedAt");
-    let found: Vec<_> = answer
-        .list("data")
-        .iter()
-        .filter(lasting)
-        .map(|key| key.text("id"))
-        .collect();
+    let found = answer.list("data").iter().filter(lasting);
+    let found: Vec<_> = found.map(|key| key.text("id")).collect();
     match found.as_slice() {
         [id] => Ok(format!("{keys}/{}", segment(id))),
         [] => Err(failure(format!(
@@ -176,12 +159,12 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     }
 }
 
-/// Prints the text of a new key, alone on standard output, so that a shell can take it.
-fn shown_once(session: &Session, key: &Json) -> Result<()> {
-    session.print(key, |key| key.text("key"))?;
+/// Makes a key, and prints its text alone on standard output, so that a shell can take it.
+async fn create(session: &Session, path: &str, body: &Value) -> Result<Json> {
+    let key = session.post(path, body, |key| key.text("key")).await?;
     session.hint(&format!(
         "this is the only time that the key shows: hand it to {} now",
         key.text("consumer")
     ));
-    Ok(())
+    Ok(key)
 }

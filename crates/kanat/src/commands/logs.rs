@@ -4,9 +4,8 @@
 use anyhow::Result;
 
 use super::message::{FAILED, OfFlow, listed};
-use super::{Session, given, since};
+use super::{Query, Session, query, since};
 use crate::client::events::Messages;
-use crate::client::name::FLOW;
 use crate::output::{self, Format, Json};
 
 /// Arguments of `kanat logs`.
@@ -34,11 +33,8 @@ pub struct Logs {
 
 impl Logs {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let flow_id = match self.of.name() {
-            Some(flow) => session.client.id(&FLOW, flow).await?,
-            None => "-".to_owned(),
-        };
-        let query = [vec![("flowId", flow_id)], given([("status", &self.status)])].concat();
+        let flow_id = self.of.id(session).await?;
+        let query = query([("flowId", Some(flow_id)), ("status", self.status.clone())]);
         // Opened before the list is asked for, so that nothing falls between the two.
         let stream = match self.follow {
             true => Some(Messages::open(&session.client, query.clone(), None).await?),
@@ -71,23 +67,19 @@ impl Logs {
     }
 
     /// The latest messages, newest first, and whether there are older ones.
-    async fn latest(
-        &self,
-        session: &Session,
-        query: Vec<(&'static str, String)>,
-    ) -> Result<(Vec<Json>, bool)> {
-        let mut query = [query, given([("since", &self.since)])].concat();
+    async fn latest(&self, session: &Session, mut filter: Query) -> Result<(Vec<Json>, bool)> {
+        filter.extend(query([("since", self.since.clone())]));
         if self.failed {
-            query.extend(FAILED.map(|status| ("status", status.to_owned())));
+            filter.extend(FAILED.map(|status| ("status", status.to_owned())));
         }
         let wanted = usize::try_from(self.lines).unwrap_or(usize::MAX);
         let mut latest = Vec::new();
         let mut cursor = None;
         let mut has_older = true;
         while has_older && latest.len() < wanted {
-            let limit = vec![("limit", (wanted - latest.len()).to_string())];
-            let page = [query.clone(), limit, given([("cursor", &cursor)])].concat();
-            let answer = listed(session, &page).await?;
+            let limit = (wanted - latest.len()).to_string();
+            let page = query([("limit", Some(limit)), ("cursor", cursor)]);
+            let answer = listed(session, &[filter.clone(), page].concat()).await?;
             latest.extend(answer.list("data").iter().cloned());
             has_older = answer.has("pagination.nextCursor");
             cursor = Some(answer.text("pagination.nextCursor"));
@@ -109,10 +101,10 @@ impl Logs {
 }
 
 fn line(message: &Json, flow: Option<String>) -> String {
-    let at = ["completedAt", "receivedAt"]
-        .into_iter()
-        .find(|path| message.has(path))
-        .unwrap_or("receivedAt");
+    let at = match message.has("completedAt") {
+        true => "completedAt",
+        false => "receivedAt",
+    };
     let flow = flow.map(|name| format!("{name}  ")).unwrap_or_default();
     let mut line = format!(
         "{}  {:<11} {flow}{}",
@@ -122,17 +114,17 @@ fn line(message: &Json, flow: Option<String>) -> String {
     );
     match message.text("attempts").as_str() {
         "" | "0" => {}
-        "1" => line.push_str("  1 attempt"),
-        attempts => line.push_str(&format!("  {attempts} attempts")),
+        "1" => line += "  1 attempt",
+        attempts => line += &format!("  {attempts} attempts"),
     }
     if message.has("durationMs") {
-        line.push_str(&format!("  {} ms", message.text("durationMs")));
+        line += &format!("  {} ms", message.text("durationMs"));
     }
     if message.has("nextAttemptAt") {
-        line.push_str(&format!("  again at {}", message.text("nextAttemptAt")));
+        line += &format!("  again at {}", message.text("nextAttemptAt"));
     }
     if message.has("error") {
-        line.push_str(&format!("  {}", message.text("error.message")));
+        line += &format!("  {}", message.text("error.message"));
     }
     line
 }

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use reqwest::Method;
 use serde_json::json;
 
 use super::confirm::Consent;
 use super::hint::quoted;
-use super::{Page, Session, given, input};
+use super::{Page, Session, input, query};
 use crate::client::name::{TABLE, segment};
+use crate::client::{MAX_PAGE, TIMEOUT};
 use crate::exit::usage;
-use crate::output::table::{self, Column};
-use crate::output::{self, Json};
+use crate::output::{self, Json, table};
 
 /// Commands for lookup tables. A table is named by its id or its name.
 #[derive(Subcommand)]
@@ -72,29 +73,20 @@ pub enum Command {
 
 /// Number of entries that a page has unless more are asked for.
 const DEFAULT_SHOWN: usize = 50;
-/// Number of entries that a page has at most.
-const MAX_SHOWN: usize = 500;
 
-const COLUMNS: [Column; 5] = [
-    ("NAME", "name"),
-    ("ENTRIES", "entries_count"),
-    ("VERSION", "version"),
-    ("ID", "id"),
-    ("DESCRIPTION", "description"),
-];
+const COLUMNS: &str = "NAME:name,ENTRIES:entries_count,VERSION:version,ID:id,\
+                       DESCRIPTION:description";
+const FIELDS: &str = "Name:name,Description:description,Version:version,Entries:entries_count,\
+                      Id:id,Updated:updated_at";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
             Self::Create { name, description } => {
-                let answer = client
-                    .post(
-                        TABLE.path,
-                        &json!({ "name": name, "description": description }),
-                    )
-                    .await?;
-                session.print(&answer, |_| format!("lookup table {name} is created"))?;
+                let body = json!({ "name": name, "description": description });
+                let created = |_: &Json| format!("lookup table {name} is created");
+                session.post(TABLE.path, &body, created).await?;
                 session.hint(&format!(
                     "fill it with `kanat lookup set {0} KEY VALUE` or `kanat lookup import {0} \
                      FILE`",
@@ -103,19 +95,14 @@ impl Command {
                 Ok(())
             }
             Self::List { search, page } => {
-                let query = [page.query(), given([("search", &search)])].concat();
-                let answer = client.get(TABLE.path, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let query = page.with([("search", search)]);
+                session.list(TABLE.path, query, COLUMNS).await
             }
             Self::Set { table, key, value } => {
-                let path = client.path(&TABLE, &table).await?;
-                let answer = client
-                    .post(
-                        &format!("{path}/entries"),
-                        &json!({ "key": key, "value": value }),
-                    )
-                    .await?;
-                session.print(&answer, |answer| changed(&table, answer))
+                let path = format!("{}/entries", client.path(&TABLE, &table).await?);
+                let body = json!({ "key": key, "value": value });
+                let changed = |answer: &Json| changed(&table, answer);
+                session.post(&path, &body, changed).await.map(drop)
             }
             Self::Remove { table, key } => {
                 if key.is_empty() || key == "." || key == ".." {
@@ -124,18 +111,15 @@ impl Command {
                     )));
                 }
                 let path = client.path(&TABLE, &table).await?;
-                let query = [("search", key.clone()), ("limit", MAX_SHOWN.to_string())];
+                let query = [("search", key.clone()), ("limit", MAX_PAGE.to_string())];
                 let found = client.get(&path, &query).await?;
-                let entry = found
-                    .list("entries")
-                    .iter()
-                    .find(|entry| entry.text("key") == key);
-                let value = entry
+                let mut entries = found.list("entries").iter();
+                let value = entries
+                    .find(|entry| entry.text("key") == key)
                     .map(|entry| format!("; it was {}", entry.text("value")))
                     .unwrap_or_default();
-                client
-                    .delete(&format!("{path}/entries/{}", segment(&key)))
-                    .await?;
+                let path = format!("{path}/entries/{}", segment(&key));
+                client.delete(&path).await?;
                 session.done(&format!("key {key} is removed from {table}{value}"))
             }
             Self::Show {
@@ -145,9 +129,8 @@ impl Command {
             } => {
                 let path = client.path(&TABLE, &table).await?;
                 let limit = limit.map(|limit| limit.to_string());
-                let answer = client
-                    .get(&path, &given([("search", &search), ("limit", &limit)]))
-                    .await?;
+                let query = query([("search", search.clone()), ("limit", limit)]);
+                let answer = client.get(&path, &query).await?;
                 session.print(&answer, whole)?;
                 if let Some(rest) = left_out(&answer, search.as_deref()) {
                     session.hint(&rest);
@@ -171,7 +154,8 @@ impl Command {
             }
             Self::Export { table, file } => {
                 let path = client.path(&TABLE, &table).await?;
-                let csv = client.download(&format!("{path}/export")).await?;
+                let request = client.request(Method::GET, &format!("{path}/export"));
+                let csv = client.text(request, TIMEOUT).await?;
                 match file {
                     Some(file) => {
                         std::fs::write(&file, csv).with_context(|| format!("cannot write {file}"))
@@ -198,33 +182,20 @@ fn left_out(table: &Json, search: Option<&str>) -> Option<String> {
     let all: usize = table.text("entries_count").parse().unwrap_or(0);
     match search {
         None if shown < all => Some(format!(
-            "{shown} of {all} entries; --limit shows up to {MAX_SHOWN}, `kanat lookup export {}` \
+            "{shown} of {all} entries; --limit shows up to {MAX_PAGE}, `kanat lookup export {}` \
              prints all",
             table.text("name")
         )),
         Some(search) if shown >= DEFAULT_SHOWN && shown < all => Some(format!(
-            "{shown} entries that match {search:?}; more may, --limit shows up to {MAX_SHOWN}"
+            "{shown} entries that match {search:?}; more may, --limit shows up to {MAX_PAGE}"
         )),
         None | Some(_) => None,
     }
 }
 
 fn whole(table: &Json) -> String {
-    let fields = [
-        ("Name", "name"),
-        ("Description", "description"),
-        ("Version", "version"),
-        ("Entries", "entries_count"),
-        ("Id", "id"),
-        ("Updated", "updated_at"),
-    ];
-    let entries = table.list("entries");
-    let rows = if entries.is_empty() {
-        String::new()
-    } else {
-        table::rows(entries, &[("KEY", "key"), ("VALUE", "value")])
-    };
-    format!("{}\n{rows}", table::fields(table, &fields))
+    let entries = table::rows(table.list("entries"), "KEY:key,VALUE:value");
+    format!("{}\n{entries}", table::fields(table, FIELDS))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::confirm::{Consent, Decision};
-use super::{Page, Session, given, since};
+use super::confirm::Consent;
+use super::{Page, Query, Session, query, since};
 use crate::client::name::{FLOW, segment};
 use crate::output::Json;
 use bulk::{Selection, Verb};
@@ -51,14 +51,11 @@ pub const FAILED: [&str; 2] = ["dead_letter", "retrying"];
 
 /// A page of messages. The service looks at a part of the log at a time: as long as a part has
 /// nothing, it is asked on.
-pub async fn listed(session: &Session, query: &[(&'static str, String)]) -> Result<Json> {
+pub async fn listed(session: &Session, query: &Query) -> Result<Json> {
     let mut answer = session.client.get("/messages", query).await?;
     while answer.list("data").is_empty() && answer.has("pagination.nextCursor") {
-        let mut query: Vec<_> = query
-            .iter()
-            .filter(|(name, _)| !["cursor", "offset"].contains(name))
-            .cloned()
-            .collect();
+        let mut query = query.clone();
+        query.retain(|(name, _)| !["cursor", "offset"].contains(name));
         query.push(("cursor", answer.text("pagination.nextCursor")));
         answer = session.client.get("/messages", &query).await?;
     }
@@ -79,6 +76,12 @@ impl OfFlow {
     /// Name or id of the flow; none for all flows.
     pub fn name(&self) -> Option<&str> {
         self.flow.as_deref().or(self.of_flow.as_deref())
+    }
+
+    /// Returns the id of the flow, or the sign for all flows.
+    pub async fn id(&self, session: &Session) -> Result<String> {
+        let id = session.client.id_of(&FLOW, self.name()).await?;
+        Ok(id.unwrap_or_else(|| "-".to_owned()))
     }
 }
 
@@ -110,28 +113,22 @@ impl Command {
                 cursor,
                 page,
             } => {
-                let flow = of.name();
-                let flow_id = match flow {
-                    Some(flow) => session.client.id(&FLOW, flow).await?,
-                    None => "-".to_owned(),
-                };
-                let mut query = [page.query(), vec![("flowId", flow_id)], filter.query()].concat();
-                query.extend(given([("cursor", &cursor)]));
+                let flow_id = Some(of.id(session).await?);
+                let mut query = page.with([("flowId", flow_id), ("cursor", cursor)]);
+                query.extend(filter.query());
                 if failed {
                     query.extend(FAILED.map(|status| ("status", status.to_owned())));
                 }
                 let answer = listed(session, &query).await?;
-                session.print(&answer, |answer| show::list(answer, flow.is_none()))?;
+                session.print(&answer, |answer| show::list(answer, of.name().is_none()))?;
                 if let Some(more) = show::more(&answer) {
                     session.hint(&more);
                 }
                 Ok(())
             }
             Self::Show { message } => {
-                let answer = session
-                    .client
-                    .get(&format!("/messages/{}", segment(&message)), &[])
-                    .await?;
+                let path = format!("/messages/{}", segment(&message));
+                let answer = session.client.get(&path, &[]).await?;
                 session.print(&answer, show::whole)?;
                 if answer.text("status") == "received" && answer.has("orderingKey") {
                     session.hint(&format!(
@@ -150,18 +147,12 @@ impl Command {
 }
 
 impl Filter {
-    fn query(&self) -> Vec<(&'static str, String)> {
-        let Self {
-            status,
-            since,
-            until,
-            search,
-        } = self;
-        given([
-            ("status", status),
-            ("since", since),
-            ("until", until),
-            ("search", search),
+    fn query(&self) -> Query {
+        query([
+            ("status", self.status.clone()),
+            ("since", self.since.clone()),
+            ("until", self.until.clone()),
+            ("search", self.search.clone()),
         ])
     }
 }
@@ -172,21 +163,15 @@ async fn discard(session: &Session, messages: &[String], consent: Consent) -> Re
         "{} will be discarded",
         bulk::count_with_ids(messages.len(), messages)
     );
-    let decision = if messages.len() > 1 {
-        consent.ask(&what)?
+    if messages.len() > 1 {
+        consent.ask(&what)?;
     } else {
-        consent.announce(&what)?
-    };
-    match decision {
-        Decision::Stop => return Ok(()),
-        Decision::Act => {}
+        consent.announce(&what)?;
     }
     for id in messages {
         let path = format!("/messages/{}/discard", segment(id));
-        let answer = session.client.post(&path, &json!({})).await?;
-        session.print(&answer, |answer| {
-            format!("{id} is {}", answer.text("status"))
-        })?;
+        let discarded = |answer: &Json| format!("{id} is {}", answer.text("status"));
+        session.post(&path, &json!({}), discarded).await?;
     }
     Ok(())
 }

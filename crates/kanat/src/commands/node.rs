@@ -4,7 +4,6 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use super::{Page, Session};
-use crate::output::table::Column;
 
 /// Commands for nodes.
 #[derive(Subcommand)]
@@ -16,23 +15,13 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 7] = [
-    ("ID", "id"),
-    ("STATUS", "status"),
-    ("ADDRESS", "address"),
-    ("VERSION", "version"),
-    ("GENERATION", "generation"),
-    ("IN FLIGHT", "inFlight"),
-    ("LAST SEEN", "lastSeenAt"),
-];
+const COLUMNS: &str = "ID:id,STATUS:status,ADDRESS:address,VERSION:version,\
+                       GENERATION:generation,IN FLIGHT:inFlight,LAST SEEN:lastSeenAt";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
-            Self::List { page } => session.list(
-                &session.client.get("/nodes", &page.query()).await?,
-                &COLUMNS,
-            ),
+            Self::List { page } => session.list("/nodes", page.with([]), COLUMNS).await,
         }
     }
 }

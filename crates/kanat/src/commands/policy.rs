@@ -2,14 +2,12 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
 
 use super::confirm::Consent;
-use super::{Page, Session, given, input};
+use super::{Page, Session, input};
 use crate::client::name::POLICY;
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::{Json, table};
 
 /// Commands for policies. A policy is named by its id or its name.
 #[derive(Subcommand)]
@@ -46,34 +44,33 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 4] = [
-    ("NAME", "name"),
-    ("SEVERITY", "severity"),
-    ("ENABLED", "enabled"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "NAME:name,SEVERITY:severity,ENABLED:enabled,ID:id";
+const FIELDS: &str = "Name:name,Severity:severity,Enabled:enabled,About:description,\
+                      Message:message,Id:id,Created:createdAt,Updated:updatedAt";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let client = &session.client;
         match self {
             Self::List { search, page } => {
-                let query = [page.query(), given([("search", &search)])].concat();
-                session.list(&client.get(POLICY.path, &query).await?, &COLUMNS)
+                let query = page.with([("search", search)]);
+                session.list(POLICY.path, query, COLUMNS).await
             }
             Self::Show { policy } => {
-                let path = client.path(&POLICY, &policy).await?;
-                session.print(&client.get(&path, &[]).await?, whole)
+                let path = session.client.path(&POLICY, &policy).await?;
+                session.show(&path, whole).await
             }
             Self::Create { file } => {
-                let answer = client.post(POLICY.path, &input::json(&file)?).await?;
-                session.print(&answer, |answer| {
-                    format!("policy {} is created", answer.text("name"))
-                })
+                let policy = input::json(&file)?;
+                let created = |policy: &Json| format!("policy {} is created", policy.text("name"));
+                session.post(POLICY.path, &policy, created).await.map(drop)
             }
-            Self::Update { policy, file } => change(session, &policy, &input::json(&file)?).await,
-            Self::Enable { policy } => change(session, &policy, &json!({"enabled": true})).await,
-            Self::Disable { policy } => change(session, &policy, &json!({"enabled": false})).await,
+            Self::Update { policy, file } => change(session, &policy, input::json(&file)?).await,
+            Self::Enable { policy } => {
+                change(session, &policy, json!({ "enabled": true }).into()).await
+            }
+            Self::Disable { policy } => {
+                change(session, &policy, json!({ "enabled": false }).into()).await
+            }
             Self::Delete { policy, consent } => {
                 session
                     .delete(&POLICY, &policy, "for all environments", consent)
@@ -83,21 +80,11 @@ impl Command {
     }
 }
 
-async fn change(session: &Session, policy: &str, body: &impl Serialize) -> Result<()> {
+async fn change(session: &Session, policy: &str, changes: Json) -> Result<()> {
     let path = session.client.path(&POLICY, policy).await?;
-    session.print(&session.client.patch(&path, body).await?, whole)
+    session.print(&session.client.patch(&path, &changes).await?, whole)
 }
 
 fn whole(policy: &Json) -> String {
-    let fields = [
-        ("Name", "name"),
-        ("Severity", "severity"),
-        ("Enabled", "enabled"),
-        ("About", "description"),
-        ("Message", "message"),
-        ("Id", "id"),
-        ("Created", "createdAt"),
-        ("Updated", "updatedAt"),
-    ];
-    table::fields(policy, &fields) + &table::section("Expression", &policy.text("expression"))
+    table::fields(policy, FIELDS) + &table::section("Expression", &policy.text("expression"))
 }

@@ -12,7 +12,7 @@ pub fn print(format: Format) -> Result<()> {
         "profile": if cfg!(debug_assertions) { "debug" } else { "release" },
         "platform": format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
     });
-    format.print(&Json::parse(&about.to_string())?, text)
+    format.print(&about.into(), text)
 }
 
 fn text(about: &Json) -> String {

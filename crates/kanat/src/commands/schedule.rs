@@ -2,15 +2,14 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::hint::quoted;
-use super::{Page, Session, given};
+use super::{Page, Session};
 use crate::client::Client;
 use crate::client::name::{FLOW, segment};
-use crate::exit::{failure, usage};
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::exit::failure;
+use crate::output::{Json, table};
 
 const PATH: &str = "/schedules";
 
@@ -62,40 +61,29 @@ pub enum Command {
     },
 }
 
-const COLUMNS: [Column; 8] = [
-    ("FLOW", "flowName"),
-    ("CRON", "cronExpression"),
-    ("TIMEZONE", "timezone"),
-    ("ENABLED", "enabled"),
-    ("NEXT RUN", "nextRunAt"),
-    ("LAST RUN", "lastRunAt"),
-    ("STATUS", "lastRunStatus"),
-    ("ID", "id"),
-];
+const COLUMNS: &str = "FLOW:flowName,CRON:cronExpression,TIMEZONE:timezone,ENABLED:enabled,\
+                       NEXT RUN:nextRunAt,LAST RUN:lastRunAt,STATUS:lastRunStatus,ID:id";
+const FIELDS: &str = "Flow:flowName,Cron:cronExpression,Timezone:timezone,Enabled:enabled,\
+                      Last run:lastRunAt,Status:lastRunStatus,Message:lastMessageId,Id:id";
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
             Self::List { flow, page } => {
-                let flow = match flow {
-                    Some(flow) => Some(client.id(&FLOW, &flow).await?),
-                    None => None,
-                };
-                let query = [page.query(), given([("flowId", &flow)])].concat();
-                let answer = client.get(PATH, &query).await?;
-                session.list(&answer, &COLUMNS)
+                let flow = client.id_of(&FLOW, flow.as_deref()).await?;
+                session
+                    .list(PATH, page.with([("flowId", flow)]), COLUMNS)
+                    .await
             }
             Self::Show { schedule } => {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
-                let flow = flow_of(session, &answer).await?;
+                let flow = client.get(&FLOW.at(&answer.text("flowId")), &[]).await?;
+                // The times at which it is due are not known before the flow is resumed.
                 let is_paused = flow.text("status") == "paused";
-                session.print(&answer, |schedule| {
-                    if is_paused {
-                        held(schedule)
-                    } else {
-                        whole(schedule)
-                    }
+                session.print(&answer, |schedule| match is_paused {
+                    true => shown(schedule, "not while the flow is paused"),
+                    false => whole(schedule),
                 })?;
                 hint_pause(session, &flow);
                 Ok(())
@@ -110,21 +98,12 @@ impl Command {
                 timezone,
                 enabled,
             } => {
-                let texts = [("cron_expression", cron), ("timezone", timezone)];
-                let texts = texts
-                    .into_iter()
-                    .filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
-                let enabled = enabled.map(|enabled| ("enabled".to_owned(), Value::from(enabled)));
-                let changes: Map<String, Value> = texts.chain(enabled).collect();
-                if changes.is_empty() {
-                    return Err(usage(
-                        "nothing is to be changed: give --cron, --timezone or --enabled",
-                    ));
-                }
-                let answer = client
-                    .patch(&path(client, &schedule).await?, &changes)
-                    .await?;
-                session.print(&answer, whole)
+                let changes = Json::given(json!({
+                    "cron_expression": cron, "timezone": timezone, "enabled": enabled,
+                }));
+                let advice = "give --cron, --timezone or --enabled";
+                let path = path(client, &schedule).await?;
+                session.change(&path, &changes, advice, whole).await
             }
             Self::Preview {
                 cron,
@@ -133,13 +112,14 @@ impl Command {
                 count,
             } => {
                 let body = json!({
-                    "cronExpression": cron,
-                    "timezone": timezone,
-                    "after": after,
-                    "count": count,
+                    "cronExpression": cron, "timezone": timezone, "after": after, "count": count,
                 });
-                let answer = client.post(&format!("{PATH}/preview"), &body).await?;
-                session.print(&answer, |answer| lines(answer.list("times")))
+                session
+                    .post(&format!("{PATH}/preview"), &body, |answer| {
+                        lines(&answer.texts("times"))
+                    })
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -153,18 +133,9 @@ pub async fn trigger(session: &Session, name: &str, path: &str) -> Result<()> {
     session.print(&answer, |_| format!("{name} is started: {message}"))?;
     session.hint(&format!("look at it with `kanat message show {message}`"));
     let schedule = client.get(path, &[]).await?;
-    hint_pause(session, &flow_of(session, &schedule).await?);
+    let flow = client.get(&FLOW.at(&schedule.text("flowId")), &[]).await?;
+    hint_pause(session, &flow);
     Ok(())
-}
-
-async fn flow_of(session: &Session, schedule: &Json) -> Result<Json> {
-    session
-        .client
-        .get(
-            &format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))),
-            &[],
-        )
-        .await
 }
 
 /// Says of a flow that is paused that what starts it waits.
@@ -187,9 +158,7 @@ async fn path(client: &Client, text: &str) -> Result<String> {
     if let Some(path) = of_flow(client, &id).await? {
         return Ok(path);
     }
-    let flow = client
-        .get(&format!("{}/{}", FLOW.path, segment(&id)), &[])
-        .await?;
+    let flow = client.get(&FLOW.at(&id), &[]).await?;
     Err(failure(if flow.text("config.source.trigger") == "poll" {
         let command = format!("kanat flow show {}", quoted(&flow.text("name")));
         format!(
@@ -206,9 +175,13 @@ async fn path(client: &Client, text: &str) -> Result<String> {
 
 /// Returns the path of a flow's schedule; nothing for a flow without one.
 pub async fn of_flow(client: &Client, flow_id: &str) -> Result<Option<String>> {
+    let schedule = first_of(client, flow_id).await?;
+    Ok(schedule.map(|schedule| format!("{PATH}/{}", segment(&schedule.text("id")))))
+}
+
+async fn first_of(client: &Client, flow_id: &str) -> Result<Option<Json>> {
     let answer = client.get(PATH, &[("flowId", flow_id.to_owned())]).await?;
-    let first = answer.list("data").first();
-    Ok(first.map(|schedule| format!("{PATH}/{}", segment(&schedule.text("id")))))
+    Ok(answer.list("data").first().cloned())
 }
 
 /// Says of a flow that the clock starts how its schedule stands: it may be another than that of the
@@ -218,8 +191,8 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
     if !flow.text("yamlConfig").contains("schedule") || !flow.has("deployedVersion") {
         return Ok(None);
     }
-    let answer = client.get(PATH, &[("flowId", flow.text("id"))]).await?;
-    Ok(answer.list("data").first().map(|schedule| {
+    let schedule = first_of(client, &flow.text("id")).await?;
+    Ok(schedule.map(|schedule| {
         let cron = schedule.text("cronExpression");
         let zone = schedule.text("timezone");
         let next = match schedule.text("nextRunAt") {
@@ -240,35 +213,16 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
 }
 
 fn whole(schedule: &Json) -> String {
-    shown(schedule, &lines(schedule.list("nextRuns")))
-}
-
-/// A schedule whose flow is paused: the times at which it is due are not known before the flow is
-/// resumed.
-fn held(schedule: &Json) -> String {
-    shown(schedule, "not while the flow is paused")
+    shown(schedule, &lines(&schedule.texts("nextRuns")))
 }
 
 fn shown(schedule: &Json, due: &str) -> String {
-    let fields = [
-        ("Flow", "flowName"),
-        ("Cron", "cronExpression"),
-        ("Timezone", "timezone"),
-        ("Enabled", "enabled"),
-        ("Last run", "lastRunAt"),
-        ("Status", "lastRunStatus"),
-        ("Message", "lastMessageId"),
-        ("Id", "id"),
-    ];
-    let due = table::section("Due", due);
-    format!("{}{due}", table::fields(schedule, &fields))
+    table::fields(schedule, FIELDS) + &table::section("Due", due)
 }
 
-fn lines(times: &[Json]) -> String {
-    let times: Vec<&str> = times.iter().filter_map(Json::as_text).collect();
-    if times.is_empty() {
-        "never".to_owned()
-    } else {
-        times.join("\n")
+fn lines(times: &[&str]) -> String {
+    match times {
+        [] => "never".to_owned(),
+        times => times.join("\n"),
     }
 }

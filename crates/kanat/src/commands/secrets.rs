@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::json;
 
 use super::Session;
 use crate::output::Json;
@@ -19,10 +18,7 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
             Self::Rotate => {
-                let answer = session
-                    .client
-                    .post_long("/secrets/rotate", &json!({}))
-                    .await?;
+                let answer = session.client.post_long("/secrets/rotate", "{}").await?;
                 session.print(&answer, summary)?;
                 session.hint(&next(&answer));
                 Ok(())
@@ -44,11 +40,7 @@ fn summary(answer: &Json) -> String {
 
 /// Returns what is to be done now.
 fn next(answer: &Json) -> String {
-    let former: Vec<String> = answer
-        .list("formerKeys")
-        .iter()
-        .map(|id| id.as_text().unwrap_or_default().to_owned())
-        .collect();
+    let former = answer.texts("formerKeys");
     let lost = match answer.text("unreadable").as_str() {
         "" | "0" => String::new(),
         unreadable => format!("no key opens {unreadable} values, which the log names; "),

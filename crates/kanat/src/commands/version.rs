@@ -1,19 +1,16 @@
 //! `kanat version`: versions of published APIs.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::Subcommand;
 use kanat_model::Timestamp;
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::api::{Content, VERSIONS};
-use super::confirm::{Consent, Decision};
+use super::confirm::Consent;
 use super::hint::quoted;
 use super::{Page, Session};
-use crate::client::Client;
 use crate::client::name::{API, segment};
+use crate::client::{Client, MAX_PAGE};
 use crate::output::Json;
 
 /// Commands for versions. An API is named by its id or its name, a version by its label, as in
@@ -68,40 +65,31 @@ impl Command {
                 flow,
                 content,
             } => {
-                let mut body: BTreeMap<&str, Box<RawValue>> =
-                    content.members("schema")?.into_iter().collect();
-                body.insert("version", to_raw_value(&version)?);
-                if let Some(flow) = flow {
-                    body.insert("flowName", to_raw_value(&flow)?);
-                }
-                let answer = client.post(&versions(client, &api).await?, &body).await?;
-                session.print(&answer, |answer| {
+                let body = Json::given(json!({ "version": version, "flowName": flow }))
+                    .with(content.members("schema")?);
+                let path = versions(client, &api).await?;
+                let created = |answer: &Json| {
                     format!("version {version} of {api} is at {}", answer.text("url"))
-                })
+                };
+                session.post(&path, &body, created).await.map(drop)
             }
             Self::List { api, page } => {
-                let answer = client
-                    .get(&versions(client, &api).await?, &page.query())
-                    .await?;
-                session.list(&answer, &VERSIONS)
+                let path = versions(client, &api).await?;
+                session.list(&path, page.with([]), VERSIONS).await
             }
             Self::Deprecate {
                 api,
                 version,
                 sunset,
             } => {
-                let path = format!(
-                    "{}/{}/deprecate",
-                    versions(client, &api).await?,
-                    segment(&version)
-                );
-                let answer = client.post(&path, &json!({ "sunsetDate": sunset })).await?;
-                session.print(&answer, |answer| {
-                    format!(
-                        "version {version} of {api} is deprecated, and may end on {}",
-                        answer.text("sunsetDate")
-                    )
-                })?;
+                let all = versions(client, &api).await?;
+                let path = format!("{all}/{}/deprecate", segment(&version));
+                let body = json!({ "sunsetDate": sunset });
+                let deprecated = session.post(&path, &body, |answer| {
+                    let date = answer.text("sunsetDate");
+                    format!("version {version} of {api} is deprecated, and may end on {date}")
+                });
+                let answer = deprecated.await?;
                 let today = Timestamp::now().to_string();
                 if answer.text("sunsetDate").as_str() < today.get(..10).unwrap_or_default() {
                     session.hint(&format!(
@@ -118,24 +106,20 @@ impl Command {
                 consent,
             } => {
                 let all = versions(client, &api).await?;
-                let listed = client.get(&all, &[("limit", "500".to_owned())]).await?;
-                let serves = |other: &&Json| {
+                let query = [("limit", MAX_PAGE.to_string())];
+                let listed = client.get(&all, &query).await?;
+                let serves = |other: &Json| {
                     other.text("status") != "retired" && other.text("version") != version
                 };
-                let is_last = !listed.list("data").iter().any(|other| serves(&other));
                 let what = format!("version {version} of {api} will answer 410 for ever");
-                let decision = match is_last {
-                    true => consent.ask(&format!("{what}, and no other one serves"))?,
-                    false => consent.announce(&what)?,
-                };
-                if decision == Decision::Stop {
-                    return Ok(());
+                match listed.list("data").iter().any(serves) {
+                    true => consent.announce(&what)?,
+                    false => consent.ask(&format!("{what}, and no other one serves"))?,
                 }
                 let path = format!("{all}/{}/retire", segment(&version));
-                let answer = client.post(&path, &json!({ "force": force })).await?;
-                session.print(&answer, |_| {
-                    format!("version {version} of {api} is retired")
-                })
+                let retired = |_: &Json| format!("version {version} of {api} is retired");
+                let body = json!({ "force": force });
+                session.post(&path, &body, retired).await.map(drop)
             }
         }
     }

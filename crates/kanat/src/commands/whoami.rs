@@ -9,22 +9,16 @@ use crate::output::table;
 #[derive(clap::Args)]
 pub struct Whoami {}
 
+const FIELDS: &str = "API key:name,Role:role,Account:account.name,Environment:environment.name,\
+                      Id:id";
+
 impl Whoami {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let me = session.client.get("/me", &[]).await?;
-        let fields = [
-            ("API key", "name"),
-            ("Role", "role"),
-            ("Account", "account.name"),
-            ("Environment", "environment.name"),
-            ("Id", "id"),
-        ];
-        session.print(&me, |me| {
-            format!(
-                "Service:      {}\n{}",
-                session.client.url(),
-                table::fields(me, &fields)
-            )
-        })
+        let url = session.client.url();
+        session
+            .show("/me", |me| {
+                format!("Service:      {url}\n{}", table::fields(me, FIELDS))
+            })
+            .await
     }
 }

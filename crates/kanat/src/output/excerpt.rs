@@ -1,68 +1,43 @@
 //! Diagnostics of a definition with the line that they are about and a caret below the place.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use kanat_flow::{Diagnostic, Severity};
 
 use super::Json;
 
-/// How bad a fault is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    Error,
-    Warning,
+/// Reads a diagnostic of the API.
+pub fn of_answer(item: &Json) -> Diagnostic {
+    let number = |path| item.text(path).parse().unwrap_or(1);
+    Diagnostic {
+        severity: match item.text("severity").as_str() {
+            "warning" => Severity::Warning,
+            _ => Severity::Error,
+        },
+        message: item.text("message"),
+        path: item.text("path"),
+        line: number("line"),
+        column: number("column"),
+    }
 }
 
-/// One thing to be mended in a definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub severity: Severity,
-    pub message: String,
-    /// The path in the YAML document, such as `mapping.total`; empty for the definition as a whole.
-    pub path: String,
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-}
-
-impl Fault {
-    /// Reads a diagnostic of the API.
-    pub fn of_diagnostic(item: &Json) -> Self {
-        let number = |path| item.text(path).parse().unwrap_or(1);
-        let severity = if item.text("severity") == "warning" {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
-        let line = number("line");
-        let column = number("column");
-        Self {
-            severity,
-            message: item.text("message"),
-            path: item.text("path"),
-            line,
-            column,
-        }
-    }
-
-    /// Reads the detail of a refusal, whose message begins with `line 3, column 5: `. Other details
-    /// have no place in a definition.
-    pub fn of_detail(field: &str, message: &str) -> Option<Self> {
-        let (line, rest) = message.strip_prefix("line ")?.split_once(", column ")?;
-        let (column, message) = rest.split_once(": ")?;
-        let path = if field == "yamlConfig" { "" } else { field };
-        Some(Self {
-            severity: Severity::Error,
-            message: message.to_owned(),
-            path: path.to_owned(),
-            line: line.parse().ok()?,
-            column: column.parse().ok()?,
-        })
-    }
+/// Reads the detail of a refusal, whose message begins with `line 3, column 5: `. Other details
+/// have no place in a definition.
+pub fn of_detail(field: &str, message: &str) -> Option<Diagnostic> {
+    let (line, rest) = message.strip_prefix("line ")?.split_once(", column ")?;
+    let (column, message) = rest.split_once(": ")?;
+    let path = if field == "yamlConfig" { "" } else { field };
+    Some(Diagnostic {
+        severity: Severity::Error,
+        message: message.to_owned(),
+        path: path.to_owned(),
+        line: line.parse().ok()?,
+        column: column.parse().ok()?,
+    })
 }
 
 /// The faults of the definition `source`, each with its line. `file` is what the definition is
 /// called.
-pub fn render(file: &str, source: &str, faults: &[Fault], colour: Colour) -> String {
+pub fn render(file: &str, source: &str, faults: &[Diagnostic], colour: Colour) -> String {
     let renderer = match colour {
         Colour::Plain => Renderer::plain(),
         Colour::Styled => Renderer::styled(),
@@ -92,31 +67,18 @@ pub enum Colour {
 }
 
 /// The bytes of the word at a place; the end of the line or of the text when there is none.
-fn span(source: &str, line: usize, column: usize) -> std::ops::Range<usize> {
-    let begin: usize = source
-        .split_inclusive('\n')
-        .take(line.saturating_sub(1))
-        .map(str::len)
-        .sum();
+fn span(source: &str, line: u32, column: u32) -> std::ops::Range<usize> {
+    let before = |number: u32| number.saturating_sub(1) as usize;
+    let lines = source.split_inclusive('\n').take(before(line));
+    let begin: usize = lines.map(str::len).sum();
     let text = source[begin..].split('\n').next().unwrap_or_default();
-    let skipped: usize = text
-        .chars()
-        .take(column.saturating_sub(1))
-        .map(char::len_utf8)
-        .sum();
-    let begin = begin + skipped;
+    let skipped = text.chars().take(before(column));
+    let begin = begin + skipped.map(char::len_utf8).sum::<usize>();
+    let rest = || source[begin..].chars();
     let in_word = |c: &char| c.is_alphanumeric() || "_-.".contains(*c);
-    let word: usize = source[begin..]
-        .chars()
-        .take_while(in_word)
-        .map(char::len_utf8)
-        .sum();
-    let one = source[begin..]
-        .chars()
-        .next()
-        .filter(|c| *c != '\n')
-        .map_or(0, char::len_utf8);
-    begin..begin + word.max(one)
+    let word: usize = rest().take_while(in_word).map(char::len_utf8).sum();
+    let one = rest().next().filter(|c| *c != '\n');
+    begin..begin + word.max(one.map_or(0, char::len_utf8))
 }
 
 #[cfg(test)]
@@ -125,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_shown_in_its_line() {
-        let fault = Fault::of_detail(
+        let fault = of_detail(
             "mapping.name",
             "line 3, column 18: there is no transform 'upercase'",
         )
@@ -152,6 +114,6 @@ mod tests {
         assert_eq!(span("a: b\n", 1, 4), 3..4);
         assert_eq!(span("a: b\n", 9, 9), 5..5);
         assert_eq!(span("", 1, 1), 0..0);
-        assert_eq!(Fault::of_detail("name", "is missing"), None);
+        assert_eq!(of_detail("name", "is missing"), None);
     }
 }

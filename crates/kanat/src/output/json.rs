@@ -4,6 +4,8 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A JSON document.
@@ -42,9 +44,10 @@ impl Json {
         }
     }
 
-    /// The member at a dotted path such as `error.message`.
+    /// The member at a dotted path such as `error.message`; the document itself at an empty one.
     pub fn at(&self, path: &str) -> Option<&Self> {
-        path.split('.').try_fold(self, |value, name| match value {
+        let names = path.split('.').filter(|name| !name.is_empty());
+        names.into_iter().try_fold(self, |value, name| match value {
             Self::Object(members) => members
                 .iter()
                 .find(|(member, _)| member == name)
@@ -61,11 +64,24 @@ impl Json {
         }
     }
 
+    /// The items of the list at `path` that are texts.
+    pub fn texts(&self, path: &str) -> Vec<&str> {
+        self.list(path).iter().filter_map(Self::as_text).collect()
+    }
+
+    /// The members of the object at `path`; none when it is no object.
+    pub fn members(&self, path: &str) -> impl Iterator<Item = (&str, &Self)> {
+        let members = match self.at(path) {
+            Some(Self::Object(members)) => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// Returns the value at `path` as text for people; empty when it is missing or null.
     pub fn text(&self, path: &str) -> String {
-        match self.at(path) {
+        match self.at(path).filter(|value| !value.is_null()) {
             None => String::new(),
-            Some(Self::Bare(bare)) if bare == "null" => String::new(),
             Some(Self::Bare(text) | Self::Text(text)) => text.clone(),
             Some(tree) => tree.compact(),
         }
@@ -81,34 +97,51 @@ impl Json {
 
     /// Returns whether something other than null stands at `path`.
     pub fn has(&self, path: &str) -> bool {
-        self.at(path)
-            .is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))
+        self.at(path).is_some_and(|value| !value.is_null())
     }
 
-    /// The object with these members behind its own; what is no object stays as it is.
-    pub fn with<'n>(self, more: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
-        let Self::Object(mut members) = self else {
-            return self;
-        };
-        members.extend(
-            more.into_iter()
-                .map(|(name, value)| (name.to_owned(), value)),
-        );
-        Self::Object(members)
+    /// Returns the object of a request, of the members that are not null.
+    pub fn given(members: Value) -> Self {
+        match Self::from(members) {
+            Self::Object(mut members) => {
+                members.retain(|(_, value)| !value.is_null());
+                Self::Object(members)
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the object with these members, in the place of its own ones of the same names; what
+    /// is no object stays as it is.
+    pub fn with<'n>(mut self, more: impl IntoIterator<Item = (&'n str, Option<Self>)>) -> Self {
+        if let Self::Object(members) = &mut self {
+            for (name, value) in more {
+                if let Some(value) = value {
+                    members.retain(|(member, _)| member != name);
+                    members.push((name.to_owned(), value));
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns whether it is an object without members.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Object(members) if members.is_empty())
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Bare(bare) if bare == "null")
     }
 
     /// The document on one line.
     pub fn compact(&self) -> String {
-        let mut out = String::new();
-        self.write(&mut out, None);
-        out
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// The document indented by two spaces.
     pub fn pretty(&self) -> String {
-        let mut out = String::new();
-        self.write(&mut out, Some(0));
-        out
+        serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
     /// The document in lines of at most `width` characters where that can be, each as full as it
@@ -139,11 +172,11 @@ impl Json {
             let fits = fits(out, &format!(", {name}{}", value.spaced()));
             match index {
                 0 if fits || !name.is_empty() => {}
-                0 => new_line(out, Some(depth + 1)),
+                0 => new_line(out, depth + 1),
                 _ if fits => out.push_str(", "),
                 _ => {
                     out.push(',');
-                    new_line(out, Some(depth + 1));
+                    new_line(out, depth + 1);
                 }
             }
             out.push_str(&name);
@@ -178,49 +211,37 @@ impl Json {
             ),
         }
     }
+}
 
-    fn write(&self, out: &mut String, indent: Option<usize>) {
-        match self {
-            Self::Bare(text) => out.push_str(text),
-            Self::Text(text) => out.push_str(&quote(text)),
-            Self::List(items) => {
-                let items = items.iter().map(|item| (None, item));
-                enclosed(out, indent, ('[', ']'), items);
-            }
-            Self::Object(members) => {
-                let members = members
-                    .iter()
-                    .map(|(name, value)| (Some(name.as_str()), value));
-                enclosed(out, indent, ('{', '}'), members);
-            }
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(members) => Self::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name, Self::from(value)))
+                    .collect(),
+            ),
+            bare => Self::Bare(bare.to_string()),
         }
     }
 }
 
-fn enclosed<'a>(
-    out: &mut String,
-    indent: Option<usize>,
-    (open, close): (char, char),
-    items: impl ExactSizeIterator<Item = (Option<&'a str>, &'a Json)>,
-) {
-    out.push(open);
-    let deeper = indent.map(|depth| depth + 1);
-    let empty = items.len() == 0;
-    for (index, (name, value)) in items.enumerate() {
-        if index > 0 {
-            out.push(',');
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Bare(bare) => serde_json::from_str::<&RawValue>(bare)
+                .map_err(S::Error::custom)?
+                .serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Object(members) => {
+                serializer.collect_map(members.iter().map(|(name, value)| (name, value)))
+            }
         }
-        new_line(out, deeper);
-        if let Some(name) = name {
-            out.push_str(&quote(name));
-            out.push_str(if indent.is_some() { ": " } else { ":" });
-        }
-        value.write(out, deeper);
     }
-    if !empty {
-        new_line(out, indent);
-    }
-    out.push(close);
 }
 
 /// Characters of the line that `out` ends with.
@@ -228,11 +249,9 @@ fn column(out: &str) -> usize {
     out.chars().rev().take_while(|c| *c != '\n').count()
 }
 
-fn new_line(out: &mut String, indent: Option<usize>) {
-    if let Some(depth) = indent {
-        out.push('\n');
-        out.extend(std::iter::repeat_n("  ", depth));
-    }
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
 }
 
 /// `text` as a JSON string.

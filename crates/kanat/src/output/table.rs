@@ -1,19 +1,22 @@
 //! Tables for people: columns without lines, and a list of names and values for one thing.
 
-use comfy_table::{Cell, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
 use super::Json;
 
-/// A column: its title and the path of its value in a row.
-pub type Column = (&'static str, &'static str);
+/// Splits a description of columns or fields into titles and paths. It has the form of the custom
+/// columns of `kubectl`: `NAME:name,LAST SEEN:lastSeenAt`.
+fn columns(description: &str) -> impl Iterator<Item = (&str, &str)> {
+    description
+        .split(',')
+        .filter_map(|column| column.split_once(':'))
+}
 
 /// The rows of the list at `data`.
-pub fn list(answer: &Json, columns: &[Column]) -> String {
-    let items = answer.list("data");
-    if items.is_empty() {
-        "none".to_owned()
-    } else {
-        rows(items, columns)
+pub fn list(answer: &Json, columns: &str) -> String {
+    match answer.list("data") {
+        [] => "none".to_owned(),
+        items => rows(items, columns),
     }
 }
 
@@ -26,30 +29,29 @@ pub fn more(answer: &Json) -> Option<String> {
         .then(|| format!("{shown} of {total}; --offset {} goes on", offset + shown))
 }
 
-/// `items` as rows under the titles of `columns`.
-pub fn rows(items: &[Json], columns: &[Column]) -> String {
+/// `items` as rows under the titles of columns; nothing where there is none.
+pub fn rows(items: &[Json], description: &str) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
     let mut table = bare();
-    table.set_header(columns.iter().map(|(title, _)| Cell::new(title)));
+    table.set_header(columns(description).map(|(title, _)| title));
     let width = if super::is_seen() {
         Width::Terminal
     } else {
         Width::Unbounded
     };
     for item in items {
-        table.add_row(
-            columns
-                .iter()
-                .map(|(_, path)| Cell::new(one_line(&item.text(path), width))),
-        );
+        table.add_row(columns(description).map(|(_, path)| one_line(&item.text(path), width)));
     }
     print(table)
 }
 
 /// The values of one thing, a line for each that is there.
-pub fn fields(item: &Json, fields: &[Column]) -> String {
+pub fn fields(item: &Json, description: &str) -> String {
     let mut table = bare();
-    for (title, path) in fields.iter().filter(|(_, path)| item.has(path)) {
-        table.add_row([Cell::new(format!("{title}:")), Cell::new(item.text(path))]);
+    for (title, path) in columns(description).filter(|(_, path)| item.has(path)) {
+        table.add_row([format!("{title}:"), item.text(path)]);
     }
     if table.is_empty() {
         String::new()
@@ -120,7 +122,7 @@ mod tests {
             Json::parse(r#"{"data":[{"id":"a"}],"pagination":{"total":3,"limit":1,"offset":1}}"#)
                 .unwrap();
         assert_eq!(more(&answer).as_deref(), Some("1 of 3; --offset 2 goes on"));
-        assert_eq!(list(&answer, &[("ID", "id")]).trim_end(), "ID\na");
+        assert_eq!(list(&answer, "ID:id").trim_end(), "ID\na");
     }
 
     #[test]
@@ -136,9 +138,6 @@ mod tests {
     #[test]
     fn leaves_out_what_is_not_there() {
         let item = Json::parse(r#"{"a":"1","b":null}"#).unwrap();
-        assert_eq!(
-            fields(&item, &[("A", "a"), ("B", "b"), ("C", "c")]).trim(),
-            "A:  1"
-        );
+        assert_eq!(fields(&item, "A:a,B:b,C:c").trim(), "A:  1");
     }
 }

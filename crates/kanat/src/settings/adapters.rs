@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, or};
+use super::{Problems, value};
 
 /// Settings of adapters, as the command line, the environment and the file give them; each may be
 /// left out.
@@ -28,55 +28,40 @@ pub struct Flags {
 pub struct Settings(pub kanat_script::Options);
 
 impl Flags {
-    pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; adapter_memory, adapter_time, adapter_processes);
-        self
-    }
-
-    pub(super) fn check(self, problems: &mut Problems) -> Settings {
+    pub(super) fn check(&mut self, problems: &mut Problems) -> Settings {
         let mut options = kanat_script::Options::default();
-        let mut within = |setting, asked: Option<u64>, usual: u64, most: u64, unit: &str| {
-            let value = asked.unwrap_or(usual);
-            let checked = if (1..=most).contains(&value) {
-                Ok(value)
-            } else {
-                Err(format!("{value}{unit} is not between 1 and {most}"))
-            };
-            problems.take(setting, checked)
-        };
         let limits = &mut options.limits;
+        let mut within = |setting, asked: &mut Option<u64>, usual: u64, most: u64, is: &str| {
+            let value = *asked.get_or_insert(usual);
+            problems.take(setting, value::within(value, 1..=most, is))
+        };
+        let usual = (limits.memory >> 20) as u64;
         let memory = within(
             "adapter_memory",
-            self.adapter_memory,
-            (limits.memory >> 20) as u64,
+            &mut self.adapter_memory,
+            usual,
             1024,
-            " MiB",
+            " MiB is",
         );
         limits.memory = usize::try_from(memory).map_or(limits.memory, |memory| memory << 20);
         let usual = u64::try_from(limits.cpu.as_millis()).unwrap_or(u64::MAX);
-        limits.cpu = Duration::from_millis(within(
+        let time = within(
             "adapter_time",
-            self.adapter_time,
+            &mut self.adapter_time,
             usual,
             60_000,
-            " ms",
-        ));
+            " ms is",
+        );
+        limits.cpu = Duration::from_millis(time);
         let usual = options.processes as u64;
-        let processes = within("adapter_processes", self.adapter_processes, usual, 256, "");
+        let processes = within(
+            "adapter_processes",
+            &mut self.adapter_processes,
+            usual,
+            256,
+            " is",
+        );
         options.processes = usize::try_from(processes).unwrap_or(options.processes);
         Settings(options)
-    }
-}
-
-impl Settings {
-    pub(super) fn to_flags(&self) -> Flags {
-        let kanat_script::Options {
-            limits, processes, ..
-        } = &self.0;
-        Flags {
-            adapter_memory: Some((limits.memory >> 20) as u64),
-            adapter_time: u64::try_from(limits.cpu.as_millis()).ok(),
-            adapter_processes: Some(*processes as u64),
-        }
     }
 }

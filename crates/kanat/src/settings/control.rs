@@ -8,7 +8,7 @@ use kanat_control_plane::Access;
 use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, nodes, or, process, value};
+use super::{Problems, nodes, process, value};
 
 /// Settings that `up` and `control-plane` share, as the command line, the environment and the file
 /// give them; each may be left out.
@@ -90,55 +90,34 @@ pub struct Settings {
 }
 
 impl Flags {
-    pub(super) fn or(mut self, file: Self) -> Self {
-        or!(
-            self, file;
-            public_url,
-            api_url,
-            allowed_origins,
-            retention_days,
-            batch_retention_days,
-            bootstrap_api_key,
-            accept_empty_config,
-            join_token,
-            tls_client_ca,
-            nodes,
-            send_secrets_unencrypted,
-        );
-        self
-    }
-
-    pub(super) fn check(self, process: &process::Settings, problems: &mut Problems) -> Settings {
+    pub(super) fn check(
+        &mut self,
+        process: &process::Settings,
+        problems: &mut Problems,
+    ) -> Settings {
+        let nodes = nodes::checked(self.nodes.take(), self.tls_client_ca.is_some());
+        let nodes = problems.take("nodes", nodes);
+        self.nodes = (!nodes.is_empty()).then(|| nodes.clone());
         let settings = Settings {
-            public_url: problems.take(
-                "public_url",
-                self.public_url.as_deref().map(value::url).transpose(),
-            ),
-            api_url: problems.take(
-                "api_url",
-                self.api_url.as_deref().map(value::url).transpose(),
-            ),
-            allowed_origins: problems.take(
+            public_url: problems.read("public_url", &mut self.public_url, value::url),
+            api_url: problems.read("api_url", &mut self.api_url, value::url),
+            allowed_origins: problems.read_each(
                 "allowed_origins",
-                value::origins(&self.allowed_origins.unwrap_or_default()),
+                &mut self.allowed_origins,
+                value::origin,
             ),
-            retention: value::retention(self.retention_days.unwrap_or(30)),
-            batch_retention: value::retention(self.batch_retention_days.unwrap_or(30)),
-            bootstrap_api_key: problems.take(
+            retention: value::retention(*self.retention_days.get_or_insert(30)),
+            batch_retention: value::retention(*self.batch_retention_days.get_or_insert(30)),
+            bootstrap_api_key: problems.hide(
                 "bootstrap_api_key",
-                self.bootstrap_api_key.map(value::api_key).transpose(),
+                &mut self.bootstrap_api_key,
+                value::api_key,
             ),
-            accept_empty_config: self.accept_empty_config.unwrap_or(false),
-            join_token: problems.take(
-                "join_token",
-                self.join_token.map(value::join_token).transpose(),
-            ),
-            nodes: problems.take(
-                "nodes",
-                nodes::checked(self.nodes, self.tls_client_ca.is_some()),
-            ),
-            tls_client_ca: self.tls_client_ca,
-            send_secrets_unencrypted: self.send_secrets_unencrypted.unwrap_or(false),
+            accept_empty_config: *self.accept_empty_config.get_or_insert(false),
+            join_token: problems.hide("join_token", &mut self.join_token, value::join_token),
+            nodes,
+            tls_client_ca: self.tls_client_ca.clone(),
+            send_secrets_unencrypted: *self.send_secrets_unencrypted.get_or_insert(false),
         };
         if settings.tls_client_ca.is_some() && process.tls.is_none() {
             problems.add(
@@ -147,16 +126,13 @@ impl Flags {
             );
         }
         let is_open = process.tls.is_none() && !process.listen.ip().is_loopback();
-        let by_token = match (
-            &settings.join_token,
-            settings
-                .nodes
-                .iter()
-                .any(|entry| entry.token_sha256.is_some()),
-        ) {
-            (Some(_), _) => Some("join_token"),
-            (None, true) => Some("nodes"),
-            (None, false) => None,
+        let has_bound_token = || {
+            let mut entries = settings.nodes.iter();
+            entries.any(|entry| entry.token_sha256.is_some())
+        };
+        let by_token = match settings.join_token {
+            Some(_) => Some("join_token"),
+            None => has_bound_token().then_some("nodes"),
         };
         if let Some(setting) = by_token.filter(|_| is_open && !settings.send_secrets_unencrypted) {
             problems.add(
@@ -181,21 +157,5 @@ impl Settings {
             (Some(token), Some(_)) => Access::by_token(token).and_certificate(),
         };
         Some(access.and_bound(self.nodes.iter().filter_map(nodes::Entry::bound).collect()))
-    }
-
-    pub(super) fn to_flags(&self) -> Flags {
-        Flags {
-            public_url: self.public_url.clone(),
-            api_url: self.api_url.clone(),
-            allowed_origins: Some(self.allowed_origins.clone()),
-            retention_days: Some(value::to_days(self.retention)),
-            batch_retention_days: Some(value::to_days(self.batch_retention)),
-            bootstrap_api_key: value::mask(self.bootstrap_api_key.as_ref()),
-            accept_empty_config: Some(self.accept_empty_config),
-            join_token: value::mask(self.join_token.as_ref()),
-            tls_client_ca: self.tls_client_ca.clone(),
-            nodes: (!self.nodes.is_empty()).then(|| self.nodes.clone()),
-            send_secrets_unencrypted: Some(self.send_secrets_unencrypted),
-        }
     }
 }

@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::value::Database;
-use super::{Problems, Sources, control, environment, file, process};
+use super::{Problems, control, process};
 
 /// Settings of a control plane, as the command line, the environment and the file give them; each
 /// may be left out.
@@ -37,60 +35,36 @@ pub struct Settings {
     pub control: control::Settings,
 }
 
-impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the
-    /// whole.
-    pub fn resolve(self, sources: Sources) -> Result<Settings> {
-        let mut problems = Problems::of(&sources);
-        environment::check(&mut problems);
-        let file: Self = file::read(sources, self.process.config.as_deref(), &mut problems)?;
-        let process = self.process.or(file.process);
-        let control = self.control.or(file.control);
-        Self {
-            process,
-            control,
-            ..Self::default()
-        }
-        .check(problems)
+impl super::Flags for Flags {
+    type Settings = Settings;
+
+    fn process(&self) -> &process::Flags {
+        &self.process
     }
 
-    fn check(self, mut problems: Problems) -> Result<Settings> {
-        let names_a_database = self.process.database_url.is_some();
-        let process = self.process.check(&mut problems);
-        if matches!(process.database, Database::Files) && !names_a_database {
+    fn check(&mut self, problems: &mut Problems) -> Settings {
+        let has_database = self.process.database_url.is_some();
+        let process = self.process.check(problems);
+        if !has_database {
             problems.missing(
                 "database_url",
                 "a control plane of its own shares PostgreSQL with its nodes: postgres://...",
             );
         }
-        let control = self.control.check(&process, &mut problems);
-        problems.finish()?;
-        Ok(Settings { process, control })
-    }
-}
-
-impl Settings {
-    /// The settings as a `kanat.toml` that would give them, secrets masked.
-    pub fn print(&self) -> Result<String> {
-        let flags = Flags {
-            process: self
-                .process
-                .to_flags(self.process.egress.unwrap_or_default()),
-            control: self.control.to_flags(),
-            ..Flags::default()
-        };
-        Ok(toml::to_string(&flags)?)
+        Settings {
+            control: self.control.check(&process, problems),
+            process,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::of_file;
     use super::*;
 
-    fn settings(text: &str) -> Result<Settings> {
-        super::super::parse::<Flags>(text)
-            .map_err(anyhow::Error::msg)?
-            .check(Problems::default())
+    fn settings(text: &str) -> anyhow::Result<Settings> {
+        of_file::<Flags>(text).map(|(settings, _)| settings)
     }
 
     const DATABASE: &str = "database_url = \"postgres://kanat:hunter2@db/kanat\"\n";
@@ -134,10 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_hides_secrets() {
-        let printed = settings(&format!("{DATABASE}{TOKEN}"))
-            .unwrap()
-            .print()
-            .unwrap();
+        let (_, printed) = of_file::<Flags>(&format!("{DATABASE}{TOKEN}")).unwrap();
         assert!(
             !printed.contains("hunter2") && !printed.contains("0123456789abcdef"),
             "{printed}"

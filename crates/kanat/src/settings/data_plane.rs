@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
 use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
-use super::value::{self, Database};
-use super::{Problems, Sources, environment, file, node, or, process};
+use super::{Problems, node, process, value};
 
 /// Settings of a data plane, as the command line, the environment and the file give them; each may
 /// be left out.
@@ -62,105 +60,54 @@ pub struct Settings {
     pub tls_ca: Option<PathBuf>,
     pub plan_file: Option<PathBuf>,
     pub listen_without_tls: bool,
-    pub send_secrets_unencrypted: bool,
 }
 
-impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the
-    /// whole.
-    pub fn resolve(self, sources: Sources) -> Result<Settings> {
-        let mut problems = Problems::of(&sources);
-        environment::check(&mut problems);
-        let file = file::read(sources, self.process.config.as_deref(), &mut problems)?;
-        self.or(file).check(problems)
+impl super::Flags for Flags {
+    type Settings = Settings;
+
+    fn process(&self) -> &process::Flags {
+        &self.process
     }
 
-    fn or(mut self, file: Self) -> Self {
-        or!(
-            self, file;
-            control_plane,
-            environments,
-            join_token,
-            tls_ca,
-            plan_file,
-            listen_without_tls,
-            send_secrets_unencrypted,
-        );
-        self.process = self.process.or(file.process);
-        self.node = self.node.or(file.node);
-        self
-    }
-
-    fn check(self, mut problems: Problems) -> Result<Settings> {
-        let names_a_database = self.process.database_url.is_some();
-        let process = self.process.check(&mut problems);
-        if matches!(process.database, Database::Files) && !names_a_database {
+    fn check(&mut self, problems: &mut Problems) -> Settings {
+        let has_database = self.process.database_url.is_some();
+        let process = self.process.check(problems);
+        if !has_database {
             problems.missing(
                 "database_url",
                 "a node shares PostgreSQL with its control planes: postgres://...",
             );
         }
-        let send_secrets_unencrypted = self.send_secrets_unencrypted.unwrap_or(false);
-        let control_planes = control_planes(
-            &self.control_plane.unwrap_or_default(),
-            send_secrets_unencrypted,
-        );
-        if control_planes.as_ref().is_ok_and(Vec::is_empty) {
-            let problem =
-                "a node needs the address of a control plane, such as https://control.example.com";
-            problems.missing("control_plane", problem);
-        }
-        let settings = Settings {
-            process,
-            node: self.node.check(&mut problems),
-            control_planes: problems.take("control_plane", control_planes),
-            environments: value::words(&self.environments.unwrap_or_default())
-                .map(str::to_owned)
-                .collect(),
-            join_token: problems.take(
-                "join_token",
-                self.join_token.map(value::join_token).transpose(),
-            ),
-            tls_ca: self.tls_ca,
-            plan_file: self.plan_file,
-            listen_without_tls: self.listen_without_tls.unwrap_or(false),
-            send_secrets_unencrypted,
+        let in_clear_text = *self.send_secrets_unencrypted.get_or_insert(false);
+        let control_plane = |text: &str| match value::url(text)? {
+            url if in_clear_text || value::is_private(&url) => Ok(url),
+            url => Err(format!(
+                "plans carry the secrets of connectors, and would come from {url} without TLS: \
+                 use https://, or say --send-secrets-unencrypted"
+            )),
         };
-        problems.finish()?;
-        Ok(settings)
-    }
-}
-
-impl Settings {
-    /// The settings as a `kanat.toml` that would give them, secrets masked.
-    pub fn print(&self) -> Result<String> {
-        let flags = Flags {
-            process: self
-                .process
-                .to_flags(self.process.egress.unwrap_or_default()),
-            node: self.node.to_flags(),
-            control_plane: Some(self.control_planes.clone()),
-            environments: Some(self.environments.clone()),
-            join_token: value::mask(self.join_token.as_ref()),
+        let mut named = self.control_plane.iter().flatten();
+        if named.all(|text| text.trim().is_empty()) {
+            problems.missing(
+                "control_plane",
+                "a node needs the address of a control plane, such as https://control.example.com",
+            );
+        }
+        let own = |text: &str| Ok::<_, String>(text.to_owned());
+        Settings {
+            process,
+            node: self.node.check(problems),
+            control_planes: problems.read_each(
+                "control_plane",
+                &mut self.control_plane,
+                control_plane,
+            ),
+            environments: problems.read_each("environments", &mut self.environments, own),
+            join_token: problems.hide("join_token", &mut self.join_token, value::join_token),
             tls_ca: self.tls_ca.clone(),
             plan_file: self.plan_file.clone(),
-            listen_without_tls: Some(self.listen_without_tls),
-            send_secrets_unencrypted: Some(self.send_secrets_unencrypted),
-        };
-        Ok(toml::to_string(&flags)?)
-    }
-}
-
-fn control_planes(texts: &[String], in_clear_text: bool) -> Result<Vec<String>, String> {
-    let urls = value::words(texts)
-        .map(value::url)
-        .collect::<Result<Vec<_>, _>>()?;
-    match urls.iter().find(|url| !value::is_private(url)) {
-        Some(open) if !in_clear_text => Err(format!(
-            "plans carry the secrets of connectors, and would come from {open} without TLS: use \
-             https://, or say --send-secrets-unencrypted"
-        )),
-        Some(_) | None => Ok(urls),
+            listen_without_tls: *self.listen_without_tls.get_or_insert(false),
+        }
     }
 }
 
@@ -168,11 +115,9 @@ fn control_planes(texts: &[String], in_clear_text: bool) -> Result<Vec<String>, 
 mod tests {
     use super::*;
 
-    fn settings(text: &str) -> Result<Settings> {
+    fn settings(text: &str) -> anyhow::Result<Settings> {
         let text = format!("database_url = \"postgres://db/kanat\"\n{text}");
-        super::super::parse::<Flags>(&text)
-            .map_err(anyhow::Error::msg)?
-            .check(Problems::default())
+        super::super::of_file::<Flags>(&text).map(|(settings, _)| settings)
     }
 
     #[test]

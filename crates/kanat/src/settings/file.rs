@@ -22,12 +22,11 @@ const FLAGS_ONLY: [&str; 4] = ["config", "print_config", "write_plan_file", "dra
 const FILE_ONLY: [&str; 1] = ["nodes"];
 
 /// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working
-/// folder, which may be missing. `problems` learns what each setting comes from; those of `given`
-/// are not taken from the file.
+/// folder, which may be missing. `problems` learns the line that each setting comes from.
 ///
 /// # Errors
 /// A file that cannot be read. Faults of its settings are added to `problems`.
-pub(super) fn read<T>(sources: Sources, named: Option<&Path>, problems: &mut Problems) -> Result<T>
+pub(super) fn read<T>(sources: &Sources, named: Option<&Path>, problems: &mut Problems) -> Result<T>
 where
     T: clap::Args + DeserializeOwned + Default,
 {
@@ -38,20 +37,15 @@ where
             String::new()
         }
         Err(error) => {
-            let name = sources
-                .names
-                .get("config")
-                .map(|name| format!("{name}: "))
-                .unwrap_or_default();
+            let name = sources.names.get("config").map(|name| format!("{name}: "));
             return Err(usage(format!(
-                "{name}cannot read {}: {error}",
+                "{}cannot read {}: {error}",
+                name.unwrap_or_default(),
                 path.display()
             )));
         }
     };
-    let settings = parse(&text, &path.display().to_string(), problems);
-    problems.names.extend(sources.names);
-    Ok(settings)
+    Ok(parse(&text, &path.display().to_string(), problems))
 }
 
 /// Returns the settings of a file's text that have no fault, and adds the faults of the others to
@@ -159,8 +153,10 @@ impl Reader<'_> {
         if self.settings.contains_key(&setting) {
             return self.fault(at, &format!("{setting}: is given twice"));
         }
-        let alone = match self.alone(&setting, found, source) {
-            Ok(alone) => alone,
+        let at_start = Spanned::new(0..0, found.clone());
+        let value = toml::Value::deserialize(ValueDeserializer::from(at_start));
+        let alone = match value {
+            Ok(value) => Table::from_iter([(setting.clone(), value)]),
             Err(error) => return self.fault(at, &format!("{setting}: {}", error.message())),
         };
         match (self.check_types)(alone.clone()) {
@@ -176,24 +172,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the setting as a table of its own.
-    fn alone(
-        &self,
-        setting: &str,
-        found: &DeValue<'_>,
-        source: &str,
-    ) -> Result<Table, toml::de::Error> {
-        // The source of a list of tables is no value.
-        if FILE_ONLY.contains(&setting) {
-            let value = toml::Value::deserialize(ValueDeserializer::from(Spanned::new(
-                0..0,
-                found.clone(),
-            )))?;
-            return Ok(Table::from_iter([(setting.to_owned(), value)]));
-        }
-        toml::from_str(&format!("{setting} = {source}"))
-    }
-
     fn fault(&mut self, at: usize, problem: &str) {
         let place = self.place(at);
         self.problems.texts.push(format!("{place}: {problem}"));
@@ -201,12 +179,7 @@ impl Reader<'_> {
 
     /// The place of a byte of the text, as in `kanat.toml:3`.
     fn place(&self, at: usize) -> String {
-        let line = 1 + self
-            .text
-            .bytes()
-            .take(at)
-            .filter(|byte| *byte == b'\n')
-            .count();
+        let line = 1 + self.text[..at].matches('\n').count();
         format!("{}:{line}", self.file)
     }
 }
@@ -235,12 +208,22 @@ fn type_fault(problem: &str, found: &DeValue<'_>, source: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::resolve;
+    use crate::settings::sources::of_command_line;
     use crate::settings::up::Flags;
 
     fn faults(text: &str) -> Vec<String> {
         let mut problems = Problems::default();
         parse::<Flags>(text, "kanat.toml", &mut problems);
         problems.texts
+    }
+
+    /// Reads a text without a fault.
+    fn read(text: &str) -> Flags {
+        let mut problems = Problems::default();
+        let settings = parse(text, "kanat.toml", &mut problems);
+        problems.finish().unwrap();
+        settings
     }
 
     #[test]
@@ -282,11 +265,10 @@ mod tests {
 
     #[test]
     fn the_name_of_a_table_is_the_first_part_of_its_settings_names() {
-        let settings: Flags = super::super::parse(
+        let settings = read(
             "data_plane_listen = \"127.0.0.1:1\"\ntls.cert = \"c.pem\"\n[drain]\nseconds = \
              7\n[adapter]\nmemory = 8\n",
-        )
-        .unwrap();
+        );
         assert_eq!(
             settings.process.tls_cert.as_deref(),
             Some(Path::new("c.pem"))
@@ -314,17 +296,11 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let mut flags = Flags::default();
         flags.process.config = Some(path.clone());
-        flags.process.drain_seconds = Some(8888);
-        let names = [("drain_seconds".to_owned(), "KANAT_DRAIN_SECONDS".to_owned())];
-        let faults = vec!["KANAT_RETENTION_DAYS: invalid value".to_owned()];
-        let error = flags
-            .resolve(Sources {
-                names: names.into(),
-                faults,
-            })
-            .err()
-            .unwrap()
-            .to_string();
+        let mut sources = of_command_line(&["kanat", "up", "--drain-seconds", "8888"]);
+        let name = "KANAT_DRAIN_SECONDS".to_owned();
+        sources.names.insert("drain_seconds".to_owned(), name);
+        sources.faults = vec!["KANAT_RETENTION_DAYS: invalid value".to_owned()];
+        let error = resolve(&flags, sources).err().unwrap().to_string();
         let file = path.display();
         assert_eq!(
             error,
@@ -342,7 +318,7 @@ mod tests {
         let entry =
             format!("[[nodes]]\ntoken_sha256 = \"{digest}\"\nenvironments = [\"staging\"]\n");
         let text = format!("listen = \"127.0.0.1:1\"\n{entry}{entry}");
-        let settings: Flags = super::super::parse(&text).unwrap();
+        let settings = read(&text);
         let nodes = settings.control.nodes.unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!(nodes[1].token_sha256.as_deref(), Some(digest.as_str()));

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, or, value};
+use super::{Problems, value};
+
+/// Largest limit of a body, in bytes.
+const MAX_BODY_LIMIT: usize = 64 << 20;
+/// Largest limit of a poll's answer, in bytes.
+const MAX_POLL_ANSWER_LIMIT: usize = 256 << 20;
 
 /// Settings of a node, as the command line, the environment and the file give them; each may be
 /// left out.
@@ -44,48 +49,31 @@ pub struct Settings {
 }
 
 impl Flags {
-    pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; body_limit, backlog_bytes, backlog_age, lease_seconds, poll_answer_limit);
-        self
-    }
-
-    pub(super) fn check(self, problems: &mut Problems) -> Settings {
+    pub(super) fn check(&mut self, problems: &mut Problems) -> Settings {
+        let body_limit = *self.body_limit.get_or_insert(1 << 20);
+        let poll_answer_limit = *self.poll_answer_limit.get_or_insert(16 << 20);
+        let lease = *self.lease_seconds.get_or_insert(30);
+        let backlog_age = problems.take(
+            "backlog_age",
+            self.backlog_age
+                .as_deref()
+                .map(value::backlog_age)
+                .transpose(),
+        );
+        self.backlog_age = backlog_age.map(kanat_flow::duration::format);
+        let backlog_bytes = self.backlog_bytes.map(value::backlog_bytes).transpose();
         Settings {
             body_limit: problems.take(
                 "body_limit",
-                value::body_limit(self.body_limit.unwrap_or(1 << 20)),
+                value::within(body_limit, 1..=MAX_BODY_LIMIT, " bytes are"),
             ),
-            backlog_bytes: problems.take(
-                "backlog_bytes",
-                self.backlog_bytes.map(value::backlog_bytes).transpose(),
-            ),
-            backlog_age: problems.take(
-                "backlog_age",
-                self.backlog_age
-                    .as_deref()
-                    .map(value::backlog_age)
-                    .transpose(),
-            ),
-            lease: problems.take(
-                "lease_seconds",
-                value::seconds(self.lease_seconds.unwrap_or(30), 1, 3600),
-            ),
+            backlog_bytes: problems.take("backlog_bytes", backlog_bytes),
+            backlog_age,
+            lease: problems.take("lease_seconds", value::seconds(lease, 1..=3600)),
             poll_answer_limit: problems.take(
                 "poll_answer_limit",
-                value::poll_answer_limit(self.poll_answer_limit.unwrap_or(16 << 20)),
+                value::within(poll_answer_limit, 1..=MAX_POLL_ANSWER_LIMIT, " bytes are"),
             ),
-        }
-    }
-}
-
-impl Settings {
-    pub(super) fn to_flags(&self) -> Flags {
-        Flags {
-            body_limit: Some(self.body_limit),
-            backlog_bytes: self.backlog_bytes,
-            backlog_age: self.backlog_age.map(kanat_flow::duration::format),
-            lease_seconds: Some(self.lease.as_secs()),
-            poll_answer_limit: Some(self.poll_answer_limit),
         }
     }
 }

@@ -3,7 +3,10 @@
 use kanat_message_log::postgres;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, or, value};
+use super::{Problems, value};
+
+/// Most connections for one purpose.
+const MAX_CONNECTIONS: u32 = 1_000;
 
 /// Settings of connection pools, as the command line, the environment and the file give them; each
 /// may be left out.
@@ -37,26 +40,22 @@ pub struct Settings {
 }
 
 impl Flags {
-    pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; store_connections, log_writers, log_readers, log_workers);
-        self
-    }
-
-    pub(super) fn check(self, problems: &mut Problems) -> Settings {
+    pub(super) fn check(&mut self, problems: &mut Problems) -> Settings {
         let store = kanat_store::Options::default();
         let log = postgres::Options::default();
-        let mut size = |setting, asked: Option<u32>, usual| {
-            problems.take(setting, value::connections(asked.unwrap_or(usual)))
+        let mut size = |setting, count: &mut Option<u32>, usual| {
+            let count = *count.get_or_insert(usual);
+            problems.take(setting, value::within(count, 1..=MAX_CONNECTIONS, " is"))
         };
         Settings {
             store: size(
                 "store_connections",
-                self.store_connections,
+                &mut self.store_connections,
                 store.connections,
             ),
-            log_writers: size("log_writers", self.log_writers, log.writers),
-            log_readers: size("log_readers", self.log_readers, log.readers),
-            log_workers: size("log_workers", self.log_workers, log.workers),
+            log_writers: size("log_writers", &mut self.log_writers, log.writers),
+            log_readers: size("log_readers", &mut self.log_readers, log.readers),
+            log_workers: size("log_workers", &mut self.log_workers, log.workers),
         }
     }
 }
@@ -77,15 +76,6 @@ impl Settings {
             readers: self.log_readers,
             workers: self.log_workers,
             ..postgres::Options::default()
-        }
-    }
-
-    pub(super) fn to_flags(&self) -> Flags {
-        Flags {
-            store_connections: Some(self.store),
-            log_writers: Some(self.log_writers),
-            log_readers: Some(self.log_readers),
-            log_workers: Some(self.log_workers),
         }
     }
 }

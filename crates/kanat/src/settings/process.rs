@@ -10,7 +10,7 @@ use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Problems, adapters, or, pools};
+use super::{Problems, adapters, pools};
 
 /// Settings of all processes, as the command line, the environment and the file give them; each may
 /// be left out.
@@ -123,11 +123,11 @@ pub struct TlsFiles {
 impl TlsFiles {
     /// Takes both or none; `names` are those of the key and of the certificate.
     fn of(
-        certificate: Option<PathBuf>,
-        key: Option<PathBuf>,
+        certificate: &Option<PathBuf>,
+        key: &Option<PathBuf>,
         names: [&str; 2],
     ) -> Result<Option<Self>, String> {
-        match (certificate, key) {
+        match (certificate.clone(), key.clone()) {
             (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
             (None, None) => Ok(None),
             (Some(_), None) => Err(format!("a certificate needs its key, {}", names[0])),
@@ -137,127 +137,76 @@ impl TlsFiles {
 }
 
 impl Flags {
-    pub(super) fn or(mut self, file: Self) -> Self {
-        or!(
-            self, file;
-            listen,
-            data_dir,
-            database_url,
-            egress,
-            egress_allow,
-            trusted_proxies,
-            metrics_listen,
-            metrics_tls_cert,
-            metrics_tls_key,
-            otlp_endpoint,
-            tls_cert,
-            tls_key,
-            drain_seconds,
-            drain_grace,
-            master_key,
-            log,
+    pub(super) fn check(&mut self, problems: &mut Problems) -> Settings {
+        self.listen
+            .get_or_insert_with(|| "127.0.0.1:8080".to_owned());
+        self.log.get_or_insert_with(|| "info".to_owned());
+        // A key of blanks is none.
+        self.master_key.take_if(|key| key.trim().is_empty());
+        let database = problems
+            .take(
+                "database_url",
+                value::database(self.database_url.take()).map(Some),
+            )
+            .unwrap_or(Database::Files);
+        self.database_url = database.masked();
+        let egress = problems.take(
+            "egress",
+            self.egress.as_deref().map(value::egress).transpose(),
         );
-        self.pools = self.pools.or(file.pools);
-        self.adapters = self.adapters.or(file.adapters);
-        self
-    }
-
-    pub(super) fn check(self, problems: &mut Problems) -> Settings {
-        let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8080");
+        self.egress = Some(value::egress_word(egress.unwrap_or_default()).to_owned());
         let tls = TlsFiles::of(
-            self.tls_cert,
-            self.tls_key,
+            &self.tls_cert,
+            &self.tls_key,
             ["tls_key (--tls-key)", "tls_cert (--tls-cert)"],
         );
         let names = [
             "metrics_tls_key (--metrics-tls-key)",
             "metrics_tls_cert (--metrics-tls-cert)",
         ];
-        let metrics_tls = TlsFiles::of(self.metrics_tls_cert, self.metrics_tls_key, names);
+        let metrics_tls = TlsFiles::of(&self.metrics_tls_cert, &self.metrics_tls_key, names);
+        let drain = *self.drain_seconds.get_or_insert(25);
+        let drain_grace = *self.drain_grace.get_or_insert(0);
         Settings {
             listen: problems
-                .take("listen", value::address(listen).map(Some))
+                .read("listen", &mut self.listen, value::address)
                 .unwrap_or(([127, 0, 0, 1], 8080).into()),
             data_dir: self
                 .data_dir
-                .unwrap_or_else(|| PathBuf::from("./kanat-data")),
-            database: problems
-                .take("database_url", value::database(self.database_url).map(Some))
-                .unwrap_or(Database::Files),
+                .get_or_insert_with(|| "./kanat-data".into())
+                .clone(),
+            database,
             pools: self.pools.check(problems),
             adapters: self.adapters.check(problems),
-            egress: problems.take(
-                "egress",
-                self.egress.as_deref().map(value::egress).transpose(),
-            ),
-            egress_allow: problems.take(
+            egress,
+            egress_allow: problems.read_each(
                 "egress_allow",
-                value::networks(&self.egress_allow.unwrap_or_default()),
+                &mut self.egress_allow,
+                value::network,
             ),
-            trusted_proxies: problems.take(
+            trusted_proxies: problems.read_each(
                 "trusted_proxies",
-                value::networks(&self.trusted_proxies.unwrap_or_default()),
+                &mut self.trusted_proxies,
+                value::network,
             ),
-            metrics_listen: problems.take(
+            metrics_listen: problems.read(
                 "metrics_listen",
-                self.metrics_listen
-                    .as_deref()
-                    .map(value::local_address)
-                    .transpose(),
+                &mut self.metrics_listen,
+                value::local_address,
             ),
             metrics_tls: problems.take("metrics_tls_cert", metrics_tls),
-            otlp_endpoint: problems.take(
+            otlp_endpoint: problems.read(
                 "otlp_endpoint",
-                self.otlp_endpoint
-                    .as_deref()
-                    .map(value::collector)
-                    .transpose(),
+                &mut self.otlp_endpoint,
+                value::collector,
             ),
             tls: problems.take("tls_cert", tls),
-            drain: problems.take(
-                "drain_seconds",
-                value::seconds(self.drain_seconds.unwrap_or(25), 0, 3600),
-            ),
-            drain_grace: problems.take(
-                "drain_grace",
-                value::seconds(self.drain_grace.unwrap_or(0), 0, 3600),
-            ),
-            master_key: problems.take(
-                "master_key",
-                self.master_key.map_or(Ok(None), value::master_key),
-            ),
-            log: problems.take(
-                "log",
-                value::log_filter(self.log.unwrap_or_else(|| "info".to_owned())),
-            ),
-        }
-    }
-}
-
-impl Settings {
-    /// The flags that would give these settings, secrets masked; `local_targets` is what holds.
-    pub(super) fn to_flags(&self, local_targets: LocalTargets) -> Flags {
-        Flags {
-            listen: Some(self.listen.to_string()),
-            data_dir: Some(self.data_dir.clone()),
-            database_url: self.database.masked(),
-            pools: self.pools.to_flags(),
-            adapters: self.adapters.to_flags(),
-            egress: Some(value::egress_word(local_targets).to_owned()),
-            egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
-            trusted_proxies: Some(self.trusted_proxies.iter().map(IpNet::to_string).collect()),
-            metrics_listen: self.metrics_listen.map(|address| address.to_string()),
-            metrics_tls_cert: self.metrics_tls.as_ref().map(|tls| tls.certificate.clone()),
-            metrics_tls_key: self.metrics_tls.as_ref().map(|tls| tls.key.clone()),
-            otlp_endpoint: self.otlp_endpoint.clone(),
-            tls_cert: self.tls.as_ref().map(|tls| tls.certificate.clone()),
-            tls_key: self.tls.as_ref().map(|tls| tls.key.clone()),
-            drain_seconds: Some(self.drain.as_secs()),
-            drain_grace: Some(self.drain_grace.as_secs()),
-            master_key: value::mask(self.master_key.as_ref()),
-            log: Some(self.log.clone()),
-            config: None,
-            print_config: false,
+            drain: problems.take("drain_seconds", value::seconds(drain, 0..=3600)),
+            drain_grace: problems.take("drain_grace", value::seconds(drain_grace, 0..=3600)),
+            master_key: problems.hide("master_key", &mut self.master_key, value::master_key),
+            log: problems
+                .read("log", &mut self.log, value::log_filter)
+                .unwrap_or_default(),
         }
     }
 }

@@ -14,8 +14,10 @@ use super::{Problems, environment};
 use crate::cli::Cli;
 
 /// Parsed command line and environment, without the file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Sources {
+    /// Flags and variables of the command.
+    pub(super) matches: ArgMatches,
     /// The flag or variable that each setting comes from, as in `KANAT_LISTEN` for `listen`.
     pub(super) names: BTreeMap<String, String>,
     /// Variables whose values cannot be read, each with what is wrong.
@@ -56,8 +58,8 @@ impl Sources {
             fault.command.as_deref().is_none_or(|of| Some(of) == name) && !is_overridden(fault)
         });
         let mut sources = Self {
-            names: BTreeMap::new(),
             faults: faults.map(|fault| fault.text).collect(),
+            ..Self::default()
         };
         let Some((called, matches)) =
             called.and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
@@ -75,6 +77,7 @@ impl Sources {
             };
             sources.names.extend(name.map(|name| (id.to_owned(), name)));
         }
+        sources.matches = matches.clone();
         sources
     }
 
@@ -188,6 +191,14 @@ fn reason(argument: &Arg, value: &OsStr, error: &clap::Error) -> String {
 
 fn variable(argument: &Arg) -> Option<String> {
     Some(argument.get_env()?.to_str()?.to_owned())
+}
+
+/// Reads a command line alone.
+#[cfg(test)]
+pub(super) fn of_command_line(arguments: &[&str]) -> Sources {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(arguments).unwrap();
+    Sources::of(&command, &matches, Vec::new())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, Sources, control, environment, file, node, or, process, value};
+use super::{Problems, control, node, process, value};
 use crate::process::egress::Reach;
 
 /// Settings of `up`, as the command line, the environment and the file give them; each may be left
@@ -38,40 +38,24 @@ pub struct Settings {
     pub data_plane_listen: Option<SocketAddr>,
 }
 
-impl Flags {
-    /// Fills what the command line and the environment leave out from the file, and checks the
-    /// whole.
-    pub fn resolve(self, sources: Sources) -> Result<Settings> {
-        let mut problems = Problems::of(&sources);
-        environment::check(&mut problems);
-        let file = file::read(sources, self.process.config.as_deref(), &mut problems)?;
-        self.or(file).check(problems)
+impl super::Flags for Flags {
+    type Settings = Settings;
+
+    fn process(&self) -> &process::Flags {
+        &self.process
     }
 
-    fn or(mut self, file: Self) -> Self {
-        or!(self, file; data_plane_listen);
-        self.process = self.process.or(file.process);
-        self.control = self.control.or(file.control);
-        self.node = self.node.or(file.node);
-        self
-    }
-
-    fn check(self, mut problems: Problems) -> Result<Settings> {
-        let process = self.process.check(&mut problems);
+    fn check(&mut self, problems: &mut Problems) -> Settings {
+        let process = self.process.check(problems);
+        let listen = &mut self.data_plane_listen;
         let settings = Settings {
-            control: self.control.check(&process, &mut problems),
-            node: self.node.check(&mut problems),
-            data_plane_listen: problems.take(
-                "data_plane_listen",
-                self.data_plane_listen
-                    .as_deref()
-                    .map(value::address)
-                    .transpose(),
-            ),
+            control: self.control.check(&process, problems),
+            node: self.node.check(problems),
+            data_plane_listen: problems.read("data_plane_listen", listen, value::address),
             process,
         };
-        problems.finish()?;
-        Ok(settings)
+        self.process.egress = Some(value::egress_word(settings.local_targets()).to_owned());
+        settings
     }
 }
 
@@ -83,7 +67,7 @@ impl Settings {
         flags.process.listen = Some("127.0.0.1:0".to_owned());
         flags.process.data_dir = Some(folder.join("data"));
         flags.control.bootstrap_api_key = Some(owner_key.expose().clone());
-        flags.check(Problems::default())
+        super::checked(&mut flags, Problems::default())
     }
 
     /// Returns whether calls that users direct may reach this machine and private networks. Unless
@@ -113,37 +97,28 @@ impl Settings {
             Reach::Others
         }
     }
-
-    /// The settings as a `kanat.toml` that would give them, secrets masked.
-    pub fn print(&self) -> Result<String> {
-        let flags = Flags {
-            process: self.process.to_flags(self.local_targets()),
-            control: self.control.to_flags(),
-            node: self.node.to_flags(),
-            data_plane_listen: self.data_plane_listen.map(|address| address.to_string()),
-        };
-        Ok(toml::to_string(&flags)?)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::{MASK, parse};
+    use super::super::{MASK, file, of_file, resolve, sources};
     use super::*;
 
-    fn flags(text: &str) -> Flags {
-        parse(text).unwrap()
+    fn settings(text: &str) -> anyhow::Result<Settings> {
+        of_file::<Flags>(text).map(|(settings, _)| settings)
     }
 
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
-        let file = flags("listen = \"127.0.0.1:1\"\nlease_seconds = 7\n");
-        let settings = flags("listen = \"127.0.0.1:2\"\n")
-            .or(file)
-            .check(Problems::default())
-            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kanat.toml");
+        std::fs::write(&path, "listen = \"127.0.0.1:1\"\nlease_seconds = 7\n").unwrap();
+        let mut flags = Flags::default();
+        flags.process.config = Some(path);
+        let sources = sources::of_command_line(&["kanat", "up", "--listen", "127.0.0.1:2"]);
+        let settings = resolve(&flags, sources).unwrap().unwrap();
         assert_eq!(settings.process.listen.port(), 2);
         assert_eq!(settings.node.lease, Duration::from_secs(7));
         assert_eq!(settings.process.drain, Duration::from_secs(25));
@@ -153,11 +128,7 @@ mod tests {
     fn every_bad_setting_is_named_at_once() {
         let bad = "listen = \"here\"\nlease_seconds = 0\negress_allow = \
                    [\"10.0.0.0/99\"]\njoin_token = \"short\"\n";
-        let error = flags(bad)
-            .check(Problems::default())
-            .err()
-            .unwrap()
-            .to_string();
+        let error = settings(bad).err().unwrap().to_string();
         for name in [
             "listen: \"here\"",
             "lease_seconds: 0 s",
@@ -175,38 +146,27 @@ mod tests {
             "print_config = true\n",
             "control_plane = []\n",
         ] {
-            assert!(
-                parse::<Flags>(text)
-                    .err()
-                    .unwrap()
-                    .contains("there is no setting"),
-                "{text}"
-            );
+            let error = settings(text).err().unwrap().to_string();
+            assert!(error.contains("there is no setting"), "{error}");
         }
     }
 
     #[test]
     fn what_is_printed_hides_secrets_and_reads_back() {
         let key = "0001".repeat(16);
-        let printed = flags(&format!("master_key = \"{key}\"\nretention_days = 0\n"))
-            .check(Problems::default())
-            .unwrap()
-            .print()
-            .unwrap();
+        let text = format!("master_key = \"{key}\"\nretention_days = 0\n");
+        let (_, printed) = of_file::<Flags>(&text).unwrap();
         assert!(!printed.contains("0001"), "{printed}");
-        let again = flags(&printed);
+        let mut problems = Problems::default();
+        let again: Flags = file::parse(&printed, "kanat.toml", &mut problems);
+        problems.finish().unwrap();
         assert_eq!(again.process.master_key.as_deref(), Some(MASK));
         assert_eq!(again.control.retention_days, Some(0));
     }
 
     #[test]
     fn local_targets_are_allowed_by_default_where_nobody_else_reaches_the_service() {
-        let local = |text: &str| {
-            flags(text)
-                .check(Problems::default())
-                .unwrap()
-                .local_targets()
-        };
+        let local = |text: &str| settings(text).unwrap().local_targets();
         for text in [
             "",
             "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \
@@ -233,11 +193,7 @@ mod tests {
 
     #[test]
     fn egress_is_guarded_or_local() {
-        let error = flags("egress = \"off\"\n")
-            .check(Problems::default())
-            .err()
-            .unwrap()
-            .to_string();
+        let error = settings("egress = \"off\"\n").err().unwrap().to_string();
         assert!(
             error.contains("egress: \"off\" is neither guarded nor local"),
             "{error}"
@@ -246,8 +202,7 @@ mod tests {
 
     #[test]
     fn a_certificate_and_its_key_come_together() {
-        let error = flags("tls_cert = \"c.pem\"\n")
-            .check(Problems::default())
+        let error = settings("tls_cert = \"c.pem\"\n")
             .err()
             .unwrap()
             .to_string();

@@ -1,6 +1,8 @@
 //! Single settings, from their text to what they mean. Errors say what a good one looks like.
 
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -145,47 +147,15 @@ pub fn egress_word(egress: LocalTargets) -> &'static str {
     }
 }
 
-pub fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
-    let network = |text: &str| {
-        let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
-        text.parse::<IpNet>()
-            .or(single)
-            .map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
-    };
-    words(texts).map(network).collect()
+pub fn network(text: &str) -> Result<IpNet, String> {
+    let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
+    text.parse()
+        .or(single)
+        .map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
 }
-
-/// Returns the texts that are not blank, trimmed.
-pub fn words(texts: &[String]) -> impl Iterator<Item = &str> {
-    texts
-        .iter()
-        .map(|text| text.trim())
-        .filter(|text| !text.is_empty())
-}
-
-/// Largest limit of a body, in bytes.
-const MAX_BODY_LIMIT: usize = 64 << 20;
-
-/// Largest limit of a poll's answer, in bytes.
-const MAX_POLL_ANSWER_LIMIT: usize = 256 << 20;
-
-/// Maximum number of connections that one process may open for one purpose.
-const MAX_CONNECTIONS: u32 = 1_000;
 
 /// Smallest bound of unfinished messages, in bytes.
 const MIN_BACKLOG_BYTES: u64 = 64 << 10;
-
-pub fn body_limit(bytes: usize) -> Result<usize, String> {
-    bytes_up_to(bytes, MAX_BODY_LIMIT)
-}
-
-fn bytes_up_to(bytes: usize, max: usize) -> Result<usize, String> {
-    if (1..=max).contains(&bytes) {
-        Ok(bytes)
-    } else {
-        Err(format!("{bytes} bytes are not between 1 and {max}"))
-    }
-}
 
 /// Checks the bound of unfinished messages, in bytes.
 pub fn backlog_bytes(bytes: u64) -> Result<u64, String> {
@@ -204,27 +174,22 @@ pub fn backlog_age(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Checks the limit of an answer, which is in memory while its records are stored, for each poll
-/// under way.
-pub fn poll_answer_limit(bytes: usize) -> Result<usize, String> {
-    bytes_up_to(bytes, MAX_POLL_ANSWER_LIMIT)
+/// Checks a number. `is` follows it in the error, with its unit.
+pub fn within<N: PartialOrd + Display>(
+    number: N,
+    range: RangeInclusive<N>,
+    is: &str,
+) -> Result<N, String> {
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = range.into_inner();
+    Err(format!("{number}{is} not between {least} and {most}"))
 }
 
 /// Checks a number of seconds.
-pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
-    if (least..=most).contains(&value) {
-        return Ok(Duration::from_secs(value));
-    }
-    Err(format!("{value} s is not between {least} and {most}"))
-}
-
-/// Checks a number of connections for one purpose.
-pub fn connections(count: u32) -> Result<u32, String> {
-    if (1..=MAX_CONNECTIONS).contains(&count) {
-        Ok(count)
-    } else {
-        Err(format!("{count} is not between 1 and {MAX_CONNECTIONS}"))
-    }
+pub fn seconds(value: u64, range: RangeInclusive<u64>) -> Result<Duration, String> {
+    within(value, range, " s is").map(Duration::from_secs)
 }
 
 /// Returns the retention of so many days; none for 0, which keeps everything.
@@ -232,44 +197,30 @@ pub fn retention(days: u32) -> Option<Duration> {
     (days > 0).then(|| DAY.saturating_mul(days))
 }
 
-pub fn to_days(retention: Option<Duration>) -> u32 {
-    retention.map_or(0, |keep| {
-        u32::try_from(keep.as_secs() / DAY.as_secs()).unwrap_or(u32::MAX)
-    })
-}
-
 /// A filter of the log that lets something through on purpose.
-pub fn log_filter(text: String) -> Result<String, String> {
-    kanat_telemetry::check_filter(&text)
-        .map(|()| text)
+pub fn log_filter(text: &str) -> Result<String, String> {
+    kanat_telemetry::check_filter(text)
+        .map(|()| text.to_owned())
         .map_err(|error| error.to_string())
 }
 
-/// Origins of pages in browsers, as browsers send them: a scheme and a host, in lower case, and
-/// nothing after them; or `*`.
-pub fn origins(texts: &[String]) -> Result<Vec<String>, String> {
-    let origin = |text: &str| match text {
-        "*" => Ok(text.to_owned()),
-        _ => url(text)
-            .ok()
-            .filter(|url| {
-                !url.contains('@') && !url[url.find("://").map_or(0, |at| at + 3)..].contains('/')
-            })
-            .map(|url| url.to_lowercase())
-            .ok_or_else(|| {
-                format!("{text:?} is not an origin such as https://app.example.com, or *")
-            }),
-    };
-    words(texts).map(origin).collect()
+/// Origin of pages in browsers, as browsers send it: a scheme and a host, in lower case, and nothing
+/// after them; or `*`.
+pub fn origin(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Ok(text.to_owned());
+    }
+    url(text)
+        .ok()
+        .filter(|url| !url.contains('@') && url.matches('/').count() == 2)
+        .map(|url| url.to_lowercase())
+        .ok_or_else(|| format!("{text:?} is not an origin such as https://app.example.com, or *"))
 }
 
-/// A master key that can seal; an empty one is none.
-pub fn master_key(text: String) -> Result<Option<Secret<String>>, String> {
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
+/// A master key that can seal.
+pub fn master_key(text: String) -> Result<Secret<String>, String> {
     Sealer::from_text(&text).map_err(|error| error.to_string())?;
-    Ok(Some(Secret::new(text)))
+    Ok(Secret::new(text))
 }
 
 /// An API key of the operator's choice.
@@ -289,11 +240,6 @@ pub fn join_token(text: String) -> Result<Secret<String>, String> {
         return Err("it holds other characters than letters, digits and signs of ASCII".to_owned());
     }
     Ok(Secret::new(text))
-}
-
-/// Returns the text that is printed of a secret.
-pub fn mask(secret: Option<&Secret<String>>) -> Option<String> {
-    secret.map(|_| MASK.to_owned())
 }
 
 #[cfg(test)]
@@ -350,19 +296,18 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {
-        let read = |text: &str| origins(&[text.to_owned()]);
         assert_eq!(
-            read("https://App.example.com:8443/").unwrap(),
-            ["https://app.example.com:8443"]
+            origin("https://App.example.com:8443/").unwrap(),
+            "https://app.example.com:8443"
         );
-        assert_eq!(read("*").unwrap(), ["*"]);
+        assert_eq!(origin("*").unwrap(), "*");
         for wrong in [
             "app.example.com",
             "https://app.example.com/page",
             "https://user@app.example.com",
             "null",
         ] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(origin(wrong).is_err(), "{wrong}");
         }
     }
 

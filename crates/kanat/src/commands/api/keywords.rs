@@ -2,7 +2,8 @@
 //! know, so that nothing is checked by it.
 
 use kanat_model::nearest::nearest_within;
-use serde_json::Value;
+
+use crate::output::Json;
 
 /// Edits that a misspelt keyword is away from a known one.
 const MAX_EDITS: usize = 2;
@@ -106,33 +107,33 @@ const NAMED_SCHEMAS: &[&str] = &[
 
 /// Returns a warning for each keyword of a schema that no draft has and that is near to one that
 /// they have.
-pub fn misspelt(schema: &Value) -> Vec<String> {
+pub fn misspelt(schema: &Json) -> Vec<String> {
     let mut warnings = Vec::new();
     visit(schema, "", &mut warnings);
     warnings
 }
 
-fn visit(schema: &Value, path: &str, warnings: &mut Vec<String>) {
-    let below = |name: &str| match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
+fn visit(schema: &Json, path: &str, warnings: &mut Vec<String>) {
     match schema {
-        Value::Array(schemas) => {
+        Json::List(schemas) => {
             for (index, schema) in schemas.iter().enumerate() {
                 visit(schema, &format!("{path}[{index}]"), warnings);
             }
         }
-        Value::Object(members) => {
+        Json::Object(members) => {
             for (name, value) in members {
-                let path = below(name);
-                if NAMED_SCHEMAS.contains(&name.as_str()) {
-                    for (key, schema) in value.as_object().into_iter().flatten() {
+                let path = match path {
+                    "" => name.clone(),
+                    path => format!("{path}.{name}"),
+                };
+                let name = name.as_str();
+                if NAMED_SCHEMAS.contains(&name) {
+                    for (key, schema) in value.members("") {
                         visit(schema, &format!("{path}.{key}"), warnings);
                     }
-                } else if SCHEMAS.contains(&name.as_str()) {
+                } else if SCHEMAS.contains(&name) {
                     visit(value, &path, warnings);
-                } else if !KEYWORDS.contains(&name.as_str())
+                } else if !KEYWORDS.contains(&name)
                     && let Some(near) = nearest_within(MAX_EDITS, name, KEYWORDS.iter().copied())
                 {
                     warnings.push(format!(
@@ -142,7 +143,7 @@ fn visit(schema: &Value, path: &str, warnings: &mut Vec<String>) {
                 }
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Json::Bare(_) | Json::Text(_) => {}
     }
 }
 
@@ -160,7 +161,7 @@ mod tests {
             "properties": { "minLenght": { "type": "string", "minLenght": 1 } },
             "allOf": [{ "propertys": {} }],
         });
-        let warnings = misspelt(&schema);
+        let warnings = misspelt(&schema.into());
         let starts = [
             "requred is",
             "properties.minLenght.minLenght is",
@@ -182,6 +183,6 @@ mod tests {
             "x-owner": "sales",
             "properties": { "typ": true, "requird": { "const": { "typ": 1 } } },
         });
-        assert_eq!(misspelt(&schema), [""; 0]);
+        assert_eq!(misspelt(&schema.into()), [""; 0]);
     }
 }

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Content, pair, whole};
 use crate::client::name::API;
-use crate::commands::confirm::{Consent, Decision};
+use crate::commands::confirm::Consent;
 use crate::commands::{Session, input};
-use crate::exit::usage;
 use crate::output::Json;
 
 /// Arguments of `kanat api update`: the changes.
@@ -70,28 +68,17 @@ impl Update {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         let path = client.path(&API, &self.api).await?;
-        let mut body = self.fields()?;
         let before = client.get(&path, &[]).await?;
-        if !self.cors_origins.is_empty() {
-            body.insert("cors", self.cors(before.at("cors"))?);
-        }
+        let changes = self.changes(&before)?;
         if self.moves(&before) {
-            let what = format!(
+            self.consent.ask(&format!(
                 "calls of {} /{} get 404 from now on",
                 before.text("method"),
                 before.text("path").trim_start_matches('/')
-            );
-            match self.consent.ask(&what)? {
-                Decision::Stop => return Ok(()),
-                Decision::Act => {}
-            }
+            ))?;
         }
-        if body.is_empty() {
-            return Err(usage(
-                "nothing is to be changed: `kanat api update --help` lists the fields",
-            ));
-        }
-        session.print(&client.patch(&path, &body).await?, whole)
+        let advice = "`kanat api update --help` lists the fields";
+        session.change(&path, &changes, advice, whole).await
     }
 
     /// Returns whether the calls that there are lead to the API no more.
@@ -105,65 +92,41 @@ impl Update {
                 .is_some_and(|method| !method.eq_ignore_ascii_case(&before.text("method")))
     }
 
-    fn fields(&self) -> Result<BTreeMap<&'static str, Box<RawValue>>> {
-        let mut body = BTreeMap::new();
-        let texts = [
-            ("name", &self.name),
-            ("description", &self.description),
-            ("path", &self.path),
-            ("method", &self.method),
-            ("flowName", &self.flow),
-            ("authType", &self.auth),
-            ("validationMode", &self.validation),
-            ("deadline", &self.deadline),
-            ("onTimeout", &self.on_timeout),
-        ];
-        for (name, text) in texts {
-            if let Some(text) = text {
-                body.insert(name, to_raw_value(text)?);
-            }
-        }
-        if let Some(file) = &self.oauth2 {
-            body.insert("oauth2", input::json(file)?);
-        }
-        if let Some(strict) = self.strict_response {
-            body.insert("strictResponse", to_raw_value(&strict)?);
-        }
-        if let Some(status) = &self.response_status {
-            let number = status
-                .parse::<u16>()
-                .ok()
-                .map(|number| to_raw_value(&number));
-            body.insert(
-                "responseStatus",
-                number.unwrap_or_else(|| to_raw_value(status))?,
-            );
-        }
-        if !self.response_headers.is_empty() {
-            let headers: BTreeMap<&str, &str> = self
-                .response_headers
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str()))
-                .collect();
-            body.insert("responseHeaders", to_raw_value(&headers)?);
-        }
-        body.extend(self.content.members("requestSchema")?);
-        Ok(body)
+    fn changes(&self, before: &Json) -> Result<Json> {
+        let status = self.response_status.as_deref().map(|status| {
+            let number = status.parse::<u16>();
+            number.map_or_else(|_| json!(status), |number| json!(number))
+        });
+        let headers = BTreeMap::from_iter(self.response_headers.iter().cloned());
+        let members = json!({
+            "name": self.name,
+            "description": self.description,
+            "path": self.path,
+            "method": self.method,
+            "flowName": self.flow,
+            "authType": self.auth,
+            "validationMode": self.validation,
+            "deadline": self.deadline,
+            "onTimeout": self.on_timeout,
+            "strictResponse": self.strict_response,
+            "responseStatus": status,
+            "responseHeaders": (!headers.is_empty()).then_some(headers),
+        });
+        let oauth2 = self.oauth2.as_deref().map(input::json).transpose()?;
+        Ok(Json::given(members)
+            .with([("oauth2", oauth2), ("cors", self.cors(before))])
+            .with(self.content.members("requestSchema")?))
     }
 
-    /// The cross-origin rules of before with other origins.
-    fn cors(&self, before: Option<&Json>) -> Result<Box<RawValue>> {
-        let text = before.map_or_else(|| "{}".to_owned(), Json::compact);
-        let mut cors: serde_json::Value = serde_json::from_str(&text)?;
-        if cors.is_null() {
-            cors = json!({});
+    /// The cross-origin rules of before with other origins; none where they stay.
+    fn cors(&self, before: &Json) -> Option<Json> {
+        let mut origins = self.cors_origins.clone();
+        if origins.is_empty() {
+            return None;
         }
-        let origins: Vec<&String> = self
-            .cors_origins
-            .iter()
-            .filter(|origin| !origin.is_empty())
-            .collect();
-        cors["origins"] = json!(origins);
-        Ok(to_raw_value(&cors)?)
+        origins.retain(|origin| !origin.is_empty());
+        let rules = before.at("cors").filter(|_| before.has("cors"));
+        let rules = rules.cloned().unwrap_or_else(|| json!({}).into());
+        Some(rules.with([("origins", Some(json!(origins).into()))]))
     }
 }

@@ -69,7 +69,7 @@ impl Flags {
         let entry = match client.get(&path, &[]).await {
             Ok(entry) => entry,
             // The service names the nearest entry where it refuses the instance.
-            Err(error) if Refusal::is_not_found(&error) => return self.object(&[]),
+            Err(error) if Refusal::has_status(&error, 404) => return self.object(&[]),
             Err(error) => return Err(error),
         };
         let is_plain =
@@ -85,7 +85,7 @@ impl Flags {
     /// `plain` are the fields that are no texts, but numbers or booleans.
     fn object(&self, plain: &[String]) -> Result<Map<String, Value>> {
         let mut config = match &self.config {
-            Some(file) => serde_json::from_str(input::json(file)?.get())
+            Some(file) => serde_json::from_str(&input::json(file)?.compact())
                 .map_err(|_| usage(format!("{} holds no JSON object", input::name(file))))?,
             None => Map::new(),
         };

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use kanat_flow::Severity;
 use serde_json::json;
 
 use super::{diagnostics, folder};
 use crate::client::Refusal;
-use crate::client::name::{FLOW, segment};
+use crate::client::name::FLOW;
 use crate::commands::{Session, input, schedule};
 use crate::exit::{failure, usage};
 use crate::output::Json;
@@ -49,12 +50,10 @@ impl Apply {
                     return Err(error);
                 }
                 let told = format!("{error:#}");
-                let place = if told.starts_with(&source.file) {
-                    ""
-                } else {
-                    &format!("{}: ", source.file)
-                };
-                session.complain(&format!("{place}{told}"));
+                session.complain(&match told.starts_with(&source.file) {
+                    true => told,
+                    false => format!("{}: {told}", source.file),
+                });
             }
         }
         match refused {
@@ -76,13 +75,9 @@ impl Apply {
         };
         let running = flow.text("version");
         // A paused flow goes on holding its messages.
-        let mut deploy = json!({ "keepPaused": true });
-        if let Some(summary) = &self.summary {
-            deploy["changeSummary"] = summary.as_str().into();
-        }
-        let deployed = client
-            .post(&format!("{}/deploy", path(&flow)), &deploy)
-            .await;
+        let deploy = Json::given(json!({ "keepPaused": true, "changeSummary": self.summary }));
+        let path = format!("{}/deploy", path(&flow));
+        let deployed = client.post(&path, &deploy).await;
         let answer = deployed.map_err(|error| match error.is::<Refusal>() {
             true => kept(&flow, &explain(error)),
             false => error,
@@ -107,15 +102,10 @@ impl Apply {
 
 /// The flow of a definition's name, if there is one.
 async fn existing(session: &Session, source: &Source) -> Result<Option<Json>> {
-    let Some(id) = session.client.find(&FLOW, &source.name).await? else {
-        return Ok(None);
-    };
-    Ok(Some(
-        session
-            .client
-            .get(&format!("{}/{}", FLOW.path, segment(&id)), &[])
-            .await?,
-    ))
+    match session.client.find(&FLOW, &source.name).await? {
+        Some(id) => session.client.get(&FLOW.at(&id), &[]).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Asks the service about every definition before it gets one to keep. What runs already is not
@@ -129,7 +119,12 @@ async fn check(
     for (source, flow) in sources {
         let body = json!({ "yamlConfig": source.text });
         let answer = session.client.post("/flows/validate", &body).await?;
-        let faults = diagnostics::refusals(&answer);
+        let flow = flow.as_ref().filter(|flow| runs(flow, &source.text));
+        let severity = match flow {
+            Some(_) => Severity::Warning,
+            None => Severity::Error,
+        };
+        let faults = diagnostics::refusals(&answer, severity);
         if faults.is_empty() {
             let warnings = diagnostics::faults(&answer, "warnings");
             if !warnings.is_empty() {
@@ -137,22 +132,13 @@ async fn check(
             }
             continue;
         }
-        match flow.as_ref().filter(|flow| runs(flow, &source.text)) {
-            Some(flow) => {
-                let warnings = faults
-                    .into_iter()
-                    .map(diagnostics::warning)
-                    .collect::<Vec<_>>();
-                diagnostics::complain(&source.file, &source.text, &warnings);
-                let name = flow.text("name");
-                session.hint(&format!(
-                    "flow {name} runs this definition and goes on; it could not be deployed anew"
-                ));
-            }
-            None => {
-                diagnostics::complain(&source.file, &source.text, &faults);
-                refused += 1;
-            }
+        diagnostics::complain(&source.file, &source.text, &faults);
+        match flow {
+            Some(flow) => session.hint(&format!(
+                "flow {} runs this definition and goes on; it could not be deployed anew",
+                flow.text("name")
+            )),
+            None => refused += 1,
         }
     }
     nothing_if(refused, count)
@@ -169,12 +155,12 @@ fn runs(flow: &Json, text: &str) -> bool {
 fn kept(flow: &Json, error: &anyhow::Error) -> anyhow::Error {
     let name = flow.text("name");
     let running = flow.text("deployedVersion");
-    let kept = match (flow.text("draft") == "true", running.is_empty()) {
-        (true, true) => format!("\nthe definition is kept as a draft: flow {name} does not run"),
-        (true, false) => {
-            format!("\nthe definition is kept as a draft: flow {name} goes on as version {running}")
+    let kept = match running.as_str() {
+        _ if flow.text("draft") != "true" => String::new(),
+        "" => format!("\nthe definition is kept as a draft: flow {name} does not run"),
+        version => {
+            format!("\nthe definition is kept as a draft: flow {name} goes on as version {version}")
         }
-        (false, _) => String::new(),
     };
     failure(format!("{error:#}{kept}"))
 }
@@ -190,7 +176,7 @@ fn nothing_if(wrong: usize, count: usize) -> Result<()> {
 }
 
 fn path(flow: &Json) -> String {
-    format!("{}/{}", FLOW.path, segment(&flow.text("id")))
+    FLOW.at(&flow.text("id"))
 }
 
 /// The definitions in `files`. Errors when one is wrong, or two are of one name.
@@ -200,7 +186,7 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
     for file in files {
         let text = input::text(file)?;
         let file = input::name(file).to_owned();
-        match diagnostics::parse(&text) {
+        match kanat_flow::parse(&text) {
             Ok(definition) => sources.push(Source {
                 name: definition.name,
                 file,

@@ -1,7 +1,7 @@
 //! Definitions in files: creating, updating and checking them.
 
 use anyhow::Result;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{diagnostics, folder, show};
 use crate::client::Refusal;
@@ -50,40 +50,20 @@ pub struct Validate {
     strict: bool,
 }
 
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Definition {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    yaml_config: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change_summary: Option<String>,
-}
-
 impl Create {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let yaml_config = input::text(&self.file)?;
-        let Self {
-            name,
-            description,
-            file,
-        } = self;
-        let file = input::name(&file);
-        let body = Definition {
-            name,
-            description,
-            yaml_config,
-            change_summary: None,
-        };
+        let text = input::text(&self.file)?;
+        let file = input::name(&self.file);
+        let body = json!({
+            "name": self.name, "description": self.description, "yamlConfig": text,
+        });
         let created = session.client.post(FLOW.path, &body).await;
         let flow = created.map_err(|error| match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.code == "ALREADY_EXISTS" => failure(format!(
                 "{error:#}\nchange it with `kanat flow update`, or create and change alike with \
                  `kanat flow apply`"
             )),
-            Some(_) | None => diagnostics::explain(file, &body.yaml_config, error),
+            Some(_) | None => diagnostics::explain(file, &text, error),
         })?;
         drafted(session, file, &flow)
     }
@@ -91,18 +71,13 @@ impl Create {
 
 impl Update {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let yaml_config = input::text(&self.file)?;
+        let text = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
-        let name = self.name(session, &path, &yaml_config).await?;
-        let body = Definition {
-            name,
-            yaml_config,
-            change_summary: self.summary,
-            ..Definition::default()
-        };
+        let name = self.name(session, &path, &text).await?;
+        let body = json!({ "name": name, "yamlConfig": text, "changeSummary": self.summary });
         let file = input::name(&self.file);
-        let updated = session.client.patch(&path, &body).await;
-        let flow = updated.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
+        let updated = session.client.patch(&path, &Json::given(body)).await;
+        let flow = updated.map_err(|error| diagnostics::explain(file, &text, error))?;
         drafted(session, file, &flow)
     }
 
@@ -176,18 +151,13 @@ impl Validate {
         session: &Session,
         file: &str,
     ) -> Result<(Option<String>, Option<String>)> {
-        let body = Definition {
-            yaml_config: input::text(file)?,
-            ..Definition::default()
-        };
-        let (answer, unchecked) = validate(session, &body).await?;
+        let text = input::text(file)?;
+        let (answer, unchecked) = validate(session, &text).await?;
         let errors = diagnostics::faults(&answer, "errors");
         let warnings = diagnostics::faults(&answer, "warnings");
         let file = input::name(file);
         let all = [errors.as_slice(), warnings.as_slice()].concat();
-        session.print(&answer, |_| {
-            diagnostics::report(file, &body.yaml_config, &all)
-        })?;
+        session.print(&answer, |_| diagnostics::report(file, &text, &all))?;
         let failed = match (errors.len(), warnings.len()) {
             (0, 0) => None,
             (0, _) if !self.strict => None,
@@ -204,23 +174,15 @@ impl Validate {
 
 /// Asks the service, which knows the names of the environment. Without one the definition is
 /// checked by itself, and the reason is given.
-async fn validate(session: &Session, body: &Definition) -> Result<(Json, Option<String>)> {
-    let alone = || diagnostics::check(&body.yaml_config);
+async fn validate(session: &Session, text: &str) -> Result<(Json, Option<String>)> {
+    let alone = || diagnostics::check(text);
     if !session.client.has_key() {
-        return Ok((alone()?, Some("no API key is given".to_owned())));
+        return Ok((alone(), Some("no API key is given".to_owned())));
     }
-    match session.client.post("/flows/validate", body).await {
+    let body = json!({ "yamlConfig": text });
+    match session.client.post("/flows/validate", &body).await {
         Ok(answer) => Ok((answer, None)),
-        Err(error)
-            if error
-                .downcast_ref::<Refusal>()
-                .is_some_and(|refusal| refusal.status == 400) =>
-        {
-            Err(error)
-        }
-        Err(error) => Ok((
-            alone()?,
-            error.to_string().lines().next().map(str::to_owned),
-        )),
+        Err(error) if Refusal::has_status(&error, 400) => Err(error),
+        Err(error) => Ok((alone(), error.to_string().lines().next().map(str::to_owned))),
     }
 }

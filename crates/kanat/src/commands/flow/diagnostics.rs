@@ -2,13 +2,13 @@
 
 use std::io::IsTerminal;
 
-use kanat_flow::{Definition, InstanceRef, Names};
+use kanat_flow::{Diagnostic, InstanceRef, Names, Severity};
 use serde_json::json;
 
 use crate::client::Refusal;
 use crate::commands::Session;
 use crate::exit::failure;
-use crate::output::excerpt::{self, Colour, Fault};
+use crate::output::excerpt::{self, Colour};
 use crate::output::{self, Json};
 
 /// Shows the lines of `source` that a refusal is about; other errors stay as they are.
@@ -16,11 +16,12 @@ pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error 
     let Some(refusal) = error.downcast_ref::<Refusal>() else {
         return error;
     };
-    let faults = refusal
+    let faults: Option<Vec<Diagnostic>> = refusal
         .details
         .iter()
-        .map(|(field, message)| Fault::of_detail(field, message));
-    match faults.collect::<Option<Vec<Fault>>>() {
+        .map(|(field, message)| excerpt::of_detail(field, message))
+        .collect();
+    match faults {
         Some(faults) if !faults.is_empty() => {
             complain(file, source, &faults);
             failure(format!("{file} has {}", counted(faults.len())))
@@ -33,27 +34,22 @@ pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error 
 /// flow.
 pub async fn explain_stored(session: &Session, path: &str, error: anyhow::Error) -> anyhow::Error {
     match session.client.get(path, &[]).await {
-        Ok(flow) => explain(
-            &format!("flow {}", flow.text("name")),
-            &flow.text("yamlConfig"),
-            error,
-        ),
+        Ok(flow) => {
+            let name = format!("flow {}", flow.text("name"));
+            explain(&name, &flow.text("yamlConfig"), error)
+        }
         Err(_) => error,
     }
 }
 
 /// Prints faults on standard error.
-pub fn complain(file: &str, source: &str, faults: &[Fault]) {
-    output::hint(&excerpt::render(
-        file,
-        source,
-        faults,
-        colour(&std::io::stderr()),
-    ));
+pub fn complain(file: &str, source: &str, faults: &[Diagnostic]) {
+    let colour = colour(&std::io::stderr());
+    output::hint(&excerpt::render(file, source, faults, colour));
 }
 
 /// Faults for standard output.
-pub fn report(file: &str, source: &str, faults: &[Fault]) -> String {
+pub fn report(file: &str, source: &str, faults: &[Diagnostic]) -> String {
     excerpt::render(file, source, faults, colour(&std::io::stdout()))
 }
 
@@ -77,11 +73,7 @@ fn colour(stream: &impl IsTerminal) -> Colour {
 
 /// Checks a definition without a service: all but whether what it names exists. The answer is that
 /// of the API.
-///
-/// # Errors
-///
-/// When the answer cannot be read back, which would be a fault of this program.
-pub fn check(source: &str) -> serde_json::Result<Json> {
+pub fn check(source: &str) -> Json {
     let (errors, warnings) = match kanat_flow::parse(source) {
         Ok(definition) => {
             let mut warnings = kanat_flow::check_names(&definition, &AnyNames);
@@ -90,8 +82,8 @@ pub fn check(source: &str) -> serde_json::Result<Json> {
         }
         Err(errors) => (errors, Vec::new()),
     };
-    let diagnostics = |list: &[kanat_flow::Diagnostic], severity: &str| {
-        let items = list.iter().map(|item| {
+    let of_answer = |found: &[Diagnostic], severity: &str| {
+        let items = found.iter().map(|item| {
             json!({
                 "severity": severity, "message": item.message, "path": item.path,
                 "line": item.line, "column": item.column,
@@ -99,30 +91,11 @@ pub fn check(source: &str) -> serde_json::Result<Json> {
         });
         items.collect::<Vec<_>>()
     };
-    let answer = json!({
+    Json::from(json!({
         "valid": errors.is_empty(),
-        "errors": diagnostics(&errors, "error"),
-        "warnings": diagnostics(&warnings, "warning"),
-    });
-    Json::parse(&answer.to_string())
-}
-
-/// The definition in `source`, or its faults.
-pub fn parse(source: &str) -> Result<Definition, Vec<Fault>> {
-    kanat_flow::parse(source).map_err(|errors| errors.into_iter().map(fault).collect())
-}
-
-fn fault(diagnostic: kanat_flow::Diagnostic) -> Fault {
-    Fault {
-        severity: match diagnostic.severity {
-            kanat_flow::Severity::Error => excerpt::Severity::Error,
-            kanat_flow::Severity::Warning => excerpt::Severity::Warning,
-        },
-        message: diagnostic.message,
-        path: diagnostic.path,
-        line: diagnostic.line as usize,
-        column: diagnostic.column as usize,
-    }
+        "errors": of_answer(&errors, "error"),
+        "warnings": of_answer(&warnings, "warning"),
+    }))
 }
 
 /// An environment that has whatever a definition names.
@@ -162,46 +135,32 @@ impl Names for AnyNames {
 }
 
 /// The faults at `path` of an answer of the API.
-pub fn faults(answer: &Json, path: &str) -> Vec<Fault> {
-    answer.list(path).iter().map(Fault::of_diagnostic).collect()
+pub fn faults(answer: &Json, path: &str) -> Vec<Diagnostic> {
+    answer.list(path).iter().map(excerpt::of_answer).collect()
 }
 
-/// The faults in an answer to a check for which a deploy is refused, each as an error.
-pub fn refusals(answer: &Json) -> Vec<Fault> {
-    let warnings = faults(answer, "warnings")
-        .into_iter()
-        .filter(|fault| !is_deployed(fault));
+/// The faults in an answer to a check for which a deploy is refused, each with this severity.
+pub fn refusals(answer: &Json, severity: Severity) -> Vec<Diagnostic> {
+    let mut warnings = faults(answer, "warnings");
+    warnings.retain(|warning| !is_deployed(warning));
     let found = faults(answer, "errors").into_iter().chain(warnings);
     found
-        .map(|fault| Fault {
-            severity: excerpt::Severity::Error,
-            ..fault
-        })
+        .map(|fault| Diagnostic { severity, ..fault })
         .collect()
-}
-
-/// The fault as a warning.
-pub fn warning(fault: Fault) -> Fault {
-    Fault {
-        severity: excerpt::Severity::Warning,
-        ..fault
-    }
 }
 
 /// Returns whether a definition with this warning is deployed nevertheless: a field of an instance
 /// may get its value later, unless it is what callers are verified by, and a secret that is written
 /// out is taken, as is what has a meaning that was hardly meant.
-fn is_deployed(warning: &Fault) -> bool {
+fn is_deployed(warning: &Diagnostic) -> bool {
+    let begins = |start: &str| warning.message.starts_with(start);
     let is_unset = warning
         .message
         .ends_with("which the connector instance does not have set");
-    let is_written_out = warning
-        .message
-        .starts_with("found a secret that is written out");
-    let is_advice = ["found a comparison", "found page_size"]
-        .iter()
-        .any(|start| warning.message.starts_with(start));
-    is_written_out || is_advice || is_unset && !warning.path.starts_with("source.verify")
+    begins("found a secret that is written out")
+        || begins("found a comparison")
+        || begins("found page_size")
+        || is_unset && !warning.path.starts_with("source.verify")
 }
 
 #[cfg(test)]
@@ -249,19 +208,15 @@ mod tests {
         let text = "flow: x\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  \
                     endpoint: /{{ instance.base_url }}\n  method: POST\nmapping:\n  a: source.a | \
                     lookup(missing)\n";
-        let definition = parse(text).unwrap();
+        let definition = kanat_flow::parse(text).unwrap();
         let unset = kanat_flow::fields::unset_fields(&definition, &OneInstance, &|_, _| false);
         let missing = kanat_flow::check_names(&definition, &OneInstance);
-        let is_deployed = |found: Vec<kanat_flow::Diagnostic>| {
-            found
-                .into_iter()
-                .map(|found| is_deployed(&fault(found)))
-                .collect::<Vec<_>>()
-        };
+        let is_deployed =
+            |found: Vec<kanat_flow::Diagnostic>| found.iter().map(is_deployed).collect::<Vec<_>>();
         assert_eq!(is_deployed(unset), vec![true]);
         assert_eq!(is_deployed(missing), vec![false]);
         let compared = text.replace("target:", "when: source.total | decimal(2) > 100\ntarget:");
-        let warnings = parse(&compared).unwrap().warnings;
+        let warnings = kanat_flow::parse(&compared).unwrap().warnings;
         assert_eq!(is_deployed(warnings), vec![true]);
     }
 }

@@ -3,38 +3,16 @@
 use std::fmt::Write;
 
 use super::diagnostics;
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::{Json, table};
 
-pub const COLUMNS: [Column; 7] = [
-    ("NAME", "name"),
-    ("STATUS", "status"),
-    ("VERSION", "deployedVersion"),
-    ("DRAFT", "draft"),
-    ("ID", "id"),
-    ("UPDATED", "updatedAt"),
-    ("POLL ERROR", "lastError.message"),
-];
-pub const VERSION_COLUMNS: [Column; 4] = [
-    ("VERSION", "version"),
-    ("DEPLOYED", "createdAt"),
-    ("BY", "createdBy"),
-    ("SUMMARY", "changeSummary"),
-];
-const FIELDS: [Column; 12] = [
-    ("Name", "name"),
-    ("Status", "status"),
-    ("Version", "deployedVersion"),
-    ("Id", "id"),
-    ("Description", "description"),
-    ("Webhook", "webhookUrl"),
-    ("Created", "createdAt"),
-    ("Updated", "updatedAt"),
-    ("Last poll", "poll.lastPolledAt"),
-    ("Next poll", "poll.nextPollAt"),
-    ("Failed at", "lastError.at"),
-    ("Poll error", "lastError.message"),
-];
+pub const COLUMNS: &str = "NAME:name,STATUS:status,VERSION:deployedVersion,DRAFT:draft,ID:id,\
+                           UPDATED:updatedAt,POLL ERROR:lastError.message";
+pub const VERSION_COLUMNS: &str = "VERSION:version,DEPLOYED:createdAt,BY:createdBy,\
+                                   SUMMARY:changeSummary";
+const FIELDS: &str = "Name:name,Status:status,Version:deployedVersion,Id:id,\
+                      Description:description,Webhook:webhookUrl,Created:createdAt,\
+                      Updated:updatedAt,Last poll:poll.lastPolledAt,Next poll:poll.nextPollAt,\
+                      Failed at:lastError.at,Poll error:lastError.message";
 
 /// Everything about one flow.
 pub fn whole(flow: &Json) -> String {
@@ -48,7 +26,7 @@ pub fn whole(flow: &Json) -> String {
         true => "the webhook address takes nothing before the flow is deployed\n",
         false => "",
     };
-    table::fields(flow, &FIELDS)
+    table::fields(flow, FIELDS)
         + not_yet
         + &pending(flow)
         + &warnings(flow)
@@ -100,7 +78,7 @@ pub fn deployed_after(before: &Json, flow: &Json) -> String {
 }
 
 /// Returns whether a deploy changed nothing, because the definition ran already.
-pub fn is_unchanged(before: &Json, flow: &Json) -> bool {
+fn is_unchanged(before: &Json, flow: &Json) -> bool {
     before.has("deployedVersion") && before.text("deployedVersion") == flow.text("deployedVersion")
 }
 

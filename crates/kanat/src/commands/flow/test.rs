@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Result;
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::json;
 
 use super::diagnostics;
 use crate::client::flag;
@@ -42,80 +41,73 @@ pub struct Test {
     steps: Option<String>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Sample {
-    sample_data: Box<RawValue>,
-    headers: BTreeMap<String, Box<RawValue>>,
-    query: BTreeMap<String, Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<String>,
-    path_params: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step_outputs: Option<Box<RawValue>>,
-}
-
 impl Test {
     /// Fails when a run would.
     pub async fn run(self, session: &Session) -> Result<()> {
         let body = self.sample()?;
-        let path = session.client.path(&FLOW, &self.flow).await?;
-        let answer = match session.client.post(&format!("{path}/test"), &body).await {
+        let client = &session.client;
+        let path = client.path(&FLOW, &self.flow).await?;
+        let answer = match client.post(&format!("{path}/test"), &body).await {
             Ok(answer) => answer,
             Err(error) => return Err(diagnostics::explain_stored(session, &path, error).await),
         };
         session.print(&answer, output)?;
         session.hint(calls(&answer).trim_end());
         let has_headers = self.headers.is_some() || !self.header.is_empty();
-        if has_headers
-            && session
-                .client
-                .get(&path, &[])
-                .await?
-                .has("config.source.verify")
-        {
+        if has_headers && client.get(&path, &[]).await?.has("config.source.verify") {
             session.hint("a test does not check who sends: source.verify is left out");
         }
         match answer.list("errors").len() {
             0 => Ok(()),
-            1 => Err(failure("the test found 1 error")),
-            errors => Err(failure(format!("the test found {errors} errors"))),
+            errors => Err(failure(format!(
+                "the test found {}",
+                diagnostics::counted(errors)
+            ))),
         }
     }
 
-    fn sample(&self) -> Result<Sample> {
-        let mut headers: BTreeMap<String, Box<RawValue>> = match &self.headers {
-            None => BTreeMap::new(),
-            Some(file) => serde_json::from_str(input::json(file)?.get()).map_err(|error| {
-                usage(format!(
-                    "{} is no object of headers: {error}",
-                    input::name(file)
-                ))
-            })?,
+    fn sample(&self) -> Result<Json> {
+        let mut headers = match &self.headers {
+            None => Json::Object(Vec::new()),
+            Some(file) => match input::json(file)? {
+                headers @ Json::Object(_) => headers,
+                Json::Bare(_) | Json::Text(_) | Json::List(_) => {
+                    return Err(usage(format!(
+                        "{} is no object of headers",
+                        input::name(file)
+                    )));
+                }
+            },
         };
-        let mut given: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, value) in pairs("--header", &self.header, ':')? {
-            given.entry(name).or_default().push(value.trim().to_owned());
+        for (name, values) in grouped("--header", &self.header, ':')? {
+            let values: Vec<&str> = values.iter().map(|value| value.trim()).collect();
+            if let Json::Object(members) = &mut headers {
+                members.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
+                members.push((name, json!(values).into()));
+            }
         }
-        for (name, values) in given {
-            headers.retain(|other, _| !other.eq_ignore_ascii_case(&name));
-            headers.insert(name, to_raw_value(&values)?);
-        }
-        let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, value) in pairs("--query", &self.query, '=')? {
-            query.entry(name).or_default().push(value);
-        }
-        Ok(Sample {
-            sample_data: input::json(&self.data)?,
-            headers,
-            query,
-            method: self.method.clone(),
-            path_params: pairs("--path-param", &self.path_param, '=')?
-                .into_iter()
-                .collect(),
-            step_outputs: self.steps.as_deref().map(input::json).transpose()?,
-        })
+        let path_params = pairs("--path-param", &self.path_param, '=')?;
+        let members = json!({
+            "query": grouped("--query", &self.query, '=')?,
+            "method": self.method,
+            "pathParams": BTreeMap::from_iter(path_params),
+        });
+        let steps = self.steps.as_deref().map(input::json).transpose()?;
+        Ok(Json::given(members).with([
+            ("sampleData", Some(input::json(&self.data)?)),
+            ("headers", Some(headers)),
+            ("stepOutputs", steps),
+        ]))
     }
+}
+
+/// Returns the values of each name. Errors name the flag.
+fn grouped(flag: &str, texts: &[String], between: char) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut grouped: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in pairs(flag, texts, between)? {
+        grouped.entry(name).or_default().push(value);
+    }
+    Ok(grouped)
 }
 
 /// Errors name the flag.
@@ -177,20 +169,12 @@ fn call(entry: &Json) -> String {
         entry.text("request.method"),
         entry.text("request.url")
     );
-    if let Some(Json::Object(headers)) = entry.at("request.headers") {
-        for (name, value) in headers {
-            let _ = write!(out, "\n  {name}: {}", value.as_text().unwrap_or_default());
-        }
+    for (name, value) in entry.members("request.headers") {
+        let _ = write!(out, "\n  {name}: {}", value.as_text().unwrap_or_default());
     }
-    if of != "target" && entry.has("request.body") {
-        let _ = write!(
-            out,
-            "\n  {}",
-            entry
-                .at("request.body")
-                .map(Json::compact)
-                .unwrap_or_default()
-        );
+    let body = entry.at("request.body").filter(|_| of != "target");
+    if let Some(body) = body.filter(|_| entry.has("request.body")) {
+        let _ = write!(out, "\n  {}", body.compact());
     }
     if entry.has("error") {
         let _ = write!(out, "\n  note: {}", entry.text("error"));

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::Filter;
 use crate::client::name::{FLOW, segment};
-use crate::commands::Session;
-use crate::commands::confirm::{Consent, Decision};
+use crate::commands::confirm::Consent;
+use crate::commands::{Query, Session};
 use crate::exit::{failure, usage};
 use crate::output::Json;
 
@@ -53,7 +53,7 @@ impl Verb {
     }
 
     /// Asks where messages go out that were delivered already.
-    fn consent(self, consent: Consent, what: &str) -> Result<Decision> {
+    fn consent(self, consent: Consent, what: &str) -> Result<()> {
         match self {
             Self::Retry => consent.announce(what),
             Self::Replay => consent.ask(what),
@@ -86,13 +86,8 @@ impl Selection {
             true => self.find(session, verb, &flow_id, &filter).await?,
             false => count_with_ids(self.messages.len(), &self.messages),
         };
-        match verb.consent(
-            self.consent,
-            &format!("{found} of {flow} {}", verb.announced()),
-        )? {
-            Decision::Stop => return Ok(()),
-            Decision::Act => {}
-        }
+        let what = format!("{found} of {flow} {}", verb.announced());
+        verb.consent(self.consent, &what)?;
         let mut body = json!({ "flowId": flow_id });
         for (name, value) in filter {
             body[name] = value.into();
@@ -100,15 +95,14 @@ impl Selection {
         if !self.messages.is_empty() {
             body["ids"] = self.messages.into();
         }
-        let answer = session
-            .client
-            .post(&format!("/messages/{}", verb.as_str()), &body)
-            .await?;
-        session.print(&answer, |answer| {
+        let path = format!("/messages/{}", verb.as_str());
+        let verb = verb.as_str();
+        let sent = session.post(&path, &body, |answer| {
             let count = answer.text("count");
             let messages = if count == "1" { "message" } else { "messages" };
-            format!("{} of {count} {messages}", verb.as_str())
-        })?;
+            format!("{verb} of {count} {messages}")
+        });
+        sent.await?;
         session.hint(&format!("follow with `kanat logs --follow {flow}`"));
         Ok(())
     }
@@ -120,7 +114,7 @@ impl Selection {
         session: &Session,
         verb: Verb,
         flow_id: &str,
-        filter: &[(&'static str, String)],
+        filter: &Query,
     ) -> Result<String> {
         let mut query = vec![
             ("flowId", flow_id.to_owned()),
@@ -131,15 +125,10 @@ impl Selection {
             query.push(("status", "dead_letter".to_owned()));
         }
         let answer = session.client.get("/messages", &query).await?;
-        let ids: Vec<String> = answer
-            .list("data")
-            .iter()
-            .map(|message| message.text("id"))
-            .collect();
-        Ok(count_with_ids(
-            answer.text("pagination.total").parse().unwrap_or(ids.len()),
-            &ids,
-        ))
+        let ids = answer.list("data").iter();
+        let ids: Vec<String> = ids.map(|message| message.text("id")).collect();
+        let total = answer.text("pagination.total").parse();
+        Ok(count_with_ids(total.unwrap_or(ids.len()), &ids))
     }
 
     async fn send_each(self, session: &Session, verb: Verb) -> Result<()> {
@@ -154,13 +143,9 @@ impl Selection {
             count_with_ids(self.messages.len(), &self.messages),
             verb.announced()
         );
-        let decision = match self.messages.len() {
+        match self.messages.len() {
             1 => self.consent.announce(&what)?,
             _ => verb.consent(self.consent, &what)?,
-        };
-        match decision {
-            Decision::Stop => return Ok(()),
-            Decision::Act => {}
         }
         let mut refused = 0;
         let count = self.messages.len();
@@ -201,29 +186,23 @@ fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
 
 /// A number of messages, with the first of their ids.
 pub fn count_with_ids(total: usize, ids: &[String]) -> String {
-    let first = ids
-        .iter()
-        .take(SHOWN_IDS)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let first = &ids[..ids.len().min(SHOWN_IDS)];
+    let more = if total > first.len() { ", ..." } else { "" };
+    let first = first.join(", ");
     match total {
         0 => "no message".to_owned(),
         1 => format!("1 message ({first})"),
-        _ if total > ids.len().min(SHOWN_IDS) => format!("{total} messages ({first}, ...)"),
-        _ => format!("{total} messages ({first})"),
+        _ => format!("{total} messages ({first}{more})"),
     }
 }
 
 /// The earlier of the caller's bound and `now`. A bound that cannot be read goes to the service,
 /// which says why.
 fn cutoff(until: Option<&str>, now: Timestamp) -> String {
-    match until {
-        None => now.to_string(),
-        Some(text) => match Timestamp::parse(text) {
-            Some(bound) if bound > now => now.to_string(),
-            Some(_) | None => text.to_owned(),
-        },
+    let bound = until.map(|text| (text, Timestamp::parse(text)));
+    match bound {
+        Some((text, bound)) if bound.is_none_or(|bound| bound <= now) => text.to_owned(),
+        Some(_) | None => now.to_string(),
     }
 }
 

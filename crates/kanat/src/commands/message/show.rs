@@ -2,48 +2,26 @@
 
 use std::fmt::Write;
 
-use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::{Json, table};
 
-const COLUMNS: [Column; 7] = [
-    ("FLOW", "flowName"),
-    ("ID", "id"),
-    ("STATUS", "status"),
-    ("ATTEMPTS", "attempts"),
-    ("RECEIVED", "receivedAt"),
-    ("MS", "durationMs"),
-    ("ERROR", "error.message"),
-];
-const FIELDS: [Column; 12] = [
-    ("Id", "id"),
-    ("Status", "status"),
-    ("Flow", "flowName"),
-    ("Version", "flowVersion"),
-    ("Trigger", "trigger"),
-    ("Attempts", "attempts"),
-    ("Next attempt", "nextAttemptAt"),
-    ("Received", "receivedAt"),
-    ("Completed", "completedAt"),
-    ("Duration (ms)", "durationMs"),
-    ("Ordering key", "orderingKey"),
-    ("Replay of", "replayOf"),
-];
+/// Columns of a list of one flow's messages.
+const COLUMNS: &str = "ID:id,STATUS:status,ATTEMPTS:attempts,RECEIVED:receivedAt,MS:durationMs,\
+                       ERROR:error.message";
+const FIELDS: &str = "Id:id,Status:status,Flow:flowName,Version:flowVersion,Trigger:trigger,\
+                      Attempts:attempts,Next attempt:nextAttemptAt,Received:receivedAt,\
+                      Completed:completedAt,Duration (ms):durationMs,Ordering key:orderingKey,\
+                      Replay of:replayOf";
 
 /// Characters of a body that a line of the trace shows.
 const BODY_CHARS: usize = 300;
 
 /// A page of messages, with their flows where it is of several.
 pub fn list(answer: &Json, of_several: bool) -> String {
-    let columns = if of_several {
-        &COLUMNS[..]
+    if of_several {
+        table::list(answer, &format!("FLOW:flowName,{COLUMNS}"))
     } else {
-        &COLUMNS[1..]
-    };
-    let items = answer.list("data");
-    if items.is_empty() {
-        return "none".to_owned();
+        table::list(answer, COLUMNS)
     }
-    table::rows(items, columns)
 }
 
 /// How to see what a page of messages left out, if it did.
@@ -65,7 +43,7 @@ pub fn more(answer: &Json) -> Option<String> {
 
 /// Everything about one message.
 pub fn whole(message: &Json) -> String {
-    let mut out = table::fields(message, &FIELDS);
+    let mut out = table::fields(message, FIELDS);
     if message.has("error") {
         out.push_str(&table::section("Error", &error(message)));
     }
@@ -144,7 +122,7 @@ pub fn trace(entries: &[Json]) -> String {
             let _ = write!(out, " ({} ms)", entry.text("durationMs"));
         }
         out.push_str(&exchange(entry));
-        for line in entry.list("response.logs").iter().filter_map(Json::as_text) {
+        for line in entry.texts("response.logs") {
             let _ = write!(out, "\n    logged: {}", line.trim_end());
         }
         // What follows from a failure repeats its text, within one attempt.
