@@ -28,7 +28,7 @@ const MAX_DETAILS_BYTES: usize = 5 << 10;
 pub fn of(error: Error) -> Status {
     let message = excerpt(&error.message);
     let mut details = ErrorDetails::new();
-    details.set_error_info(error.code.name(), DOMAIN, []);
+    details.set_error_info(error.code.as_str(), DOMAIN, []);
     if !error.details.is_empty() {
         let violations = error
             .details

@@ -4,25 +4,11 @@ use std::time::Duration;
 
 use crate::{Error, Timestamp};
 
-/// State of a key, which decides whether it opens its API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    Active,
-    Inactive,
-}
-
-impl Status {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Inactive => "inactive",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Inactive]
-            .into_iter()
-            .find(|status| status.as_str() == text)
+texts! {
+    /// State of a key, which decides whether it opens its API.
+    pub enum Status {
+        Active = "active",
+        Inactive = "inactive",
     }
 }
 

@@ -2,32 +2,19 @@
 
 use crate::Error;
 
-/// State of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Never deployed.
-    Draft,
-    /// Deployed and taking messages.
-    Active,
-    /// Deployed; accepts and holds its messages until it is resumed.
-    Paused,
+texts! {
+    /// State of a flow.
+    pub enum Status {
+        /// Never deployed.
+        Draft = "draft",
+        /// Deployed and taking messages.
+        Active = "active",
+        /// Deployed; accepts and holds its messages until it is resumed.
+        Paused = "paused",
+    }
 }
 
 impl Status {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Active => "active",
-            Self::Paused => "paused",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Draft, Self::Active, Self::Paused]
-            .into_iter()
-            .find(|s| s.as_str() == text)
-    }
-
     /// Every state may be deployed.
     pub fn deploy(self) -> Self {
         Self::Active
@@ -35,24 +22,21 @@ impl Status {
 
     /// Errors when the flow is not active.
     pub fn pause(self) -> Result<Self, Error> {
-        match self {
-            Self::Active => Ok(Self::Paused),
-            Self::Draft | Self::Paused => Err(Error::precondition(format!(
-                "a flow that is {} cannot be paused",
-                self.as_str()
-            ))),
-        }
+        self.lead(Self::Active, Self::Paused, "paused")
     }
 
     /// Errors when the flow is not paused.
     pub fn resume(self) -> Result<Self, Error> {
-        match self {
-            Self::Paused => Ok(Self::Active),
-            Self::Draft | Self::Active => Err(Error::precondition(format!(
-                "a flow that is {} cannot be resumed",
-                self.as_str()
-            ))),
+        self.lead(Self::Paused, Self::Active, "resumed")
+    }
+
+    fn lead(self, from: Self, to: Self, done: &str) -> Result<Self, Error> {
+        if self == from {
+            return Ok(to);
         }
+        Err(Error::precondition(format!(
+            "a flow that is {self} cannot be {done}"
+        )))
     }
 }
 

@@ -1,17 +1,17 @@
 //! How a connector instance does: a state that what was observed leads on from.
 
-use std::fmt;
-
-/// How a connector instance does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Health {
-    /// Nothing has been observed yet.
-    #[default]
-    Unknown,
-    Healthy,
-    /// It works for some.
-    Degraded,
-    Failing,
+texts! {
+    /// How a connector instance does.
+    #[derive(Default)]
+    pub enum Health {
+        /// Nothing has been observed yet.
+        #[default]
+        Unknown = "unknown",
+        Healthy = "healthy",
+        /// It works for some.
+        Degraded = "degraded",
+        Failing = "failing",
+    }
 }
 
 /// Something that tells how an instance does.
@@ -72,28 +72,6 @@ impl Health {
             }
             Observation::Traffic { .. } => Self::Healthy,
         }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Healthy => "healthy",
-            Self::Degraded => "degraded",
-            Self::Failing => "failing",
-        }
-    }
-
-    /// Reads what [`Health::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Unknown, Self::Healthy, Self::Degraded, Self::Failing]
-            .into_iter()
-            .find(|health| health.as_str() == text)
-    }
-}
-
-impl fmt::Display for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -1,6 +1,9 @@
 //! The nouns that every part of Kanat shares: ids, states, error codes, pages, time. No I/O but the
 //! wall clock.
 
+#[macro_use]
+mod texts;
+
 pub mod adapter;
 pub mod backoff;
 pub mod batch_job;

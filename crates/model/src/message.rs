@@ -2,52 +2,26 @@
 
 use crate::Error;
 
-macro_rules! texts {
-    ($name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
-        impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),* }
-            }
-
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
+texts! {
+    /// State of a message.
+    pub enum Status {
+        /// Durable, not yet begun.
+        Received = "received",
+        /// A node works on it.
+        Processing = "processing",
+        /// An attempt failed; the next one has a due time.
+        Retrying = "retrying",
+        /// Its flow is paused.
+        Held = "held",
+        Delivered = "delivered",
+        /// Its flow's condition was false.
+        Filtered = "filtered",
+        /// Given up; a person may retry, replay or discard it.
+        DeadLetter = "dead_letter",
+        /// It needs no delivery: a person said so, or its flow was deleted.
+        Discarded = "discarded",
+    }
 }
-
-/// State of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Durable, not yet begun.
-    Received,
-    /// A node works on it.
-    Processing,
-    /// An attempt failed; the next one has a due time.
-    Retrying,
-    /// Its flow is paused.
-    Held,
-    Delivered,
-    /// Its flow's condition was false.
-    Filtered,
-    /// Given up; a person may retry, replay or discard it.
-    DeadLetter,
-    /// It needs no delivery: a person said so, or its flow was deleted.
-    Discarded,
-}
-
-texts!(Status {
-    Received = "received",
-    Processing = "processing",
-    Retrying = "retrying",
-    Held = "held",
-    Delivered = "delivered",
-    Filtered = "filtered",
-    DeadLetter = "dead_letter",
-    Discarded = "discarded",
-});
 
 impl Status {
     /// Nothing more will happen to it by itself.
@@ -86,8 +60,7 @@ impl Status {
             | Self::Delivered
             | Self::Filtered
             | Self::Discarded => Err(Error::precondition(format!(
-                "a message that is {} cannot be retried: only a dead_letter can",
-                self.as_str()
+                "a message that is {self} cannot be retried: only a dead_letter can"
             ))),
         }
     }
@@ -96,82 +69,55 @@ impl Status {
     pub fn discard(self) -> Result<Self, Error> {
         match self {
             Self::DeadLetter | Self::Received | Self::Retrying | Self::Held => Ok(Self::Discarded),
-            Self::Processing | Self::Delivered | Self::Filtered | Self::Discarded => {
-                Err(Error::precondition(format!(
-                    "a message that is {} cannot be discarded",
-                    self.as_str()
-                )))
-            }
+            Self::Processing | Self::Delivered | Self::Filtered | Self::Discarded => Err(
+                Error::precondition(format!("a message that is {self} cannot be discarded")),
+            ),
         }
     }
 }
 
-/// Origin of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trigger {
-    Webhook,
-    Schedule,
-    Poll,
-    Manual,
-    Api,
-    Batch,
-    Replay,
+texts! {
+    /// Origin of a message.
+    pub enum Trigger {
+        Webhook = "webhook",
+        Schedule = "schedule",
+        Poll = "poll",
+        Manual = "manual",
+        Api = "api",
+        Batch = "batch",
+        Replay = "replay",
+    }
 }
 
-texts!(Trigger {
-    Webhook = "webhook",
-    Schedule = "schedule",
-    Poll = "poll",
-    Manual = "manual",
-    Api = "api",
-    Batch = "batch",
-    Replay = "replay",
-});
-
-/// Kind of failure of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// A field of the mapping, a condition or a template; final.
-    Mapping,
-    /// The request never got an answer: refused, reset, cut off, no address.
-    Network,
-    /// The other side spoke no TLS, or showed a certificate that is not accepted.
-    Tls,
-    Timeout,
-    /// The target answered, and not with 2xx.
-    Status,
-    /// The target answered with 2xx, and said in its body that it refuses the call.
-    TargetRefused,
-    /// The egress guard refused the address; final.
-    Egress,
-    /// The connector has no credentials to call with, and may get some.
-    Credentials,
-    /// A step with `on_failure: reject` failed; final.
-    Rejected,
-    /// The plan cannot run: an instance or a table that it names is gone; final.
-    Configuration,
-    Adapter,
-    /// The flow ran, and its response does not fit the API that was called.
-    Validation,
-    /// The flow was deleted while the message waited; final.
-    FlowDeleted,
+texts! {
+    /// Kind of failure of a message.
+    pub enum ErrorKind {
+        /// A field of the mapping, a condition or a template; final.
+        Mapping = "mapping",
+        /// The request never got an answer: refused, reset, cut off, no address.
+        Network = "network",
+        /// The other side spoke no TLS, or showed a certificate that is not accepted.
+        Tls = "tls",
+        Timeout = "timeout",
+        /// The target answered, and not with 2xx.
+        Status = "status",
+        /// The target answered with 2xx, and said in its body that it refuses the call.
+        TargetRefused = "target_refused",
+        /// The egress guard refused the address; final.
+        Egress = "egress",
+        /// The connector has no credentials to call with, and may get some.
+        Credentials = "credentials",
+        /// A step with `on_failure: reject` failed; final.
+        Rejected = "rejected",
+        /// The plan cannot run: an instance or a table that it names is gone; final.
+        Configuration = "configuration",
+        Adapter = "adapter",
+        /// The flow ran, and its response does not fit the API that was called.
+        Validation = "validation",
+        /// The flow was deleted while the message waited; final.
+        FlowDeleted = "flow_deleted",
+    }
 }
-
-texts!(ErrorKind {
-    Mapping = "mapping",
-    Network = "network",
-    Tls = "tls",
-    Timeout = "timeout",
-    Status = "status",
-    TargetRefused = "target_refused",
-    Egress = "egress",
-    Credentials = "credentials",
-    Rejected = "rejected",
-    Configuration = "configuration",
-    Adapter = "adapter",
-    Validation = "validation",
-    FlowDeleted = "flow_deleted",
-});
 
 /// Why an attempt or a message failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,15 +134,19 @@ impl Failure {
     /// The text of [`Failure::flow_deleted`].
     pub const FLOW_DELETED: &str = "the flow was deleted before the message was delivered";
 
-    /// The end of a message whose flow was deleted while it waited.
-    pub fn flow_deleted() -> Self {
-        let message = Self::FLOW_DELETED.to_owned();
+    /// Returns a failure that is of no field.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::FlowDeleted,
-            message,
+            kind,
+            message: message.into(),
             field: None,
             expression: None,
         }
+    }
+
+    /// The end of a message whose flow was deleted while it waited.
+    pub fn flow_deleted() -> Self {
+        Self::new(ErrorKind::FlowDeleted, Self::FLOW_DELETED)
     }
 }
 

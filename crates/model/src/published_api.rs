@@ -5,36 +5,18 @@ pub mod path;
 use crate::{Error, Timestamp};
 pub use path::Path;
 
-/// A method that consumers call an API by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
+texts! {
+    /// A method that consumers call an API by.
+    pub enum Method {
+        Get = "GET",
+        Post = "POST",
+        Put = "PUT",
+        Patch = "PATCH",
+        Delete = "DELETE",
+    }
 }
 
 impl Method {
-    pub const ALL: &'static [Self] = &[Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|method| method.as_str() == text)
-    }
-
     /// Returns whether the input of a call is its body; otherwise it is query and path.
     pub fn has_body(self) -> bool {
         match self {
@@ -44,73 +26,30 @@ impl Method {
     }
 }
 
-/// Authentication of consumers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Auth {
-    ApiKey,
-    OAuth2,
-    None,
-}
-
-impl Auth {
-    pub const ALL: &'static [Self] = &[Self::ApiKey, Self::OAuth2, Self::None];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ApiKey => "api_key",
-            Self::OAuth2 => "oauth2",
-            Self::None => "none",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|auth| auth.as_str() == text)
+texts! {
+    /// Authentication of consumers.
+    pub enum Auth {
+        ApiKey = "api_key",
+        OAuth2 = "oauth2",
+        None = "none",
     }
 }
 
-/// Treatment of a request that does not fit its schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Validation {
-    /// It is refused, and leaves nothing behind.
-    Strict,
-    /// The faults are noted on the message, which goes on.
-    Lenient,
-}
-
-impl Validation {
-    pub const ALL: &'static [Self] = &[Self::Strict, Self::Lenient];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::Lenient => "lenient",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|mode| mode.as_str() == text)
+texts! {
+    /// Treatment of a request that does not fit its schema.
+    pub enum Validation {
+        /// It is refused, and leaves nothing behind.
+        Strict = "strict",
+        /// The faults are noted on the message, which goes on.
+        Lenient = "lenient",
     }
 }
 
-/// Fate of the message of a call that ran out of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OnTimeout {
-    Continue,
-    Discard,
-}
-
-impl OnTimeout {
-    pub const ALL: &'static [Self] = &[Self::Continue, Self::Discard];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Discard => "discard",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|what| what.as_str() == text)
+texts! {
+    /// Fate of the message of a call that ran out of time.
+    pub enum OnTimeout {
+        Continue = "continue",
+        Discard = "discard",
     }
 }
 
@@ -136,34 +75,18 @@ pub struct Cors {
     pub max_age_seconds: u32,
 }
 
-/// State of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum VersionStatus {
-    Active,
-    /// Serves, and every answer says when it is to end.
-    Deprecated,
-    /// Serves no more.
-    Retired,
+texts! {
+    /// State of a version.
+    pub enum VersionStatus {
+        Active = "active",
+        /// Serves, and every answer says when it is to end.
+        Deprecated = "deprecated",
+        /// Serves no more.
+        Retired = "retired",
+    }
 }
 
 impl VersionStatus {
-    pub const ALL: &'static [Self] = &[Self::Active, Self::Deprecated, Self::Retired];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Deprecated => "deprecated",
-            Self::Retired => "retired",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|status| status.as_str() == text)
-    }
-
     /// A deprecated version may be given another sunset date. Errors when it is retired.
     pub fn deprecate(self) -> Result<Self, Error> {
         match self {

@@ -2,29 +2,16 @@
 
 use crate::message;
 
-/// State of a schedule's last run (spec, "Schedule").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RunStatus {
-    Running,
-    Success,
-    Failed,
+texts! {
+    /// State of a schedule's last run (spec, "Schedule").
+    pub enum RunStatus {
+        Running = "running",
+        Success = "success",
+        Failed = "failed",
+    }
 }
 
 impl RunStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Success => "success",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Running, Self::Success, Self::Failed]
-            .into_iter()
-            .find(|status| status.as_str() == text)
-    }
-
     /// Returns the status of a run by that of its message. A flow whose condition was false did
     /// what it was asked to.
     pub fn of(message: message::Status) -> Self {
