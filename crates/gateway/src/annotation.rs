@@ -1,10 +1,11 @@
 //! The options `google.api.http` and `kanat.v1.rest` of a method, read from its descriptor.
 
 use http::{Method, StatusCode};
-use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
-    Value,
-};
+use kanat_proto::google::api::HttpRule;
+use kanat_proto::google::api::http_rule::Pattern;
+use kanat_proto::v1::{self, Permission};
+use prost::Message;
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 /// One REST form of a method.
 #[derive(Debug)]
@@ -44,14 +45,11 @@ pub(crate) fn bindings(
     pool: &DescriptorPool,
     method: &MethodDescriptor,
 ) -> Result<Vec<Binding>, String> {
-    let Some(rule) = option(pool, method, "google.api.http") else {
+    let Some(mut rule) = option::<HttpRule>(pool, method, "google.api.http") else {
         return Ok(Vec::new());
     };
-    let mut rules = vec![rule.clone()];
-    if let Some(Value::List(more)) = rule.get_field_by_name("additional_bindings").as_deref() {
-        rules.extend(more.iter().filter_map(Value::as_message).cloned());
-    }
-    rules.iter().map(binding).collect()
+    let more = std::mem::take(&mut rule.additional_bindings);
+    [rule].into_iter().chain(more).map(binding).collect()
 }
 
 /// Returns whether the method needs no credential.
@@ -59,35 +57,16 @@ fn is_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
     let Some(extension) = pool.get_extension_by_name("kanat.v1.permission") else {
         return false;
     };
-    let kind = extension.kind();
-    let value = method.options().get_extension(&extension).as_enum_number();
-    let name = kind
-        .as_enum()
-        .zip(value)
-        .and_then(|(kind, value)| kind.get_value(value));
-    name.is_some_and(|value| value.name() == "PERMISSION_PUBLIC")
+    let permission = method.options().get_extension(&extension).as_enum_number();
+    permission == Some(Permission::Public.into())
 }
 
 /// Returns the `rest` option of a method, or its defaults.
 pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rest, String> {
-    let rest = option(pool, method, "kanat.v1.rest");
-    let text = |name: &str| {
-        rest.as_ref()
-            .and_then(|r| string(r, name))
-            .unwrap_or_default()
-    };
-    let flag = |name: &str| {
-        rest.as_ref()
-            .and_then(|r| r.get_field_by_name(name)?.as_bool())
-            .unwrap_or_default()
-    };
+    let rest: v1::Rest = option(pool, method, "kanat.v1.rest").unwrap_or_default();
     let input = method.input();
     let output = method.output();
-    let status = match rest
-        .as_ref()
-        .and_then(|r| r.get_field_by_name("status")?.as_i32())
-        .unwrap_or_default()
-    {
+    let status = match rest.status {
         0 => StatusCode::OK,
         code => u16::try_from(code)
             .ok()
@@ -98,15 +77,15 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
     Ok(Rest {
         status,
         public: is_public(pool, method),
-        upload: field(&input, &text("upload"))?.map(raw).transpose()?,
-        download: field(&output, &text("download"))?.map(raw).transpose()?,
-        content_type: text("content_type"),
-        file_name: text("file_name"),
-        event_data: field(&output, &text("event_data"))?,
-        response_body: field(&output, &text("response_body"))?,
-        text: field(&output, &text("text"))?.map(raw).transpose()?,
-        stream: field(&input, &text("stream"))?.map(list).transpose()?,
-        unknown_query: if flag("any_query") {
+        upload: field(&input, &rest.upload)?.map(raw).transpose()?,
+        download: field(&output, &rest.download)?.map(raw).transpose()?,
+        content_type: rest.content_type,
+        file_name: rest.file_name,
+        event_data: field(&output, &rest.event_data)?,
+        response_body: field(&output, &rest.response_body)?,
+        text: field(&output, &rest.text)?.map(raw).transpose()?,
+        stream: field(&input, &rest.stream)?.map(list).transpose()?,
+        unknown_query: if rest.any_query {
             UnknownQuery::Ignored
         } else {
             UnknownQuery::Refused
@@ -114,23 +93,21 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
     })
 }
 
-fn binding(rule: &DynamicMessage) -> Result<Binding, String> {
-    let verbs = [
-        Method::GET,
-        Method::PUT,
-        Method::POST,
-        Method::DELETE,
-        Method::PATCH,
-    ]
-    .map(|m| (m.as_str().to_lowercase(), m));
-    let found = verbs
-        .into_iter()
-        .find_map(|(name, method)| Some((method, string(rule, &name)?)));
-    let (method, path) = found.ok_or("the http rule names no get, put, post, delete or patch")?;
-    let takes_body = match string(rule, "body").as_deref() {
-        None => false,
-        Some("*") => true,
-        Some(field) => return Err(format!("body {field:?} is not supported, only \"*\"")),
+fn binding(rule: HttpRule) -> Result<Binding, String> {
+    let (method, path) = match rule.pattern {
+        Some(Pattern::Get(path)) => (Method::GET, path),
+        Some(Pattern::Put(path)) => (Method::PUT, path),
+        Some(Pattern::Post(path)) => (Method::POST, path),
+        Some(Pattern::Delete(path)) => (Method::DELETE, path),
+        Some(Pattern::Patch(path)) => (Method::PATCH, path),
+        Some(Pattern::Custom(_)) | None => {
+            return Err("the http rule names no get, put, post, delete or patch".to_owned());
+        }
+    };
+    let takes_body = match rule.body.as_str() {
+        "" => false,
+        "*" => true,
+        field => return Err(format!("body {field:?} is not supported, only \"*\"")),
     };
     Ok(Binding {
         method,
@@ -139,22 +116,17 @@ fn binding(rule: &DynamicMessage) -> Result<Binding, String> {
     })
 }
 
-fn option(pool: &DescriptorPool, method: &MethodDescriptor, name: &str) -> Option<DynamicMessage> {
+fn option<M>(pool: &DescriptorPool, method: &MethodDescriptor, name: &str) -> Option<M>
+where
+    M: Message + Default,
+{
     let extension = pool.get_extension_by_name(name)?;
     let options = method.options();
-    options
-        .has_extension(&extension)
-        .then(|| options.get_extension(&extension).as_message().cloned())
-        .flatten()
-}
-
-/// Returns a string field that is not empty.
-fn string(message: &DynamicMessage, name: &str) -> Option<String> {
-    message
-        .get_field_by_name(name)?
-        .as_str()
-        .filter(|s| !s.is_empty())
-        .map(str::to_owned)
+    if !options.has_extension(&extension) {
+        return None;
+    }
+    let value = options.get_extension(&extension);
+    value.as_message()?.transcode_to().ok()
 }
 
 fn field(message: &MessageDescriptor, name: &str) -> Result<Option<FieldDescriptor>, String> {

@@ -9,8 +9,8 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
 use tonic::Status;
 
 use crate::call::Answer;
+use crate::header;
 use crate::route::Rpc;
-use crate::{encode, header};
 
 /// Waits for the message, and answers with it. `headers` are the request's.
 pub(crate) async fn unary(
@@ -26,8 +26,7 @@ pub(crate) async fn unary(
         .ok_or_else(|| Status::internal("the service gave no message"))?;
     // The trailers may still tell of an error.
     while answer.messages.next().await?.is_some() {}
-    let message = DynamicMessage::decode(rpc.output.clone(), bytes)
-        .map_err(|e| Status::internal(format!("the service's message cannot be read: {e}")))?;
+    let message = rpc.decode(bytes)?;
 
     let mut response = Response::new(body::empty());
     *response.headers_mut() = header::from_metadata(&answer.metadata);
@@ -40,20 +39,17 @@ pub(crate) async fn unary(
             return Ok(response);
         }
     }
-    *response.status_mut() = rpc.rest.status;
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if rpc.rest.status != StatusCode::NO_CONTENT {
+    let rest = &rpc.rest;
+    *response.status_mut() = rest.status;
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if rest.status != StatusCode::NO_CONTENT {
         let (content_type, content) = content(rpc, &message);
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-        if let Some(name) = rpc
-            .rest
-            .download
-            .as_ref()
-            .and_then(|_| disposition(&rpc.rest.file_name))
+        headers.insert(CONTENT_TYPE, content_type);
+        if rest.download.is_some()
+            && let Some(name) = disposition(&rest.file_name)
         {
-            response.headers_mut().insert(CONTENT_DISPOSITION, name);
+            headers.insert(CONTENT_DISPOSITION, name);
         }
         *response.body_mut() = body::full(content);
     }
@@ -75,17 +71,8 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
         let content_type = named.and_then(|name| HeaderValue::from_str(name).ok());
         return (content_type.unwrap_or_else(plain), raw(message, field));
     }
-    let mut out = Vec::new();
-    match &rest.response_body {
-        Some(field) => encode::value(
-            &message.get_field(field),
-            &field.kind(),
-            &rpc.nullable,
-            &mut out,
-        ),
-        None => encode::message(message, &rpc.nullable, &mut out),
-    }
-    (HeaderValue::from_static("application/json"), out)
+    let json = rpc.json(message, rest.response_body.as_ref());
+    (HeaderValue::from_static("application/json"), json)
 }
 
 /// Returns the bytes of a field that is a string or bytes.

@@ -21,15 +21,7 @@ pub(crate) fn message(
     read: Option<&MessageDescriptor>,
     json: Json<'_>,
 ) -> Result<DynamicMessage, Vec<FieldError>> {
-    let mut decoder = Decoder {
-        faults: Vec::new(),
-        read,
-    };
-    let message = decoder.message(descriptor, json, "");
-    match message {
-        Some(message) if decoder.faults.is_empty() => Ok(message),
-        _ => Err(decoder.faults),
-    }
+    decoded(read, |decoder| decoder.message(descriptor, json, ""))
 }
 
 /// Builds one item of the list `field`, which stands at `path`.
@@ -38,13 +30,20 @@ pub(crate) fn item(
     json: Json<'_>,
     path: &str,
 ) -> Result<Value, Vec<FieldError>> {
+    decoded(None, |decoder| decoder.value(&field.kind(), json, path))
+}
+
+fn decoded<'a, T>(
+    read: Option<&'a MessageDescriptor>,
+    decode: impl FnOnce(&mut Decoder<'a>) -> Option<T>,
+) -> Result<T, Vec<FieldError>> {
     let mut decoder = Decoder {
         faults: Vec::new(),
-        read: None,
+        read,
     };
-    match decoder.value(&field.kind(), json, path) {
-        Some(value) if decoder.faults.is_empty() => Ok(value),
-        _ => Err(decoder.faults),
+    match decode(&mut decoder) {
+        Some(whole) if decoder.faults.is_empty() => Ok(whole),
+        Some(_) | None => Err(decoder.faults),
     }
 }
 
@@ -62,14 +61,8 @@ impl Decoder<'_> {
         json: Json<'_>,
         path: &str,
     ) -> Option<DynamicMessage> {
-        if json.kind() != json::Kind::Object {
-            let path = if path.is_empty() { "body" } else { path };
-            self.fault(
-                path,
-                format!("expected an object, found {}", json.kind().describe()),
-            );
-            return None;
-        }
+        let place = if path.is_empty() { "body" } else { path };
+        self.expect(json::Kind::Object, json, place)?;
         let mut message = DynamicMessage::new(descriptor.clone());
         let mut seen = HashSet::new();
         for (name, value) in json.members() {
@@ -119,13 +112,7 @@ impl Decoder<'_> {
         if !field.is_list() {
             return self.value(&kind, json, path);
         }
-        if json.kind() != json::Kind::List {
-            self.fault(
-                path,
-                format!("expected a list, found {}", json.kind().describe()),
-            );
-            return None;
-        }
+        self.expect(json::Kind::List, json, path)?;
         let items = json.items();
         // The message cannot tell an empty list from none.
         if items.is_empty() && field::is_filter(field) {
@@ -144,13 +131,7 @@ impl Decoder<'_> {
     }
 
     fn map(&mut self, entry: &Kind, json: Json<'_>, path: &str) -> Option<Value> {
-        if json.kind() != json::Kind::Object {
-            self.fault(
-                path,
-                format!("expected an object, found {}", json.kind().describe()),
-            );
-            return None;
-        }
+        self.expect(json::Kind::Object, json, path)?;
         let entry = entry.as_message()?;
         let key_kind = entry.map_entry_key_field().kind();
         let value_kind = entry.map_entry_value_field().kind();
@@ -191,6 +172,16 @@ impl Decoder<'_> {
             }
             None => self.message(descriptor, json, path).map(Value::Message),
         }
+    }
+
+    /// Notes a fault and returns `None` where the value is of another kind.
+    fn expect(&mut self, kind: json::Kind, json: Json<'_>, path: &str) -> Option<()> {
+        if json.kind() == kind {
+            return Some(());
+        }
+        let found = json.kind().describe();
+        self.fault(path, format!("expected {}, found {found}", kind.describe()));
+        None
     }
 
     fn fault(&mut self, path: &str, reason: String) {

@@ -11,9 +11,9 @@ use kanat_model::error::excerpt;
 use kanat_net::body::TooSlow;
 use kanat_net::budget::NoRoom;
 use kanat_net::{Body, body};
+use serde_json::json;
 use tonic::{Code, Status};
 
-use crate::json;
 use crate::json::MalformedJson;
 
 /// An answer that is an error.
@@ -28,7 +28,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        let status = http_status(code);
+        let (_, status) = table(code);
         Self {
             code,
             status,
@@ -129,32 +129,20 @@ impl Problem {
 
     /// Returns the body of the error, in one line.
     pub(crate) fn body(&self, request_id: &str) -> Vec<u8> {
-        let mut out = b"{\"error\":".to_vec();
-        json::write_string(&excerpt(&self.message), &mut out);
-        out.extend_from_slice(b",\"code\":");
-        json::write_string(code_name(self.code), &mut out);
-        out.extend_from_slice(b",\"details\":[");
-        for (at, detail) in self.details.iter().enumerate() {
-            out.extend_from_slice(if at == 0 {
-                b"{\"field\":"
-            } else {
-                b",{\"field\":"
-            });
-            json::write_string(&excerpt(&detail.field), &mut out);
-            out.extend_from_slice(b",\"message\":");
-            json::write_string(&excerpt(&detail.message), &mut out);
-            out.push(b'}');
-        }
-        out.extend_from_slice(b"],\"requestId\":");
-        json::write_string(request_id, &mut out);
-        out.push(b'}');
-        out
+        let detail = |detail: &FieldError| json!({ "field": excerpt(&detail.field), "message": excerpt(&detail.message) });
+        let body = json!({
+            "error": excerpt(&self.message),
+            "code": table(self.code).0,
+            "details": self.details.iter().map(detail).collect::<Vec<_>>(),
+            "requestId": request_id,
+        });
+        body.to_string().into_bytes()
     }
 
     pub(crate) fn respond(self, request_id: &str) -> Response<Body> {
         if self.status.is_client_error() {
             let status = self.status.as_u16();
-            let code = code_name(self.code);
+            let code = table(self.code).0;
             // Without the message, which may quote what was sent.
             tracing::debug!(
                 request.id = request_id,
@@ -165,18 +153,12 @@ impl Problem {
         }
         let mut response = Response::new(body::full(self.body(request_id)));
         *response.status_mut() = self.status;
-        response.headers_mut().extend(
-            self.headers
-                .into_iter()
-                .map(|(name, value)| (Some(name), value)),
-        );
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let headers = response.headers_mut();
+        let own = self.headers.into_iter();
+        headers.extend(own.map(|(name, value)| (Some(name), value)));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -193,40 +175,25 @@ impl Problem {
     }
 }
 
-/// Table of the API contract. Codes that our services do not return follow the same pattern.
-fn http_status(code: Code) -> StatusCode {
+/// Table of the API contract: the name of a code in answers, and its HTTP status. Codes that our
+/// services do not return follow the same pattern.
+fn table(code: Code) -> (&'static str, StatusCode) {
     match code {
-        Code::Ok => StatusCode::OK,
-        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
-            StatusCode::BAD_REQUEST
+        Code::Ok => ("OK", StatusCode::OK),
+        Code::InvalidArgument => ("INVALID_ARGUMENT", StatusCode::BAD_REQUEST),
+        Code::FailedPrecondition => ("FAILED_PRECONDITION", StatusCode::BAD_REQUEST),
+        Code::OutOfRange => ("OUT_OF_RANGE", StatusCode::BAD_REQUEST),
+        Code::Unauthenticated => ("UNAUTHENTICATED", StatusCode::UNAUTHORIZED),
+        Code::PermissionDenied => ("PERMISSION_DENIED", StatusCode::FORBIDDEN),
+        Code::NotFound => ("NOT_FOUND", StatusCode::NOT_FOUND),
+        Code::AlreadyExists => ("ALREADY_EXISTS", StatusCode::CONFLICT),
+        Code::Aborted => ("ABORTED", StatusCode::CONFLICT),
+        Code::ResourceExhausted => ("RESOURCE_EXHAUSTED", StatusCode::TOO_MANY_REQUESTS),
+        Code::Unimplemented => ("UNIMPLEMENTED", StatusCode::NOT_IMPLEMENTED),
+        Code::Unavailable | Code::Cancelled => ("UNAVAILABLE", StatusCode::SERVICE_UNAVAILABLE),
+        Code::DeadlineExceeded => ("DEADLINE_EXCEEDED", StatusCode::GATEWAY_TIMEOUT),
+        Code::Internal | Code::Unknown | Code::DataLoss => {
+            ("INTERNAL", StatusCode::INTERNAL_SERVER_ERROR)
         }
-        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::PermissionDenied => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
-        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
-        Code::Unavailable | Code::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
-        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-        Code::Internal | Code::Unknown | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::Aborted => "ABORTED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Unavailable | Code::Cancelled => "UNAVAILABLE",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::Internal | Code::Unknown | Code::DataLoss => "INTERNAL",
     }
 }

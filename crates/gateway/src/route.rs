@@ -4,14 +4,19 @@ mod template;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, Uri};
-use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor,
+    ServiceDescriptor,
+};
+use tonic::Status;
 
 use crate::annotation::{self, Rest};
 use crate::error::Problem;
 use crate::field::NullableFields;
 use crate::gateway::Error;
-use crate::percent;
+use crate::{encode, percent};
 use template::Template;
 pub(crate) use template::Variable;
 
@@ -28,6 +33,31 @@ pub(crate) struct Rpc {
     pub nullable: Arc<NullableFields>,
     pub streams: bool,
     pub rest: Rest,
+}
+
+impl Rpc {
+    /// Reads a message of the answer.
+    pub(crate) fn decode(&self, bytes: Bytes) -> Result<DynamicMessage, Status> {
+        DynamicMessage::decode(self.output.clone(), bytes)
+            .map_err(|e| Status::internal(format!("the service's message cannot be read: {e}")))
+    }
+
+    /// Returns a field of a message of the answer as JSON, or the whole message.
+    pub(crate) fn json(
+        &self,
+        message: &DynamicMessage,
+        field: Option<&FieldDescriptor>,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        match field {
+            Some(field) => {
+                let value = message.get_field(field);
+                encode::value(&value, &field.kind(), &self.nullable, &mut out);
+            }
+            None => encode::message(message, &self.nullable, &mut out),
+        }
+        out
+    }
 }
 
 #[derive(Debug)]
@@ -69,20 +99,13 @@ impl Router {
     pub(crate) fn new(pool: &DescriptorPool) -> Result<Self, Error> {
         let mut routes = Vec::new();
         let nullable = Arc::new(NullableFields::of(pool));
-        for method in pool
-            .services()
-            .flat_map(|s| s.methods().collect::<Vec<_>>())
-        {
-            let wrong = |reason| Error::Method {
+        let services: Vec<_> = pool.services().collect();
+        for method in services.iter().flat_map(ServiceDescriptor::methods) {
+            let read = read(pool, &method, &nullable).map_err(|reason| Error::Method {
                 method: method.full_name().to_owned(),
                 reason,
-            };
-            routes.extend(
-                read(pool, &method, &nullable)
-                    .map_err(wrong)?
-                    .into_iter()
-                    .map(Arc::new),
-            );
+            })?;
+            routes.extend(read.into_iter().map(Arc::new));
         }
         let mut by_precedence = routes.clone();
         by_precedence.sort_by_key(|route| route.template.precedence());

@@ -11,13 +11,12 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kanat_net::Body;
 use kanat_net::body::BoxError;
-use prost_reflect::DynamicMessage;
 use tonic::Status;
 
 use crate::call::{Answer, Messages};
 use crate::error::Problem;
+use crate::header;
 use crate::route::Rpc;
-use crate::{encode, header};
 
 struct Events {
     messages: Messages,
@@ -49,15 +48,13 @@ pub(crate) fn stream(
     });
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     *response.headers_mut() = headers;
-    let fixed = [
+    for (name, value) in [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    for (name, value) in fixed {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+    ] {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
     }
     response
 }
@@ -84,29 +81,18 @@ impl Events {
     }
 
     fn event(&self, bytes: Bytes) -> Result<Vec<u8>, Status> {
-        let message = DynamicMessage::decode(self.rpc.output.clone(), bytes)
-            .map_err(|e| Status::internal(format!("the service's message cannot be read: {e}")))?;
+        let message = self.rpc.decode(bytes)?;
         let text = |name: &str| {
             message
                 .get_field_by_name(name)
                 .and_then(|v| v.as_str().map(str::to_owned))
         };
-        let mut data = Vec::new();
-        let nullable = &self.rpc.nullable;
         let named = || text("event").and_then(|event| self.rpc.output.get_field_by_name(&event));
         let field = match &self.rpc.rest.event_data {
             Some(field) if !message.has_field(field) => named().or_else(|| Some(field.clone())),
             field => field.clone(),
         };
-        match &field {
-            Some(field) => encode::value(
-                &message.get_field(field),
-                &field.kind(),
-                nullable,
-                &mut data,
-            ),
-            None => encode::message(&message, nullable, &mut data),
-        }
+        let data = self.rpc.json(&message, field.as_ref());
         Ok(write(
             text("event").as_deref(),
             text("id").as_deref(),
