@@ -142,14 +142,11 @@ fn call(
 
 fn failure(kind: ErrorKind, message: impl Into<String>) -> Failure {
     Failure {
-        kind,
-        message: message.into(),
         field: Some(FIELD.to_owned()),
-        expression: None,
+        ..Failure::new(kind, message)
     }
 }
 
-/// Documents have been checked: they are UTF-8.
 fn utf8(document: &[u8]) -> &str {
     std::str::from_utf8(document).unwrap_or("null")
 }

@@ -1,12 +1,13 @@
 //! Response of a synchronous published API, built from the result of a run.
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use kanat_mapping::{EvaluationError, Expression, Mapping, References, Scope, Template, Value};
-use kanat_model::message::{ErrorKind, Failure};
+use kanat_model::message::Failure;
 use kanat_proto::plan::v1;
 use kanat_proto::plan::v1::response_mapping::Body as Plan;
 
 use crate::compile::{self, CompileError};
+use crate::fault::{header_value, within, wrong};
 use crate::{Input, Program, Resources};
 
 /// Field of the failures of a response: its key in the definition of an API.
@@ -112,9 +113,10 @@ impl Program {
             ..Scope::new(input.payload, input.now, input.effort)
         };
         let mut body = Vec::with_capacity(input.payload.len());
-        let has_body = answer
-            .write(&scope, &mut body)
-            .map_err(|error| within(PLACE, error))?;
+        let has_body = answer.write(&scope, &mut body).map_err(|error| {
+            let inner = error.field.as_ref().map(|inner| format!(".{inner}"));
+            within(&format!("{PLACE}{}", inner.unwrap_or_default()), error)
+        })?;
         let status = match &answer.status {
             None => StatusCode::OK,
             Some(expression) => {
@@ -122,28 +124,16 @@ impl Program {
                     .evaluate(&scope)
                     .map_err(|error| within("responseMapping.status", error))?;
                 status(&value).ok_or_else(|| {
-                    let message = "the status of an answer is a number from 200 to 599".to_owned();
+                    let message = "the status of an answer is a number from 200 to 599";
                     wrong("responseMapping.status", expression.text(), message)
                 })?
             }
         };
         let mut headers = HeaderMap::new();
         for (name, template) in &answer.headers {
-            let place = format!("responseMapping.headers.{name}");
-            let value = template
-                .evaluate(&scope)
-                .map_err(|error| within(&place, error))?;
-            if value.is_missing() {
-                continue;
+            if let Some(value) = header_value(PLACE, name, template, &scope)? {
+                headers.append(name.clone(), value);
             }
-            let text = HeaderValue::from_bytes(value.rendered().as_bytes()).map_err(|_| {
-                wrong(
-                    &place,
-                    template.text(),
-                    "the value has a character that no header may have".to_owned(),
-                )
-            })?;
-            headers.append(name.clone(), text);
         }
         Ok(ResponseParts {
             status,
@@ -162,25 +152,6 @@ fn status(value: &Value) -> Option<StatusCode> {
     StatusCode::from_u16(number)
         .ok()
         .filter(|_| (200..600).contains(&number))
-}
-
-fn within(place: &str, error: EvaluationError) -> Failure {
-    let inner = error.field.clone();
-    let field = inner.map_or_else(|| place.to_owned(), |inner| format!("{place}.{inner}"));
-    EvaluationError {
-        field: Some(field),
-        ..error
-    }
-    .into()
-}
-
-fn wrong(place: &str, expression: &str, message: String) -> Failure {
-    Failure {
-        kind: ErrorKind::Mapping,
-        message: format!("field {place:?}: {message}, in `{expression}`"),
-        field: Some(place.to_owned()),
-        expression: Some(expression.to_owned()),
-    }
 }
 
 #[cfg(test)]

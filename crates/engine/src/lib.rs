@@ -5,6 +5,7 @@ mod adapter;
 mod answer;
 mod compile;
 pub mod exchange;
+mod fault;
 mod key;
 mod program;
 mod reads;

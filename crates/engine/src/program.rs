@@ -4,12 +4,13 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use kanat_catalog::Instance;
 use kanat_catalog::instance::SHORTEST_MASKED;
-use kanat_mapping::{Effort, EvaluationError, Expression, Scope};
+use kanat_mapping::{Effort, Expression, Scope};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
 use kanat_proto::plan::v1::FlowPlan;
 
 use crate::compile::{self, Parts};
+use crate::fault::within;
 use crate::trigger::leads_to_credential;
 use crate::{CompileError, Mask, Request, Resources, Step, key, request};
 
@@ -124,7 +125,7 @@ impl Program {
         if let Some(when) = &self.parts.when
             && !when
                 .evaluate(&scope)
-                .map_err(|error| failure("when", error))?
+                .map_err(|error| within("when", error))?
                 .truthy()
         {
             return Ok(Admission::Filtered);
@@ -153,7 +154,7 @@ impl Program {
             if let Some(expression) = expression {
                 let value = expression
                     .evaluate(&scope)
-                    .map_err(|error| failure(field, error))?;
+                    .map_err(|error| within(field, error))?;
                 if key::of(&value).is_none() {
                     missing.push(field);
                 }
@@ -274,9 +275,4 @@ impl Program {
             ..Scope::new(input.payload, input.now, input.effort)
         }
     }
-}
-
-fn failure(field: &str, mut error: EvaluationError) -> Failure {
-    error.field = Some(field.to_owned());
-    error.into()
 }

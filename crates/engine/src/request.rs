@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use kanat_catalog::Instance;
 use kanat_catalog::instance::SHORTEST_MASKED;
-use kanat_mapping::{EvaluationError, Root, Scope, Template};
+use kanat_mapping::{Root, Scope};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use url::Url;
 
+use crate::fault::{header_value, within, wrong};
 use crate::target::Target;
 
 /// Request ready to be sent. It contains credentials and has no `Debug`.
@@ -45,12 +46,11 @@ pub(crate) fn build(
         .map_err(|message| {
             // The message would quote rendered text, which may contain a secret.
             let secret = target.endpoint.references().roots.contains(&Root::Instance);
-            let message = if secret {
-                "it leads nowhere under the connector's base URL".to_owned()
-            } else {
-                message
+            let message = match secret {
+                true => "it leads nowhere under the connector's base URL",
+                false => &message,
             };
-            wrong(ENDPOINT, &target.endpoint, message)
+            wrong(ENDPOINT, target.endpoint.text(), message)
         })?;
     let has_body = target.method != Method::GET && target.method != Method::HEAD;
     let is_secret = |names: &[String]| instance.entry().is_secret(names);
@@ -63,7 +63,7 @@ pub(crate) fn build(
         );
     }
     for (name, template) in &target.headers {
-        if let Some(mut value) = header_value(name, template, scope)? {
+        if let Some(mut value) = header_value("target", name, template, scope)? {
             let own = template.secret_texts(scope, &is_secret);
             value.set_sensitive(!own.is_empty());
             secrets.extend(own);
@@ -90,58 +90,12 @@ pub(crate) fn masked(mut secrets: Vec<String>) -> Vec<String> {
 
 /// Returns the failure of a flow whose instance does not exist any more.
 pub(crate) fn gone(instance: &str) -> Failure {
-    Failure {
-        kind: ErrorKind::Configuration,
-        message: format!("connector instance {instance:?} does not exist in this environment"),
-        field: None,
-        expression: None,
-    }
+    let message = format!("connector instance {instance:?} does not exist in this environment");
+    Failure::new(ErrorKind::Configuration, message)
 }
 
 /// Checks that the instance has valid credentials.
 pub(crate) fn connected(instance: &Instance, now: Timestamp) -> Result<(), Failure> {
-    instance.check_connected(now).map_err(|message| Failure {
-        kind: ErrorKind::Credentials,
-        message,
-        field: None,
-        expression: None,
-    })
-}
-
-/// Renders a header; `None` when its value is missing.
-fn header_value(
-    name: &HeaderName,
-    template: &Template,
-    scope: &Scope,
-) -> Result<Option<HeaderValue>, Failure> {
-    let field = format!("target.headers.{name}");
-    let value = template
-        .evaluate(scope)
-        .map_err(|error| within(&field, error))?;
-    if value.is_missing() {
-        return Ok(None);
-    }
-    let value = HeaderValue::from_bytes(value.rendered().as_bytes()).map_err(|_| {
-        wrong(
-            &field,
-            template,
-            "the value has a character that no header may have".to_owned(),
-        )
-    })?;
-    Ok(Some(value))
-}
-
-fn within(field: &str, mut error: EvaluationError) -> Failure {
-    error.field = Some(field.to_owned());
-    error.into()
-}
-
-fn wrong(field: &str, template: &Template, message: String) -> Failure {
-    let expression = template.text().to_owned();
-    Failure {
-        kind: ErrorKind::Mapping,
-        message: format!("field {field:?}: {message}, in `{expression}`"),
-        field: Some(field.to_owned()),
-        expression: Some(expression),
-    }
+    let connected = instance.check_connected(now);
+    connected.map_err(|message| Failure::new(ErrorKind::Credentials, message))
 }

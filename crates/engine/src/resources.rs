@@ -105,9 +105,7 @@ fn has_value(config: &[u8], names: &[String]) -> bool {
 
 fn configuration(text: &str, message: &str) -> Failure {
     Failure {
-        kind: ErrorKind::Configuration,
-        message: format!("{message}, in `{text}`"),
-        field: None,
         expression: Some(text.to_owned()),
+        ..Failure::new(ErrorKind::Configuration, format!("{message}, in `{text}`"))
     }
 }

@@ -10,6 +10,7 @@ use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
 use kanat_model::message::{ErrorKind, Failure};
 
 use crate::Request;
+use crate::fault::within;
 use crate::request::{connected, masked};
 
 /// A compiled step.
@@ -95,11 +96,8 @@ impl Step {
         })?;
         let mut params = Vec::new();
         self.params.write(scope, &mut params).map_err(|error| {
-            let place = error
-                .field
-                .as_deref()
-                .map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
-            self.failed(&place, error)
+            let inner = error.field.clone().unwrap_or_default();
+            self.failed(&of_params(&inner), error)
         })?;
         // The output is UTF-8: every part came from a `str`.
         let params = String::from_utf8_lossy(&params);
@@ -112,14 +110,10 @@ impl Step {
         {
             return Err(self.unfit(&format!("params.{param}"), "a segment of the path is empty"));
         }
-        let call = self.action.call(&params).map_err(|error| {
-            let place = if error.param.is_empty() {
-                "params".to_owned()
-            } else {
-                format!("params.{}", error.param)
-            };
-            self.unfit(&place, &error.message)
-        })?;
+        let call = self
+            .action
+            .call(&params)
+            .map_err(|error| self.unfit(&of_params(&error.param), &error.message))?;
         // The message would quote rendered text, which may contain a secret.
         let mut url = instance
             .request_url(&call.endpoint, scope.now)
@@ -146,20 +140,26 @@ impl Step {
         })
     }
 
-    fn failed(&self, place: &str, mut error: EvaluationError) -> Failure {
-        error.field = Some(format!("{}.{place}", self.place()));
-        error.into()
+    fn failed(&self, place: &str, error: EvaluationError) -> Failure {
+        within(&format!("{}.{place}", self.place()), error)
     }
 
     /// Returns the failure of params that the action does not accept.
     fn unfit(&self, place: &str, message: &str) -> Failure {
         let field = format!("{}.{place}", self.place());
+        let message = format!("field {field:?}: {message}");
         Failure {
-            kind: ErrorKind::Mapping,
-            message: format!("field {field:?}: {message}"),
             field: Some(field),
-            expression: None,
+            ..Failure::new(ErrorKind::Mapping, message)
         }
+    }
+}
+
+/// Returns the place of a param; that of all where none is named.
+fn of_params(param: &str) -> String {
+    match param {
+        "" => "params".to_owned(),
+        param => format!("params.{param}"),
     }
 }
 

@@ -103,10 +103,7 @@ impl Trace {
 
     /// Adds that the mapping gave an output.
     pub fn mapped(&mut self, begun: Instant) {
-        self.push(Record {
-            at: Timestamp::now(),
-            ..Record::new("mapped", "mapping", "ok", since(begun))
-        });
+        self.push(Record::new("mapped", "mapping", "ok", since(begun)));
     }
 
     /// Adds the run of an adapter: its console output and its error.
@@ -125,7 +122,6 @@ impl Trace {
         let response = Some(mask.apply(&adapter.report).into_owned());
         let error = adapter.error.map(|error| mask.apply(error).into_owned());
         self.push(Record {
-            at: Timestamp::now(),
             response,
             error,
             ..record
@@ -134,10 +130,7 @@ impl Trace {
 
     /// Adds a step whose condition was false.
     pub fn skipped(&mut self, step: &str) {
-        self.push(Record {
-            at: Timestamp::now(),
-            ..Record::new("step", step, "skipped", 0)
-        });
+        self.push(Record::new("step", step, "skipped", 0));
     }
 
     /// Adds a step that is not called again, because an earlier attempt kept its output. `response`
@@ -154,7 +147,6 @@ impl Trace {
     pub fn failed(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "failed", 0);
         self.push(Record {
-            at: Timestamp::now(),
             error: Some(error),
             ..record
         });
@@ -164,7 +156,6 @@ impl Trace {
     pub fn warned(&mut self, stage: &'static str, name: &str, error: String) {
         let record = Record::new(stage, name, "warning", 0);
         self.push(Record {
-            at: Timestamp::now(),
             error: Some(error),
             ..record
         });
@@ -205,7 +196,6 @@ impl Trace {
     pub fn answered(&mut self, begun: Instant, response: String) {
         let record = Record::new("answered", "response", "ok", since(begun));
         self.push(Record {
-            at: Timestamp::now(),
             response: Some(response),
             ..record
         });
@@ -271,9 +261,8 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// Returns a record of the year 1970 with neither request, response nor error.
     pub fn new(stage: &'static str, name: &'a str, status: &'static str, duration_ms: u32) -> Self {
-        let at = Timestamp::from_millis(0);
         Self {
-            at,
+            at: Timestamp::now(),
             stage,
             name,
             status,
