@@ -1,9 +1,9 @@
 //! How credentials go into a request: the `auth` of an entry's file.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use crate::template::{pairs, placeholders};
+use crate::template::{fields_of, pairs};
 
 /// How credentials go into a request; `{field}` in a text stands for a config field.
 #[derive(Debug, Clone, Deserialize)]
@@ -75,108 +75,25 @@ pub(crate) enum Grants {
     Both,
 }
 
-impl Auth {
-    /// Values of `authentication` that entries with it may have.
-    pub(crate) fn names(&self) -> &'static [&'static str] {
-        match self {
-            Self::Configurable => &["configurable"],
-            Self::Basic { .. } => &["basic", "api_key"],
-            Self::Bearer { .. } => &["bearer", "api_key"],
-            Self::Header { .. } => &["api_key"],
-            Self::OAuth2(_) => &["oauth2"],
-        }
-    }
-
-    /// The config fields that its texts name.
-    pub(crate) fn placeholders(&self) -> Vec<&str> {
-        let texts: Vec<&str> = match self {
-            Self::Configurable => Vec::new(),
-            Self::Basic { username, password } => vec![username, password],
-            Self::Bearer { token } => vec![token],
-            Self::Header { value, .. } => vec![value],
-            Self::OAuth2(oauth2) => oauth2
-                .authorization_url
-                .iter()
-                .chain(&oauth2.token_url)
-                .map(String::as_str)
-                .collect(),
-        };
-        texts.into_iter().flat_map(placeholders).collect()
-    }
-}
-
 impl OAuth2 {
     /// The config fields that every entry with OAuth2 takes.
-    pub(crate) fn fields(&self) -> Vec<(String, Value)> {
-        let mut fields = vec![
-            (
-                "client_id",
-                json!({
-                    "type": "string", "description": "Id of the client that is registered with \
-                                                      the provider.",
-                }),
-            ),
-            (
-                "client_secret",
-                json!({
-                    "type": "string", "writeOnly": true, "format": "header-value",
-                    "description": "Secret of the client; public clients have none.",
-                }),
-            ),
-            (
-                "scopes",
-                json!({
-                    "type": "string",
-                    "minLength": 0,
-                    "description": "What is asked for, with blanks between.",
-                    "default": self.scopes,
-                }),
-            ),
-            (
-                "authorization_url",
-                json!({
-                    "type": "string",
-                    "format": "http-url",
-                    "description": "Where people give their consent.",
-                }),
-            ),
-            (
-                "token_url",
-                json!({
-                    "type": "string",
-                    "format": "http-url",
-                    "description": "Where tokens come from.",
-                }),
-            ),
-        ];
-        if self.grants == Grants::Both {
-            fields.push((
-                "grant_type",
-                json!({
-                    "type": "string",
-                    "enum": ["authorization_code", "client_credentials"],
-                    "default": "authorization_code",
-                    "description": "Whether a person gives consent, or the client acts for itself.",
-                }),
-            ));
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        let mut fields = fields_of(include_str!("../fields/oauth2.yaml"));
+        fields["scopes"]["default"] = self.scopes.as_str().into();
+        if self.grants != Grants::Both {
+            fields.shift_remove("grant_type");
         }
         for (name, default) in [
             ("authorization_url", &self.authorization_url),
             ("token_url", &self.token_url),
         ] {
-            let field = fields.iter_mut().find(|(known, _)| *known == name);
-            if let (Some((_, schema)), Some(_)) = (field, default) {
-                schema["description"] = format!(
-                    "{} Replaces the provider's.",
-                    schema["description"].as_str().unwrap_or("")
-                )
-                .into();
+            if default.is_some()
+                && let Value::String(description) = &mut fields[name]["description"]
+            {
+                description.push_str(" Replaces the provider's.");
             }
         }
         fields
-            .into_iter()
-            .map(|(name, schema)| (name.to_owned(), schema))
-            .collect()
     }
 
     pub(crate) fn required(&self) -> Vec<&'static str> {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Auth;
+use crate::template::fields_of;
 
 /// The longest text of a config field in characters.
 pub const MAX_TEXT_LENGTH: u64 = 16 * 1024;
@@ -112,7 +113,7 @@ pub(crate) fn schema(file: &ConfigFile, auth: &Auth) -> Value {
             }
         }
     }
-    for (name, schema) in common() {
+    for (name, schema) in fields_of(include_str!("../fields/common.yaml")) {
         properties.entry(name).or_insert(schema);
     }
     properties.values_mut().for_each(bound);
@@ -167,65 +168,6 @@ fn field(name: &str, schema: &Value, required: bool) -> Result<ConfigField, Stri
         description: description.to_owned(),
         default,
     })
-}
-
-/// Returns the fields that every entry has.
-fn common() -> [(String, Value); 6] {
-    [
-        (
-            "base_url".to_owned(),
-            json!({
-                "type": "string", "format": "base-url",
-                "description": "Address that replaces the provider's, for sandboxes and tests.",
-            }),
-        ),
-        (
-            "webhook_secret".to_owned(),
-            json!({
-                "type": "string",
-                "writeOnly": true,
-                "description": "Secret with which the other side signs its webhooks; flows read \
-                                it as instance.webhook_secret.",
-            }),
-        ),
-        (
-            "requests_per_second".to_owned(),
-            json!({
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "maximum": 100_000,
-                "description": "Calls a second, of all flows on all nodes together; the \
-                                provider's own limit when it is left out.",
-            }),
-        ),
-        (
-            "concurrency".to_owned(),
-            json!({
-                "type": "integer", "minimum": 1, "maximum": 1000,
-                "description": "Calls that each node makes at the same time, of all its flows.",
-            }),
-        ),
-        (
-            "breaker_failures".to_owned(),
-            json!({
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 10_000,
-                "description": "Failures in a row after which calls pause; 0 for never. When it \
-                                is left out: 20 in a row that take ten seconds or more.",
-            }),
-        ),
-        (
-            "breaker_seconds".to_owned(),
-            json!({
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "maximum": 3600,
-                "description": "How long calls pause before one tries again; 5 when it is left \
-                                out.",
-            }),
-        ),
-    ]
 }
 
 /// No text without a bound, and none empty where the schema does not say so.

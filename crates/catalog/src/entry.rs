@@ -1,7 +1,5 @@
 //! The catalog's entries, read once from the data files in `entries/`.
 
-mod verify;
-
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -9,7 +7,7 @@ use serde::Deserialize;
 use crate::action::{Action, Refusals};
 use crate::auth::Auth;
 use crate::config::{self, ConfigField, ConfigFile, FieldKind};
-use crate::redact::is_secret_header;
+use crate::credential::is_secret_header;
 use crate::schema::Schema;
 use crate::template::pairs;
 
@@ -117,14 +115,16 @@ struct File {
 }
 
 impl Entry {
-    /// Reads a data file. Errors are all that is wrong with it, each with its place.
-    pub fn read(text: &str) -> Result<Self, Vec<String>> {
-        let file: File = serde_saphyr::from_str(text).map_err(|error| vec![error.to_string()])?;
+    /// Reads a data file. Beside the entry it gives the faults of schemas, each with its place.
+    ///
+    /// # Errors
+    /// A file that is no entry, with the position.
+    fn read(text: &str) -> Result<(Self, Vec<String>), String> {
+        let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         let config_schema = config::schema(&file.config, &file.auth);
-        let fields = config::fields(&config_schema).map_err(|why| vec![why])?;
+        let fields = config::fields(&config_schema)?;
         let config_text = config_schema.to_string();
-        let schema =
-            Schema::of_config(config_schema).map_err(|why| vec![format!("config: {why}")])?;
+        let schema = Schema::of_config(config_schema).map_err(|why| format!("config: {why}"))?;
         let mut faults = Vec::new();
         let mut actions = file.actions;
         for action in &mut actions {
@@ -151,12 +151,7 @@ impl Entry {
             schema,
             refusal: file.refusal,
         };
-        faults.extend(verify::faults(&entry));
-        if faults.is_empty() {
-            Ok(entry)
-        } else {
-            Err(faults)
-        }
+        Ok((entry, faults))
     }
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
@@ -265,7 +260,8 @@ files![
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let read = |(_, text): &(&str, &str)| {
-        Entry::read(text).expect("entries are part of the build, and tests read each")
+        let read = Entry::read(text).expect("entries are part of the build, and tests read each");
+        read.0
     };
     let mut entries: Vec<Entry> = FILES.iter().map(read).collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));

@@ -14,9 +14,10 @@ use url::Url;
 use crate::action::Action;
 use crate::auth::Auth;
 use crate::base_url;
+use crate::credential::is_secret_header;
 use crate::entry::{ACCESS_TOKEN, Entry};
 use crate::oauth2::Grant;
-use crate::redact::is_secret_header;
+use crate::values::Values;
 pub use token::AccessToken;
 
 /// A configured connector. Its `Debug` shows no config.
@@ -89,7 +90,7 @@ impl Instance {
         })?;
         let client = entry.oauth2(&config).and_then(Result::ok);
         let acts_alone = client.is_some_and(|client| client.grant() == Grant::ClientCredentials);
-        let config = Config {
+        let config = Values {
             entry,
             values: &config,
         };
@@ -272,56 +273,7 @@ impl fmt::Debug for Instance {
     }
 }
 
-/// A checked config.
-pub(crate) struct Config<'c> {
-    pub(crate) entry: &'c Entry,
-    pub(crate) values: &'c Map<String, Value>,
-}
-
-impl Config<'_> {
-    /// A field's text; its default, or the empty text, when it is left out.
-    pub(crate) fn text(&self, name: &str) -> &str {
-        let default = || {
-            self.entry
-                .field(name)
-                .and_then(|field| field.default.as_deref())
-        };
-        self.values
-            .get(name)
-            .and_then(Value::as_str)
-            .or_else(default)
-            .unwrap_or_default()
-    }
-
-    /// `template` with each `{field}` replaced.
-    pub(crate) fn fill(&self, template: &str) -> String {
-        let mut filled = template.to_owned();
-        for field in &self.entry.fields {
-            let place = format!("{{{}}}", field.name);
-            if filled.contains(&place) {
-                filled = filled.replace(&place, &self.shown(&field.name));
-            }
-        }
-        filled
-    }
-
-    pub(crate) fn base_url(&self) -> Result<Url, String> {
-        let own = self.text("base_url");
-        let text = match &self.entry.base_url {
-            Some(template) if own.is_empty() => self.fill(template),
-            Some(_) | None => own.to_owned(),
-        };
-        base_url::parse(&text).map_err(|why| format!("config.base_url {why}"))
-    }
-
-    /// A field's text, its default, or the empty text: a number as its digits.
-    fn shown(&self, name: &str) -> String {
-        match self.values.get(name) {
-            Some(Value::Number(number)) => number.to_string(),
-            Some(_) | None => self.text(name).to_owned(),
-        }
-    }
-
+impl Values<'_> {
     fn default_headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.entry.headers {
@@ -370,21 +322,6 @@ impl Config<'_> {
             headers.insert(key, text);
         }
         Ok(headers)
-    }
-
-    /// The members of a map, in copies.
-    pub(crate) fn pairs(&self, name: &str) -> impl Iterator<Item = (String, String)> {
-        self.texts(name)
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    }
-
-    /// The members of a map.
-    fn texts(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
-        let members = self.values.get(name).and_then(Value::as_object);
-        members
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
     }
 
     /// The credentials, and the text in which they are sent.

@@ -16,9 +16,11 @@ pub mod shape;
 
 mod auth;
 mod base_url;
+mod credential;
 mod format;
 mod schema;
 mod template;
+mod values;
 
 pub use action::{Action, Call, ParamError};
 pub use auth::ClientAuthentication;

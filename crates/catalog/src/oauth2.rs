@@ -11,9 +11,9 @@ use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use crate::auth::{Auth, ClientAuthentication};
+use crate::credential::is_secret_header;
 use crate::entry::Entry;
-use crate::instance::Config;
-use crate::redact::is_secret_header;
+use crate::values::Values;
 
 pub use answer::{TokenError, Tokens};
 
@@ -71,7 +71,7 @@ impl Entry {
         match &self.auth {
             Auth::OAuth2(provider) => Some(Client::new(
                 provider,
-                &Config {
+                &Values {
                     entry: self,
                     values: config,
                 },
@@ -84,7 +84,7 @@ impl Entry {
 }
 
 impl Client {
-    fn new(provider: &crate::auth::OAuth2, config: &Config) -> Result<Self, String> {
+    fn new(provider: &crate::auth::OAuth2, config: &Values) -> Result<Self, String> {
         let address = |name: &str, template: &Option<String>| -> Result<Option<Url>, String> {
             let own = config.text(name);
             let text = match template {

@@ -3,15 +3,16 @@
 use serde_json::{Map, Value};
 
 use crate::config::FieldKind;
+use crate::credential::is_secret_header;
 use crate::entry::Entry;
-use crate::instance::Config;
-use crate::redact::{MASK, is_secret_header};
+use crate::redact::MASK;
+use crate::values::Values;
 
 impl Entry {
     /// Returns the origins that an instance with this config sends secrets to: that of its base URL
     /// first, then that of its token endpoint. A config that does not fit the entry has none.
     pub fn origins(&self, config: &Map<String, Value>) -> Vec<String> {
-        let base = Config {
+        let base = Values {
             entry: self,
             values: config,
         }

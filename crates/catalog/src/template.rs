@@ -22,6 +22,11 @@ pub(crate) fn pairs<'de, D: serde::Deserializer<'de>>(
     members.into_iter().map(text).collect()
 }
 
+/// Reads the fields of a data file of this build.
+pub(crate) fn fields_of(text: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_saphyr::from_str(text).expect("the file is part of the build, and tests read it")
+}
+
 /// Parses the schema of an entry or an action; one that cannot be parsed allows everything.
 pub(crate) fn schema_value(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or(serde_json::Value::Bool(true))

@@ -15,17 +15,21 @@ pub fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn check(files: &[String]) -> Result<()> {
+    let files = files.iter().map(std::path::absolute);
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    if let Some(missing) = files.iter().find(|file| !file.is_file()) {
+        bail!("there is no file {}", missing.display());
+    }
     let mut check = cargo([
-        "run",
+        "test",
         "--quiet",
         "--package",
         "kanat-catalog",
-        "--example",
-        "check_entry",
+        "--lib",
         "--",
+        "--nocapture",
+        "files_of_an_author_are_entries",
     ]);
-    for file in files {
-        check.arg(std::path::absolute(file)?);
-    }
+    check.env("CATALOG_FILES", std::env::join_paths(files)?);
     command::run(check)
 }

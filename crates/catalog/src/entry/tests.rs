@@ -1,12 +1,58 @@
 //! The data files, and the reports about files with faults.
 
+mod verify;
+
+use std::path::Path;
+
 use super::*;
+
+/// Reads a data file. Errors are all that is wrong with it, each with its place.
+fn read(text: &str) -> Result<Entry, Vec<String>> {
+    let (entry, mut faults) = Entry::read(text).map_err(|why| vec![why])?;
+    faults.extend(verify::faults(&entry));
+    if faults.is_empty() {
+        Ok(entry)
+    } else {
+        Err(faults)
+    }
+}
+
+/// Checks the files that `cargo xtask catalog check` names, if it does.
+#[test]
+fn files_of_an_author_are_entries() {
+    let files = std::env::var_os("CATALOG_FILES").unwrap_or_default();
+    let files = std::env::split_paths(&files).filter(|file| file.is_file());
+    let mut wrong = Vec::new();
+    for file in files {
+        let shown = file.display();
+        match read(&std::fs::read_to_string(&file).unwrap()) {
+            Ok(entry) if !is_named(&entry, &file) => {
+                wrong.push(format!(
+                    "{shown}: id: the file must be named {}.yaml",
+                    entry.id
+                ));
+            }
+            Ok(entry) => println!("{shown}: {} with {} actions", entry.id, entry.actions.len()),
+            Err(faults) => {
+                wrong.extend(faults.into_iter().map(|fault| format!("{shown}: {fault}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The build finds an entry by the name of its file.
+fn is_named(entry: &Entry, file: &Path) -> bool {
+    let expected = format!("{}.yaml", entry.id);
+    file.file_name()
+        .is_some_and(|name| name == expected.as_str())
+}
 
 #[test]
 fn every_data_file_reads_and_has_the_name_of_its_entry() {
     let mut wrong = Vec::new();
     for (name, text) in FILES {
-        match Entry::read(text) {
+        match read(text) {
             Ok(entry) => assert_eq!(entry.id, *name),
             Err(faults) => wrong.extend(faults.into_iter().map(|fault| format!("{name}: {fault}"))),
         }
@@ -150,7 +196,7 @@ actions:
     request_schema: { type: object, required: [what], properties: { a: { type: string } } }
     response_schema: { type: 7 }
 ";
-    insta::assert_snapshot!(Entry::read(text).unwrap_err().join("\n"), @"
+    insta::assert_snapshot!(read(text).unwrap_err().join("\n"), @"
     actions.Do: response_schema is no JSON Schema: 7 is not valid under any of the schemas listed \
     in the 'anyOf' keyword
     id: must be lower-case letters, digits and hyphens
@@ -181,14 +227,14 @@ fn an_entry_that_can_do_nothing_is_refused() {
     let (_, text) = FILES.iter().find(|(name, _)| *name == "notion").unwrap();
     let (head, _) = text.split_once("\nactions:").unwrap();
     assert_eq!(
-        Entry::read(head).unwrap_err(),
+        read(head).unwrap_err(),
         ["actions: there must be one at least"]
     );
 }
 
 #[test]
 fn a_file_that_is_no_entry_is_refused_with_a_position() {
-    let wrong = Entry::read("id: x\nname: X\ncolour: red\n").unwrap_err();
+    let wrong = read("id: x\nname: X\ncolour: red\n").unwrap_err();
     assert!(
         wrong[0].contains("colour") && wrong[0].contains("line 3"),
         "{wrong:?}"

@@ -86,7 +86,7 @@ fn head(entry: &Entry, faults: &mut Faults) {
             "must allow something in some time",
         );
     }
-    let names = entry.auth.names();
+    let names = names(&entry.auth);
     let fits = names.contains(&entry.authentication.as_str());
     faults.unless(
         fits,
@@ -172,10 +172,7 @@ fn credentials(entry: &Entry, faults: &mut Faults) {
         .iter()
         .map(String::as_str)
         .chain(header_texts);
-    for name in texts
-        .flat_map(placeholders)
-        .chain(entry.auth.placeholders())
-    {
+    for name in texts.flat_map(placeholders).chain(fields_of(&entry.auth)) {
         faults.unless(
             entry.field(name).is_some(),
             "auth, base_url or headers",
@@ -192,7 +189,7 @@ fn credentials(entry: &Entry, faults: &mut Faults) {
         Auth::Configurable => {}
         Auth::Basic { .. } | Auth::Bearer { .. } | Auth::Header { .. } => {
             faults.unless(
-                entry.auth.placeholders().iter().any(is_secret),
+                fields_of(&entry.auth).iter().any(is_secret),
                 "auth",
                 "no field that it names is writeOnly",
             );
@@ -317,6 +314,32 @@ fn action(action: &Action, faults: &mut Faults) {
             format!("requires {name}, which it does not describe"),
         );
     }
+}
+
+/// Returns the values of `authentication` that entries with it may have.
+fn names(auth: &Auth) -> &'static [&'static str] {
+    match auth {
+        Auth::Configurable => &["configurable"],
+        Auth::Basic { .. } => &["basic", "api_key"],
+        Auth::Bearer { .. } => &["bearer", "api_key"],
+        Auth::Header { .. } => &["api_key"],
+        Auth::OAuth2(_) => &["oauth2"],
+    }
+}
+
+/// Returns the config fields that its texts name.
+fn fields_of(auth: &Auth) -> Vec<&str> {
+    let texts: Vec<&str> = match auth {
+        Auth::Configurable => Vec::new(),
+        Auth::Basic { username, password } => vec![username, password],
+        Auth::Bearer { token } => vec![token],
+        Auth::Header { value, .. } => vec![value],
+        Auth::OAuth2(oauth2) => {
+            let urls = oauth2.authorization_url.iter().chain(&oauth2.token_url);
+            urls.map(String::as_str).collect()
+        }
+    };
+    texts.into_iter().flat_map(placeholders).collect()
 }
 
 fn is_slug(text: &str) -> bool {
