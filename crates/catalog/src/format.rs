@@ -5,52 +5,24 @@ use url::Url;
 
 use crate::base_url;
 
-/// The formats that the schemas of configs may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// An address under which endpoints lie.
-    BaseUrl,
-    /// An absolute HTTP address, maybe with a query.
-    Url,
-    DnsLabel,
-    Email,
-    /// The name of a header; what is one can be the name of a query parameter too.
-    Token,
-    /// The name of a header that a user may set.
-    HeaderName,
-    HeaderValue,
+kanat_model::texts! {
+    /// The formats that the schemas of configs may name.
+    pub enum Format {
+        /// An address under which endpoints lie.
+        BaseUrl = "base-url",
+        /// An absolute HTTP address, maybe with a query.
+        Url = "http-url",
+        DnsLabel = "dns-label",
+        Email = "email",
+        /// The name of a header; what is one can be the name of a query parameter too.
+        Token = "token",
+        /// The name of a header that a user may set.
+        HeaderName = "header-name",
+        HeaderValue = "header-value",
+    }
 }
 
 impl Format {
-    pub(crate) const ALL: &[Self] = &[
-        Self::BaseUrl,
-        Self::Url,
-        Self::DnsLabel,
-        Self::Email,
-        Self::Token,
-        Self::HeaderName,
-        Self::HeaderValue,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::BaseUrl => "base-url",
-            Self::Url => "http-url",
-            Self::DnsLabel => "dns-label",
-            Self::Email => "email",
-            Self::Token => "token",
-            Self::HeaderName => "header-name",
-            Self::HeaderValue => "header-value",
-        }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|format| format.name() == name)
-    }
-
     /// Returns the fault of a text, in words that follow the field's name. The empty text is for
     /// `minLength` to judge.
     pub(crate) fn fault(self, text: &str) -> Option<String> {

@@ -32,7 +32,8 @@ impl Schema {
     pub(crate) fn of_config(schema: Value) -> Result<Self, String> {
         let mut options = jsonschema::options().should_validate_formats(true);
         for format in Format::ALL {
-            options = options.with_format(format.name(), |text: &str| format.fault(text).is_none());
+            options =
+                options.with_format(format.as_str(), |text: &str| format.fault(text).is_none());
         }
         Self::build(schema, options)
     }
@@ -141,7 +142,7 @@ fn message(error: &ValidationError) -> String {
         }
         ValidationErrorKind::Format { format } => {
             let text = error.instance().as_str().unwrap_or_default();
-            let fault = Format::named(format).and_then(|format| format.fault(text));
+            let fault = Format::parse(format).and_then(|format| format.fault(text));
             fault.unwrap_or_else(|| format!("must be of the format {format}"))
         }
         ValidationErrorKind::Pattern { pattern } => match literal_prefix(pattern) {

@@ -33,42 +33,30 @@ pub struct Shape {
     items: Option<Box<Shape>>,
 }
 
-/// A type of JSON Schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Type {
-    /// A list.
-    Array,
-    /// True or false.
-    Boolean,
-    /// A number written without point and exponent.
-    Integer,
-    /// Null.
-    Null,
-    /// A number written with one of them.
-    Number,
-    /// An object.
-    Object,
-    /// A text.
-    String,
+kanat_model::texts! {
+    /// A type of JSON Schema.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Type {
+        /// A list.
+        Array = "array",
+        /// True or false.
+        Boolean = "boolean",
+        /// A number written without point and exponent.
+        Integer = "integer",
+        /// Null.
+        Null = "null",
+        /// A number written with one of them.
+        Number = "number",
+        /// An object.
+        Object = "object",
+        /// A text.
+        String = "string",
+    }
 }
 
 /// An object with more members than this has names that say nothing: it is taken for a map.
 const MAX_MEMBERS: usize = 200;
-
-impl Type {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Array => "array",
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::Null => "null",
-            Self::Number => "number",
-            Self::Object => "object",
-            Self::String => "string",
-        }
-    }
-}
 
 impl Shape {
     /// Returns whether there was no sample.

@@ -116,31 +116,40 @@ async fn answer(
     chosen: &EnvironmentOption,
     command: Command,
 ) -> Result<()> {
-    let session = |connection| Session::new(connection, format, chosen);
-    match command {
-        Command::Completion(completion) => completion.run(),
-        Command::RestorePoint(restore) => restore.run().await,
-        Command::Login(login) => login.run(connection).await,
-        Command::Logout(logout) => logout.run(),
-        Command::Version { command: None } => program::print(format),
-        Command::Whoami(whoami) => whoami.run(&session(connection)?).await,
-        Command::ApiKey(command) => command.run(&session(connection)?).await,
-        Command::Environment(command) => command.run(&session(connection)?).await,
-        Command::Policy(command) => command.run(&session(connection)?).await,
-        Command::Node(command) => command.run(&session(connection)?).await,
-        Command::Secrets(command) => command.run(&session(connection)?).await,
-        Command::Flow(command) => command.run(&session(connection)?).await,
-        Command::Logs(logs) => logs.run(&session(connection)?).await,
-        Command::Message(command) => command.run(&session(connection)?).await,
-        Command::Schedule(command) => command.run(&session(connection)?).await,
-        Command::Batch(command) => command.run(&session(connection)?).await,
-        Command::Lookup(command) => command.run(&session(connection)?).await,
-        Command::Connector(command) => command.run(&session(connection)?).await,
-        Command::Api(command) => command.run(&session(connection)?).await,
-        Command::Key(command) => command.run(&session(connection)?).await,
-        Command::Version {
-            command: Some(command),
-        } => command.run(&session(connection)?).await,
-        Command::Adapter(command) => command.run(&session(connection)?).await,
+    /// Runs the commands of these nouns in a session.
+    macro_rules! run {
+        ($($noun:ident),* $(,)?) => {
+            match command {
+                Command::Completion(completion) => completion.run(),
+                Command::RestorePoint(restore) => restore.run().await,
+                Command::Login(login) => login.run(connection).await,
+                Command::Logout(logout) => logout.run(),
+                Command::Version { command: None } => program::print(format),
+                Command::Version { command: Some(command) } => {
+                    command.run(&Session::new(connection, format, chosen)?).await
+                }
+                $(Command::$noun(command) => {
+                    command.run(&Session::new(connection, format, chosen)?).await
+                })*
+            }
+        };
     }
+    run!(
+        Whoami,
+        ApiKey,
+        Environment,
+        Policy,
+        Node,
+        Secrets,
+        Flow,
+        Logs,
+        Message,
+        Schedule,
+        Batch,
+        Lookup,
+        Connector,
+        Api,
+        Key,
+        Adapter,
+    )
 }

@@ -4,13 +4,10 @@
 mod drain_node;
 mod plan_file;
 
-use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kanat_control_plane::{ControlPlane, PublicUrl};
-use kanat_model::Secret;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitoring;
@@ -20,8 +17,9 @@ use crate::process::listener::Port;
 use crate::process::page::Page;
 use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
+use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{self, Frame, Process, database, listener, planes};
+use crate::process::{self, Frame, database, listener, planes};
 use crate::settings::control_plane::{Flags, Settings};
 use crate::settings::{self, Sources};
 
@@ -36,105 +34,71 @@ pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
     if let Some(node) = flags.drain_node {
         return drain_node::announce_drain(&settings, &node).await;
     }
-    process::run(Frame::of(&settings.process), Control::start(settings)).await
+    process::run(Frame::of(&settings.process), start(settings)).await
 }
 
-struct Control {
-    server: Server,
-    plane: ControlPlane,
-    /// Cancelled when the process is not ready any more.
-    leaving: CancellationToken,
-}
+async fn start(settings: Settings) -> Result<Service> {
+    let Settings { process, control } = settings;
+    // Control planes of one machine may share a folder: it holds the key that they have in
+    // common.
+    let folder = Folder::open(&process.data_dir)?;
+    let options = listener::options(&process, control.tls_client_ca.as_deref())?;
+    let port = Port::bind(process.listen, options).await?;
+    let metrics = monitoring::bind(&process).await?;
+    let url = port.url();
 
-impl Control {
-    async fn start(settings: Settings) -> Result<Self> {
-        let Settings { process, control } = settings;
-        // Control planes of one machine may share a folder: it holds the key that they have in
-        // common.
-        let folder = Folder::open(&process.data_dir)?;
-        let options = listener::options(&process, control.tls_client_ca.as_deref())?;
-        let port = Port::bind(process.listen, options).await?;
-        let metrics = monitoring::bind(&process).await?;
-        let url = port.url();
+    let local_targets = process.egress.unwrap_or_default();
+    let ports = || [&port].into_iter().chain(&metrics);
+    let public = control.public_url.as_deref();
+    let outbound = egress::client(&process, local_targets, ports(), public)?;
+    egress::announce(local_targets, Reach::Others);
+    let listeners = Listeners::new(ports());
+    let log = database::log(&process, &folder, &listeners).await?;
+    let accept_empty = control.accept_empty_config;
+    database::check_configuration(&process, &folder, log.as_ref(), accept_empty).await?;
+    let sealer = database::sealer(&process)?;
+    let store = database::store(&process, &folder, &listeners).await?;
 
-        let local_targets = process.egress.unwrap_or_default();
-        let ports = || [&port].into_iter().chain(&metrics);
-        let public = control.public_url.as_deref();
-        let outbound = egress::client(&process, local_targets, ports(), public)?;
-        egress::announce(local_targets, Reach::Others);
-        let listeners = Listeners::new(ports());
-        let log = database::log(&process, &folder, &listeners).await?;
-        let accept_empty = control.accept_empty_config;
-        database::check_configuration(&process, &folder, log.as_ref(), accept_empty).await?;
-        let sealer = database::sealer(&process)?;
-        let store = database::store(&process, &folder, &listeners).await?;
-
-        let public_url = PublicUrl::default();
-        let api_url = PublicUrl::default();
-        // The proxies in front of both planes send OAuth2's way back to a control plane.
-        api_url.set(
-            control
-                .api_url
-                .as_ref()
-                .or(control.public_url.as_ref())
-                .unwrap_or(&url),
-        );
-        let page = Page::new(api_url.base());
-        match &control.public_url {
-            Some(url) => public_url.set(url),
-            None => tracing::warn!(
-                "there is no --public-url: webhook URLs are told as paths, without a host"
-            ),
-        }
-        let options = planes::control_options(&process, &control, public_url, api_url);
-        if options.nodes.is_none() {
-            tracing::warn!(
-                "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node \
+    let public_url = PublicUrl::default();
+    let api_url = PublicUrl::default();
+    // The proxies in front of both planes send OAuth2's way back to a control plane.
+    api_url.set(
+        control
+            .api_url
+            .as_ref()
+            .or(control.public_url.as_ref())
+            .unwrap_or(&url),
+    );
+    let page = Page::new(api_url.base());
+    match &control.public_url {
+        Some(url) => public_url.set(url),
+        None => tracing::warn!(
+            "there is no --public-url: webhook URLs are told as paths, without a host"
+        ),
+    }
+    let options = planes::control_options(&process, &control, public_url, api_url);
+    if options.nodes.is_none() {
+        tracing::warn!(
+            "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node \
                  can connect",
-            );
-        }
-        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound)
-            .await
-            .context("cannot start the control plane")?;
-
-        let leaving = CancellationToken::new();
-        let server = Server::new(url, log, metrics, Some(plane.monitor()), None);
-        let probes = OtherPaths::Probes {
-            leaving: leaving.clone(),
-        };
-        server.serve(
-            port,
-            Router::new(&plane, probes, page, server.shutdown.clone()),
         );
-        Ok(Self {
-            server,
-            plane,
-            leaving,
-        })
     }
-}
+    let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound)
+        .await
+        .context("cannot start the control plane")?;
 
-impl Process for Control {
-    fn url(&self) -> &str {
-        &self.server.url
-    }
-
-    fn new_owner_key(&self) -> Option<&Secret<String>> {
-        self.plane.new_owner_key()
-    }
-
-    async fn stop_wished(&self) -> Duration {
-        pending().await
-    }
-
-    fn leave(&self) {
-        self.leaving.cancel();
-    }
-
-    async fn stop(self, within: Duration) {
-        self.server.drain(None, within).await;
-        self.plane.close().await;
-        self.server.close().await;
-        tracing::info!("stopped");
-    }
+    let leaving = CancellationToken::new();
+    let server = Server::new(url, log, metrics, Some(plane.monitor()), None);
+    let probes = OtherPaths::Probes {
+        leaving: leaving.clone(),
+    };
+    let router = Router::new(&plane, probes, page, server.ports.shutdown.clone());
+    server.ports.serve(port, router);
+    Ok(Service {
+        server,
+        control: Some(plane),
+        data: None,
+        leaving,
+        folder,
+    })
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::Remote;
 use kanat_model::Secret;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::exit::failure;
 use crate::monitoring;
@@ -18,8 +18,9 @@ use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::listener::Port;
 use crate::process::server::Server;
+use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{self, Frame, Process, database, listener, planes};
+use crate::process::{self, Frame, database, listener, planes};
 use crate::settings::data_plane::{Flags, Settings};
 use crate::settings::{self, Sources};
 
@@ -31,79 +32,43 @@ pub async fn run(flags: Flags, sources: Sources) -> Result<()> {
     let Some(settings) = settings::resolve(&flags, sources)? else {
         return Ok(());
     };
-    process::run(Frame::of(&settings.process), Node::start(settings)).await
+    process::run(Frame::of(&settings.process), start(settings)).await
 }
 
-struct Node {
-    server: Server,
-    plane: DataPlane,
-    drain_requests: watch::Receiver<Option<Duration>>,
-    _folder: Folder,
-}
-
-impl Node {
-    async fn start(settings: Settings) -> Result<Self> {
-        let process = &settings.process;
-        let folder = Folder::take(&process.data_dir)?;
-        let mut options = listener::options(process, None)?;
-        if settings.listen_without_tls {
-            options.tls = None;
-        }
-        let sealer = database::sealer(process)?;
-        let plans = remote(&settings)?
-            .client()
-            .context("cannot set up the way to the control planes")?;
-        let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
-        let port = Port::bind(process.listen, options).await?;
-        let metrics = monitoring::bind(process).await?;
-
-        let local_targets = process.egress.unwrap_or_default();
-        let ports = || [&port].into_iter().chain(&metrics);
-        let outbound = egress::client(process, local_targets, ports(), None)?;
-        egress::announce(local_targets, Reach::Others);
-        let log = database::log(process, &folder, &Listeners::new(ports())).await?;
-        let mut options = planes::node_options(process, &settings.node, &folder, port.address)?;
-        options.environments.clone_from(&settings.environments);
-        let plane = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
-
-        let server = Server::new(port.url(), log, metrics, None, Some(plane.monitor()));
-        server.serve(port, plane.service());
-        plane.ready_within(READY_WITHIN).await;
-        Ok(Self {
-            server,
-            drain_requests: plane.drain_requests(),
-            plane,
-            _folder: folder,
-        })
+async fn start(settings: Settings) -> Result<Service> {
+    let process = &settings.process;
+    let folder = Folder::take(&process.data_dir)?;
+    let mut options = listener::options(process, None)?;
+    if settings.listen_without_tls {
+        options.tls = None;
     }
-}
+    let sealer = database::sealer(process)?;
+    let plans = remote(&settings)?
+        .client()
+        .context("cannot set up the way to the control planes")?;
+    let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
+    let port = Port::bind(process.listen, options).await?;
+    let metrics = monitoring::bind(process).await?;
 
-impl Process for Node {
-    fn url(&self) -> &str {
-        &self.server.url
-    }
+    let local_targets = process.egress.unwrap_or_default();
+    let ports = || [&port].into_iter().chain(&metrics);
+    let outbound = egress::client(process, local_targets, ports(), None)?;
+    egress::announce(local_targets, Reach::Others);
+    let log = database::log(process, &folder, &Listeners::new(ports())).await?;
+    let mut options = planes::node_options(process, &settings.node, &folder, port.address)?;
+    options.environments.clone_from(&settings.environments);
+    let plane = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
-    async fn stop_wished(&self) -> Duration {
-        let mut requests = self.drain_requests.clone();
-        loop {
-            if let Some(within) = *requests.borrow_and_update() {
-                return within;
-            }
-            if requests.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
-    fn leave(&self) {
-        self.plane.leave();
-    }
-
-    async fn stop(self, within: Duration) {
-        self.server.drain(Some(self.plane), within).await;
-        self.server.close().await;
-        tracing::info!("stopped");
-    }
+    let server = Server::new(port.url(), log, metrics, None, Some(plane.monitor()));
+    server.ports.serve(port, plane.service());
+    plane.ready_within(READY_WITHIN).await;
+    Ok(Service {
+        server,
+        control: None,
+        data: Some(plane),
+        leaving: CancellationToken::new(),
+        folder,
+    })
 }
 
 /// The control planes, and what this node shows them.

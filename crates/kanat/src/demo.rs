@@ -13,13 +13,11 @@ use kanat_model::Secret;
 use crate::client::Client;
 use crate::exit::failure;
 use crate::output;
-use crate::process::Process;
 use crate::process::signals::Signals;
 use crate::settings;
-use crate::up::service::CombinedService;
+use crate::up::service;
 use orders::End;
 use scene::Scene;
-use show::Page;
 use story::Chapter;
 
 /// Tells the story; then stays until Ctrl-C, or ends with what the story came to.
@@ -33,7 +31,7 @@ pub async fn run(flags: settings::demo::Flags) -> Result<()> {
     let key = kanat_auth::key::generate().text;
     let settings = settings::up::Settings::demo(folder.path(), key.clone())?;
     let drain = settings.process.drain;
-    let process = CombinedService::start(settings).await?;
+    let process = service::start(settings).await?;
     let presented = tokio::select! {
         told = present(process.url(), &key, flags.exit) => told,
         () = signals.next() => Err(failure("interrupted")),
@@ -55,24 +53,23 @@ pub async fn run(flags: settings::demo::Flags) -> Result<()> {
 
 /// An error when an order ended otherwise than it has to.
 async fn present(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
-    let page = Page::of_this_terminal();
     let client = Client::to(url, Some(key.clone()), None)?;
     let scene = Scene::build(&client)
         .await
         .context("cannot set the demo up")?;
-    output::line(&page.scene(url, &scene))?;
+    output::line(&show::scene(url, &scene))?;
     let chapters = story::play(&client, &scene).await?;
-    output::line(&page.orders(&chapters))?;
+    output::line(&show::orders(&chapters))?;
     if let Some(chapter) = find(
         &chapters,
         |end| matches!(end, End::Delivered { attempts } if attempts > 1),
     ) {
-        output::line(&page.closer("One delivered after retries", chapter))?;
+        output::line(&show::closer("One delivered after retries", chapter))?;
     }
     if let Some(chapter) = find(&chapters, |end| matches!(end, End::DeadLetter { .. })) {
-        output::line(&page.closer("One dead letter", chapter))?;
+        output::line(&show::closer("One dead letter", chapter))?;
     }
-    output::line(&page.counts(&chapters, &scene))?;
+    output::line(&show::counts(&chapters, &scene))?;
     let deviations: Vec<String> = chapters.iter().filter_map(Chapter::deviation).collect();
     if !deviations.is_empty() {
         return Err(failure(format!(
@@ -81,7 +78,7 @@ async fn present(url: &str, key: &Secret<String>, exit: bool) -> Result<Scene> {
         )));
     }
     if !exit {
-        output::line(&page.next_steps(&client, key.expose(), &scene))?;
+        output::line(&show::next_steps(&client, key.expose(), &scene))?;
     }
     Ok(scene)
 }

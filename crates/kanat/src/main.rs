@@ -15,6 +15,7 @@ mod process;
 mod settings;
 mod traces;
 mod up;
+mod whole_file;
 
 use std::process::ExitCode;
 

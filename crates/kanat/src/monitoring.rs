@@ -11,10 +11,9 @@ use kanat_model::Timestamp;
 use kanat_net::server::Places;
 use kanat_net::{Body, Inbound, body, server};
 use kanat_telemetry::metrics::{self, Readings};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::process::listener::{self, Port};
+use crate::process::served::Served;
 use crate::settings::process::Settings;
 
 /// Time limit for the log's answer about its backlog; after it the log is out of reach.
@@ -53,37 +52,19 @@ pub async fn bind(settings: &Settings) -> Result<Option<Port>> {
 }
 
 /// Answers `/metrics`, `/health` and `/ready`, also while the process drains.
-pub struct Server {
-    shutdown: CancellationToken,
-    tasks: TaskTracker,
-}
-
-impl Server {
-    pub fn start(port: Port, watched: Monitoring) -> Self {
-        let watched = Arc::new(watched);
-        let service = tower::service_fn(move |request: Request<Inbound>| {
+pub fn serve(port: Port, watched: Monitoring) -> Served {
+    let watched = Arc::new(watched);
+    let served = Served::default();
+    served.serve(
+        port,
+        tower::service_fn(move |request: Request<Inbound>| {
             let watched = Arc::clone(&watched);
             async move {
                 Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await)
             }
-        });
-        let shutdown = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        tasks.spawn(server::serve(
-            port.listener,
-            service,
-            port.options,
-            shutdown.clone(),
-        ));
-        Self { shutdown, tasks }
-    }
-
-    /// Returns when the last connection is closed.
-    pub async fn stop(self) {
-        self.shutdown.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
+        }),
+    );
+    served
 }
 
 impl Monitoring {
@@ -120,17 +101,15 @@ impl Monitoring {
 
     async fn is_ready(&self) -> bool {
         let control = async {
-            if let Some(control) = &self.control {
-                control.ready().await
-            } else {
-                true
+            match &self.control {
+                Some(control) => control.ready().await,
+                None => true,
             }
         };
         let data = async {
-            if let Some(data) = &self.data {
-                data.ready().await
-            } else {
-                true
+            match &self.data {
+                Some(data) => data.ready().await,
+                None => true,
             }
         };
         control.await && data.await

@@ -14,7 +14,9 @@ pub mod page;
 pub mod plain;
 pub mod planes;
 pub mod router;
+pub mod served;
 pub mod server;
+pub mod service;
 pub mod signals;
 pub mod waiting;
 
@@ -23,34 +25,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use kanat_model::Secret;
 
 use crate::settings::environment;
 use crate::settings::process::Settings;
 use crate::traces::Traces;
 use crate::{exit, output};
+use service::Service;
 use signals::Signals;
-
-/// A running service, as `kanat up`, `kanat control-plane` and `kanat data-plane` each are one.
-pub trait Process: Sized {
-    /// Returns the URL at which the process is reached from this machine.
-    fn url(&self) -> &str;
-
-    /// The owner's key, when this start made it: to be shown once.
-    fn new_owner_key(&self) -> Option<&Secret<String>> {
-        None
-    }
-
-    /// Waits until somebody other than this machine's operator wishes it to stop, and gives the
-    /// time that it has.
-    fn stop_wished(&self) -> impl Future<Output = Duration>;
-
-    /// Says from now on that it is not ready, and serves all the same.
-    fn leave(&self);
-
-    /// Takes nothing more in, finishes what is in flight within the time, and closes.
-    fn stop(self, within: Duration) -> impl Future<Output = ()>;
-}
 
 /// Logging, signals and listeners of a process, from its start to its end.
 pub struct Frame {
@@ -76,7 +57,7 @@ impl Frame {
 }
 
 /// Runs until SIGTERM, SIGINT or a wish to stop; then drains.
-pub async fn run<P: Process>(frame: Frame, start: impl Future<Output = Result<P>>) -> Result<()> {
+pub async fn run(frame: Frame, start: impl Future<Output = Result<Service>>) -> Result<()> {
     let Frame {
         log,
         otlp_endpoint,

@@ -6,16 +6,11 @@ use anyhow::Result;
 
 use crate::process::{self, Frame};
 use crate::settings;
-use service::CombinedService;
 
 /// Runs until SIGTERM or SIGINT, then drains.
 pub async fn run(flags: settings::up::Flags, sources: settings::Sources) -> Result<()> {
     let Some(settings) = settings::resolve(&flags, sources)? else {
         return Ok(());
     };
-    process::run(
-        Frame::of(&settings.process),
-        CombinedService::start(settings),
-    )
-    .await
+    process::run(Frame::of(&settings.process), service::start(settings)).await
 }

@@ -17,12 +17,15 @@ macro_rules! texts {
         }
 
         impl $name {
+            /// Every value, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
+            /// Returns the text.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
             }
 
+            /// Finds the value of a text.
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)* _ => None }
             }

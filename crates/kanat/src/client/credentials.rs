@@ -1,11 +1,12 @@
 //! Credentials that `kanat login` saves: an address, a key and an environment, in a file that only
 //! its owner can read.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::whole_file;
 
 /// The content of the file. No `Debug`: it holds a key.
 #[derive(Default, Serialize, Deserialize)]
@@ -56,13 +57,7 @@ pub fn forget() -> Result<Option<PathBuf>> {
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    // A temporary file is readable by its owner alone from the start (0600), and keeps that when
-    // renamed.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    whole_file::write(path, text.as_bytes())
 }
 
 fn path() -> Option<PathBuf> {

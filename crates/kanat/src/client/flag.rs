@@ -1,5 +1,7 @@
 //! Flags of the command line that are meant where the API's texts name its own fields.
 
+use crate::output::table::columns;
+
 /// Ends of texts of the API, each with the flag of the command that sends the field.
 const FLAGS: [(&str, &str); 3] = [
     ("give stepOutputs", "--steps FILE"),
@@ -8,26 +10,14 @@ const FLAGS: [(&str, &str); 3] = [
 ];
 
 /// Fields of the API that have another name on the command line.
-const FIELDS: [(&str, &str); 18] = [
-    ("authType", "--auth"),
-    ("catalogId", "the entry"),
-    ("changeSummary", "--summary"),
-    ("cronExpression", "--cron"),
-    ("cron_expression", "--cron"),
-    ("dailyLimit", "--daily"),
-    ("displayName", "--display-name"),
-    ("environmentId", "--environment"),
-    ("expiresAt", "--expires"),
-    ("flowName", "the flow"),
-    ("gracePeriod", "--grace"),
-    ("rateLimitPerSecond", "--rate"),
-    ("redirectUri", "--redirect-uri"),
-    ("requestSchema", "--schema"),
-    ("responseMapping", "--response or --response-mapping"),
-    ("responseSchema", "--response-schema"),
-    ("sunsetDate", "--sunset"),
-    ("validationMode", "--validation"),
-];
+const FIELDS: &str = "authType:--auth,catalogId:the entry,changeSummary:--summary,\
+    cronExpression:--cron,cron_expression:--cron,dailyLimit:--daily,\
+    displayName:--display-name,environmentId:--environment,expiresAt:--expires,\
+    flowName:the flow,gracePeriod:--grace,rateLimitPerSecond:--rate,\
+    redirectUri:--redirect-uri,requestSchema:--schema,\
+    responseMapping:--response or --response-mapping,\
+    responseSchema:--response-schema,sunsetDate:--sunset,\
+    validationMode:--validation";
 
 /// Returns the flags and arguments of the command line behind an error of the API, whose details
 /// have these fields.
@@ -36,8 +26,8 @@ pub fn hint<'f>(text: &str, fields: impl IntoIterator<Item = &'f str>) -> Option
     let mut flags: Vec<&str> = of_text.map(|(_, flag)| *flag).collect();
     for field in fields {
         let name = field.split(['.', '[']).next().unwrap_or(field);
-        let flag = FIELDS.iter().find(|(known, _)| *known == name);
-        flags.extend(flag.map(|(_, flag)| *flag));
+        let flag = columns(FIELDS).find(|(known, _)| *known == name);
+        flags.extend(flag.map(|(_, flag)| flag));
     }
     flags.dedup();
     (!flags.is_empty()).then(|| format!("on the command line: {}", flags.join(", ")))

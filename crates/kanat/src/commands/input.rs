@@ -1,5 +1,6 @@
 //! Files and standard input that commands read.
 
+use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -21,12 +22,22 @@ pub fn text(path: &str) -> Result<String> {
 /// The bytes of the file `path`; `-` is standard input.
 pub fn bytes(path: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = match path {
-        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
-        _ => std::fs::read(path).map(|content| bytes = content),
-    };
-    read.map_err(|error| usage(format!("cannot read {}: {error}", name(path))))?;
+    let read = open(path)?.read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, &error))?;
     Ok(bytes)
+}
+
+/// The file `path`, to be read; `-` is standard input.
+pub fn open(path: &str) -> Result<Box<dyn Read + Send>> {
+    if path == "-" {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(Box::new(file))
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> anyhow::Error {
+    usage(format!("cannot read {}: {error}", name(path)))
 }
 
 /// The JSON document in the file `path`, with its digits; `-` is standard input. An object or a list may
@@ -43,7 +54,7 @@ pub fn json(path: &str) -> Result<Json> {
 
 /// Returns where the file `path` stops being JSON; nothing when it is JSON or cannot be read again.
 pub fn json_fault(path: &str) -> Option<String> {
-    let file = std::fs::File::open(path).ok()?;
+    let file = File::open(path).ok()?;
     let error = serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file)).err()?;
     Some(format!("{path} is not JSON: {error}"))
 }
@@ -55,7 +66,7 @@ pub async fn stream(path: &str, before: String, after: String) -> Result<reqwest
         "-" => Box::new(tokio::io::stdin()),
         _ => {
             let file = tokio::fs::File::open(path).await;
-            Box::new(file.map_err(|error| usage(format!("cannot read {}: {error}", name(path))))?)
+            Box::new(file.map_err(|error| unreadable(path, &error))?)
         }
     };
     let around = |text: String| stream::iter([Ok::<_, std::io::Error>(Bytes::from(text))]);

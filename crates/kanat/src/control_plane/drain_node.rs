@@ -1,23 +1,18 @@
 //! `kanat control-plane --drain-node`: an operator takes a node out of service from afar. Operators
 //! with access to the database may; users of the API, who share nodes with others, may not.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use kanat_model::id::NodeId;
 use kanat_store::announcement::{Announcement, announce};
 use kanat_store::{Store, node};
 
 use crate::exit::failure;
+use crate::process::database;
 use crate::settings::control_plane::Settings;
-use crate::settings::value::Database;
 
 /// Announces the drain to every control plane; the one that the node is connected to drains it.
 pub async fn announce_drain(settings: &Settings, node: &str) -> Result<()> {
-    let Database::Postgres(url) = &settings.process.database else {
-        return Err(failure("there is no database"));
-    };
-    let store = Store::attach(url.expose())
-        .await
-        .context("cannot open the configuration store in PostgreSQL")?;
+    let store = database::shared_store(&settings.process.database).await?;
     let node_id = NodeId::from(node);
     let announced = write(&store, node_id, settings).await;
     store.close().await;

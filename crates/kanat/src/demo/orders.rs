@@ -132,22 +132,3 @@ pub const ORDERS: [Order; 16] = [
         End::DeadLetter { kind: "status" }
     ),
 ];
-
-/// Expected result of the order of `examples/orders` with this file name, by the flow's own
-/// example.
-pub struct Expectation {
-    pub order_id: &'static str,
-    pub body: &'static str,
-}
-
-/// The orders that are also the samples of their flows.
-pub const EXPECTATIONS: [Expectation; 2] = [
-    Expectation {
-        order_id: "SO-10242",
-        body: include_str!("../../../../examples/flows/order-sync.expected.json"),
-    },
-    Expectation {
-        order_id: "SO-10252",
-        body: include_str!("../../../../examples/flows/order-express.expected.json"),
-    },
-];

@@ -7,12 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode};
 use kanat_net::Inbound;
 use kanat_net::{Body, body, server};
+use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+
+use crate::process::listener::Port;
+use crate::process::plain;
+use crate::process::served::Served;
 
 const BODY_LIMIT: usize = 1 << 20;
 
@@ -41,8 +45,7 @@ pub struct Target {
     pub address: SocketAddr,
     behaviour: Behaviour,
     received: Arc<Mutex<Vec<TargetRequest>>>,
-    shutdown: CancellationToken,
-    tasks: TaskTracker,
+    served: Served,
 }
 
 impl Target {
@@ -55,20 +58,19 @@ impl Target {
         let shared = Arc::clone(&received);
         let service =
             tower::service_fn(move |request| answer(request, behaviour, Arc::clone(&shared)));
-        let shutdown = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        tasks.spawn(server::serve(
+        let served = Served::default();
+        let options = server::Options::default();
+        let port = Port {
             listener,
-            service,
-            server::Options::default(),
-            shutdown.clone(),
-        ));
+            options,
+            address,
+        };
+        served.serve(port, service);
         Ok(Self {
             address,
             behaviour,
             received,
-            shutdown,
-            tasks,
+            served,
         })
     }
 
@@ -97,9 +99,7 @@ impl Target {
     }
 
     pub async fn stop(self) {
-        self.shutdown.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.served.stop().await;
     }
 }
 
@@ -110,34 +110,29 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let (head, incoming) = request.into_parts();
     let Ok(content) = body::read_limited(incoming, BODY_LIMIT).await else {
-        return Ok(respond(
-            StatusCode::BAD_REQUEST,
-            r#"{"error":"the body broke off"}"#,
-        ));
+        let error = json!({ "error": "the body broke off" });
+        return Ok(plain::json(StatusCode::BAD_REQUEST, &error));
     };
-    let key = head
-        .headers
-        .get("idempotency-key")
+    let key = head.headers.get("idempotency-key");
+    let key = key
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let path = head
-        .uri
-        .path_and_query()
-        .map_or(head.uri.path(), |whole| whole.as_str());
+    let path = head.uri.path_and_query();
+    let path = path.map_or(head.uri.path(), PathAndQuery::as_str);
     let mut all = received.lock().unwrap_or_else(PoisonError::into_inner);
     let before = all
         .iter()
         .filter(|request| request.idempotency_key == key)
         .count();
-    let (status, text) = match behaviour {
+    let (status, answer) = match behaviour {
         Behaviour::FailsFirst(times) if before < times => {
-            (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"busy"}"#)
+            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "busy" }))
         }
         Behaviour::NeverWorks => (
             StatusCode::INTERNAL_SERVER_ERROR,
-            r#"{"error":"the ledger is closed"}"#,
+            json!({ "error": "the ledger is closed" }),
         ),
-        Behaviour::Works | Behaviour::FailsFirst(_) => (StatusCode::CREATED, r#"{"ok":true}"#),
+        Behaviour::Works | Behaviour::FailsFirst(_) => (StatusCode::CREATED, json!({ "ok": true })),
     };
     all.push(TargetRequest {
         method: head.method.to_string(),
@@ -146,15 +141,5 @@ async fn answer(
         body: content,
         status: status.as_u16(),
     });
-    Ok(respond(status, text))
-}
-
-fn respond(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(body::full(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        http::HeaderValue::from_static("application/json"),
-    );
-    response
+    Ok(plain::json(status, &answer))
 }

@@ -37,11 +37,7 @@ pub fn of_detail(field: &str, message: &str) -> Option<Diagnostic> {
 
 /// The faults of the definition `source`, each with its line. `file` is what the definition is
 /// called.
-pub fn render(file: &str, source: &str, faults: &[Diagnostic], colour: Colour) -> String {
-    let renderer = match colour {
-        Colour::Plain => Renderer::plain(),
-        Colour::Styled => Renderer::styled(),
-    };
+pub fn render(file: &str, source: &str, faults: &[Diagnostic], renderer: &Renderer) -> String {
     let rendered = faults.iter().map(|fault| {
         let level = match fault.severity {
             Severity::Error => Level::ERROR,
@@ -57,13 +53,6 @@ pub fn render(file: &str, source: &str, faults: &[Diagnostic], colour: Colour) -
         renderer.render(&[level.primary_title(fault.message.as_str()).element(snippet)]) + "\n"
     });
     rendered.collect()
-}
-
-/// Style of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    Plain,
-    Styled,
 }
 
 /// The bytes of the word at a place; the end of the line or of the text when there is none.
@@ -96,7 +85,7 @@ mod tests {
             "a.yaml",
             "flow: ü\nmapping:\n  name: source | upercase\n",
             &[fault],
-            Colour::Plain,
+            &Renderer::plain(),
         );
         assert!(
             text.starts_with("error: there is no transform 'upercase'\n --> a.yaml:3:18\n"),

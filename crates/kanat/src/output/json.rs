@@ -1,9 +1,7 @@
 //! JSON as a tree that keeps what a float would lose: numbers stay the text they were, members stay
 //! in order.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use kanat_json::Kind;
 use serde::ser::{Error, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,25 +20,21 @@ impl Json {
     /// Reads a document; the error is that of serde_json, with line and column.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         let raw: &RawValue = serde_json::from_str(text)?;
-        Self::read(raw.get())
+        Ok(Self::read(raw.get()))
     }
 
-    fn read(text: &str) -> serde_json::Result<Self> {
-        match text.as_bytes().first() {
-            Some(b'{') => {
-                let Members(members) = serde_json::from_str(text)?;
-                let members = members
-                    .into_iter()
-                    .map(|(name, raw)| Ok((name, Self::read(raw.get())?)));
-                Ok(Self::Object(members.collect::<serde_json::Result<_>>()?))
+    /// Reads a text that is JSON.
+    fn read(text: &str) -> Self {
+        let decode = |text| kanat_json::decode(text).into_owned();
+        match Kind::of(text) {
+            Kind::Object => {
+                let members = kanat_json::occurrences(text);
+                let members = members.map(|(name, value)| (decode(name), Self::read(value)));
+                Self::Object(members.collect())
             }
-            Some(b'[') => {
-                let items: Vec<&RawValue> = serde_json::from_str(text)?;
-                let items = items.into_iter().map(|raw| Self::read(raw.get()));
-                Ok(Self::List(items.collect::<serde_json::Result<_>>()?))
-            }
-            Some(b'"') => Ok(Self::Text(serde_json::from_str(text)?)),
-            _ => Ok(Self::Bare(text.to_owned())),
+            Kind::List => Self::List(kanat_json::items(text).map(Self::read).collect()),
+            Kind::String => Self::Text(decode(text)),
+            Kind::Number | Kind::Boolean | Kind::Null => Self::Bare(text.to_owned()),
         }
     }
 
@@ -257,31 +251,6 @@ fn new_line(out: &mut String, depth: usize) {
 /// `text` as a JSON string.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// The members of an object in order, unread.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Vec<(String, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(InOrder).map(Members)
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::Json;
 
 /// Splits a description of columns or fields into titles and paths. It has the form of the custom
 /// columns of `kubectl`: `NAME:name,LAST SEEN:lastSeenAt`.
-fn columns(description: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn columns(description: &str) -> impl Iterator<Item = (&str, &str)> {
     description
         .split(',')
         .filter_map(|column| column.split_once(':'))

@@ -12,7 +12,7 @@ use kanat_store::Store;
 
 use super::folder::{Folder, STORE, close};
 use super::waiting::Listeners;
-use crate::exit::usage;
+use crate::exit::{failure, usage};
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
 
@@ -31,7 +31,7 @@ pub async fn log(
             ))
         }
         Database::Postgres(url) => {
-            let open = || PostgresLog::open(url.expose(), settings.pools.log());
+            let open = || PostgresLog::open(url.expose(), settings.pools.log.clone());
             let log = listeners
                 .wait_for(open, |error| matches!(error, Error::Unavailable(_)))
                 .await;
@@ -62,6 +62,19 @@ pub async fn check_configuration(
     Ok(())
 }
 
+/// Opens the configuration store beside the processes that have it open.
+///
+/// # Errors
+/// It is not in PostgreSQL, or out of reach.
+pub async fn shared_store(database: &Database) -> Result<Store> {
+    let Database::Postgres(url) = database else {
+        return Err(failure("there is no database"));
+    };
+    Store::attach(url.expose())
+        .await
+        .context("cannot open the configuration store in PostgreSQL")
+}
+
 /// Opens the configuration store.
 ///
 /// # Errors
@@ -71,15 +84,15 @@ pub async fn store(
     folder: &Folder,
     listeners: &Listeners<'_>,
 ) -> Result<Store> {
-    let options = settings.pools.store();
+    let options = &settings.pools.store;
     match &settings.database {
         Database::Files => {
             let path = folder.database(STORE)?;
-            let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
+            let store = Store::open_with(&format!("sqlite:{}", path.display()), options).await;
             store.context("cannot open the configuration store (config.db)")
         }
         Database::Postgres(url) => {
-            let open = || Store::open_with(url.expose(), &options);
+            let open = || Store::open_with(url.expose(), options);
             let store = listeners.wait_for(open, kanat_store::Error::may_pass).await;
             store.context("cannot open the configuration store in PostgreSQL")
         }

@@ -1,11 +1,12 @@
 //! Identity of a node: an id that is made at the first start and kept in the data folder, so that a
 //! restart is the same node.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use kanat_model::id::NodeId;
+
+use crate::whole_file;
 
 const FILE: &str = "node-id";
 
@@ -22,7 +23,8 @@ pub fn node_id(folder: &Path) -> Result<NodeId> {
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let id = NodeId::generate();
-            keep(folder, &path, &id).with_context(|| format!("cannot write {}", path.display()))?;
+            whole_file::write(&path, format!("{id}\n").as_bytes())
+                .with_context(|| format!("cannot write {}", path.display()))?;
             Ok(id)
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -35,15 +37,6 @@ fn read(bytes: &[u8]) -> Result<NodeId> {
         bail!("{text:?} does not begin with `node_`");
     }
     Ok(NodeId::new(text))
-}
-
-/// Written beside and renamed: an id is whole or not there.
-fn keep(folder: &Path, path: &Path, id: &NodeId) -> std::io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(file, "{id}")?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,15 +2,16 @@
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kanat_net::{Body, body, request_id};
+use serde_json::{Value, json};
 
 /// Answers with a state, such as that of a probe. `headers` are the request's.
 pub fn state(status: StatusCode, state: &'static str, headers: &HeaderMap) -> Response<Body> {
-    let mut members = serde_json::json!({ "status": state });
     let id = request_id::of(headers);
+    let mut members = json!({ "status": state });
     if status != StatusCode::OK {
         members["requestId"] = id.to_str().unwrap_or_default().into();
     }
-    json(status, &members, id)
+    identified(self::json(status, &members), id)
 }
 
 /// Answers with an error. `code` is a canonical one, such as `NOT_FOUND`; `headers` are the
@@ -23,27 +24,24 @@ pub fn error(
 ) -> Response<Body> {
     let id = request_id::of(headers);
     let told = id.to_str().unwrap_or_default();
-    json(
-        status,
-        &serde_json::json!({ "error": error, "code": code, "details": [], "requestId": told }),
-        id,
-    )
+    let members = json!({ "error": error, "code": code, "details": [], "requestId": told });
+    identified(self::json(status, &members), id)
 }
 
-fn json(
-    status: StatusCode,
-    members: &serde_json::Value,
-    request_id: HeaderValue,
-) -> Response<Body> {
+/// Answers with JSON.
+pub fn json(status: StatusCode, members: &Value) -> Response<Body> {
     let mut response = Response::new(body::full(members.to_string()));
     *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn identified(mut response: Response<Body>, request_id: HeaderValue) -> Response<Body> {
+    let is_away = response.status() == StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
     headers.insert(request_id::HEADER, request_id);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    if is_away {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response

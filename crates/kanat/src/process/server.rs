@@ -1,18 +1,14 @@
 //! A running process without its planes: message log, listeners and metrics.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
 use kanat_data_plane::DataPlane;
 use kanat_message_log::MessageLog;
-use kanat_net::{Body, Inbound, server};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::listener::Port;
+use super::served::Served;
 use crate::monitoring::{self, Monitoring};
 
 /// Message log, listeners and metrics of a process.
@@ -20,10 +16,8 @@ pub struct Server {
     /// URL of the process from this machine.
     pub url: String,
     pub log: Arc<dyn MessageLog>,
-    /// Cancelled when nothing more is accepted.
-    pub shutdown: CancellationToken,
-    listeners: TaskTracker,
-    monitoring: Option<monitoring::Server>,
+    pub ports: Served,
+    monitoring: Option<Served>,
 }
 
 impl Server {
@@ -37,51 +31,27 @@ impl Server {
     ) -> Self {
         let monitoring = metrics.map(|port| {
             let log = Arc::clone(&log);
-            monitoring::Server::start(port, Monitoring { log, control, data })
+            monitoring::serve(port, Monitoring { log, control, data })
         });
         Self {
             url,
             log,
-            shutdown: CancellationToken::new(),
-            listeners: TaskTracker::new(),
+            ports: Served::default(),
             monitoring,
         }
-    }
-
-    /// Serves a port until the shutdown.
-    pub fn serve<S>(&self, port: Port, service: S)
-    where
-        S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + 'static,
-        S::Future: Send + 'static,
-    {
-        let shutdown = self.shutdown.clone();
-        self.listeners.spawn(server::serve(
-            port.listener,
-            service,
-            port.options,
-            shutdown,
-        ));
     }
 
     /// Lets open requests come to their end, none of which is refused; then drains the node in the
     /// rest of the time.
     pub async fn drain(&self, data: Option<DataPlane>, within: Duration) {
         let deadline = Instant::now() + within;
-        self.shutdown.cancel();
-        self.listeners.close();
         if let Some(data) = data {
             // A sender that drips its body must not cost the messages in flight their time.
-            let _ = tokio::time::timeout(within / 2, self.listeners.wait()).await;
+            let _ = timeout(within / 2, self.ports.stop()).await;
             data.drain(deadline.saturating_duration_since(Instant::now()))
                 .await;
         }
-        if tokio::time::timeout_at(deadline, self.listeners.wait())
-            .await
-            .is_err()
-        {
+        if timeout_at(deadline, self.ports.stop()).await.is_err() {
             tracing::warn!("requests were still open at the deadline and are cut off");
         }
     }

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use http::{HeaderMap, Request, Response, StatusCode};
-use kanat_net::{Body, Inbound, server};
+use kanat_net::{Body, Inbound};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::listener::Port;
 use super::plain;
+use super::served::Served;
 
 /// Pause after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -26,12 +25,6 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The ports of a process that is about to start.
 pub struct Listeners<'a>(Vec<&'a Port>);
-
-/// Answers on the ports until it is closed.
-struct StandIn {
-    shutdown: CancellationToken,
-    tasks: TaskTracker,
-}
 
 impl<'a> Listeners<'a> {
     pub fn new(ports: impl IntoIterator<Item = &'a Port>) -> Self {
@@ -48,7 +41,7 @@ impl<'a> Listeners<'a> {
         E: Display + Send + Sync + std::error::Error + 'static,
         F: Future<Output = Result<T, E>>,
     {
-        let mut answering: Option<StandIn> = None;
+        let mut answering: Option<Served> = None;
         let mut pause = FIRST_PAUSE;
         let opened = loop {
             match open().await {
@@ -72,38 +65,28 @@ impl<'a> Listeners<'a> {
             pause = (pause * 2).min(MAX_PAUSE);
         };
         if let Some(answering) = answering {
-            answering.close().await;
+            // A request that is still open by then is answered nevertheless, beside the further
+            // start.
+            let _ = tokio::time::timeout(CLOSE_WITHIN, answering.stop()).await;
             tracing::info!("the database is in reach: starting");
         }
         Ok(opened?)
     }
 
-    fn answer(&self) -> Result<StandIn> {
-        let answering = StandIn {
-            shutdown: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
+    fn answer(&self) -> Result<Served> {
+        let answering = Served::default();
         for port in &self.0 {
-            let service = tower::service_fn(|request: Request<Inbound>| async move {
+            let port = Port {
+                listener: share(&port.listener)?,
+                options: port.options.clone(),
+                ..**port
+            };
+            let answer = |request: Request<Inbound>| async move {
                 Ok::<_, Infallible>(answer(request.uri().path(), request.headers()))
-            });
-            let listener = share(&port.listener)?;
-            let options = port.options.clone();
-            let shutdown = answering.shutdown.clone();
-            answering
-                .tasks
-                .spawn(server::serve(listener, service, options, shutdown));
+            };
+            answering.serve(port, tower::service_fn(answer));
         }
         Ok(answering)
-    }
-}
-
-impl StandIn {
-    async fn close(self) {
-        self.shutdown.cancel();
-        self.tasks.close();
-        // A request that is still open by then is answered nevertheless, beside the further start.
-        let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
     }
 }
 

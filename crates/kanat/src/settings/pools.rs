@@ -30,52 +30,30 @@ pub struct Flags {
     pub log_workers: Option<u32>,
 }
 
-/// The sizes of the pools, checked.
+/// The pools, checked.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    store: u32,
-    log_writers: u32,
-    log_readers: u32,
-    log_workers: u32,
+    pub store: kanat_store::Options,
+    pub log: postgres::Options,
 }
 
 impl Flags {
     pub(super) fn check(&mut self, problems: &mut Problems) -> Settings {
-        let store = kanat_store::Options::default();
-        let log = postgres::Options::default();
-        let mut size = |setting, count: &mut Option<u32>, usual| {
-            let count = *count.get_or_insert(usual);
-            problems.take(setting, value::within(count, 1..=MAX_CONNECTIONS, " is"))
-        };
-        Settings {
-            store: size(
+        let mut store = kanat_store::Options::default();
+        let mut log = postgres::Options::default();
+        for (setting, asked, size) in [
+            (
                 "store_connections",
                 &mut self.store_connections,
-                store.connections,
+                &mut store.connections,
             ),
-            log_writers: size("log_writers", &mut self.log_writers, log.writers),
-            log_readers: size("log_readers", &mut self.log_readers, log.readers),
-            log_workers: size("log_workers", &mut self.log_workers, log.workers),
+            ("log_writers", &mut self.log_writers, &mut log.writers),
+            ("log_readers", &mut self.log_readers, &mut log.readers),
+            ("log_workers", &mut self.log_workers, &mut log.workers),
+        ] {
+            let asked = *asked.get_or_insert(*size);
+            *size = problems.take(setting, value::within(asked, 1..=MAX_CONNECTIONS, " is"));
         }
-    }
-}
-
-impl Settings {
-    /// For the configuration store.
-    pub fn store(&self) -> kanat_store::Options {
-        kanat_store::Options {
-            connections: self.store,
-            ..Default::default()
-        }
-    }
-
-    /// For the message log.
-    pub fn log(&self) -> postgres::Options {
-        postgres::Options {
-            writers: self.log_writers,
-            readers: self.log_readers,
-            workers: self.log_workers,
-            ..postgres::Options::default()
-        }
+        Settings { store, log }
     }
 }

@@ -1,7 +1,6 @@
 //! Both planes in one process, joined: opened in order, listening, and stopped in the opposite
 //! order.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use futures::FutureExt;
 use kanat_control_plane::{ControlPlane, PublicUrl};
 use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::PlanClient;
-use kanat_model::Secret;
+use tokio_util::sync::CancellationToken;
 
 use crate::monitoring;
 use crate::process::folder::Folder;
@@ -18,134 +17,93 @@ use crate::process::listener::Port;
 use crate::process::page::Page;
 use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
+use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{Process, database, egress, listener, planes};
+use crate::process::{database, egress, listener, planes};
 use crate::settings::up::Settings;
 
 /// Plans come over a transport in memory; a node that has none after this long has a reason that
 /// the log has.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running service.
-pub struct CombinedService {
-    server: Server,
-    control: ControlPlane,
-    data: DataPlane,
-    _folder: Folder,
-}
+/// Starts everything and returns when requests are answered.
+pub async fn start(settings: Settings) -> Result<Service> {
+    let process = &settings.process;
+    let control = &settings.control;
+    let folder = Folder::take(&process.data_dir)?;
+    let options = listener::options(process, control.tls_client_ca.as_deref())?;
+    let port = Port::bind(process.listen, options.clone()).await?;
+    let data_port = match settings.data_plane_listen {
+        Some(address) => Some(Port::bind(address, options).await?),
+        None => None,
+    };
+    let metrics = monitoring::bind(process).await?;
+    let url = port.url();
+    let own_url = data_port.as_ref().unwrap_or(&port).url();
+    let data_address = data_port.as_ref().unwrap_or(&port).address;
 
-impl CombinedService {
-    /// Starts everything and returns when requests are answered.
-    pub async fn start(settings: Settings) -> Result<Self> {
-        let process = &settings.process;
-        let control = &settings.control;
-        let folder = Folder::take(&process.data_dir)?;
-        let options = listener::options(process, control.tls_client_ca.as_deref())?;
-        let port = Port::bind(process.listen, options.clone()).await?;
-        let data_port = match settings.data_plane_listen {
-            Some(address) => Some(Port::bind(address, options).await?),
-            None => None,
-        };
-        let metrics = monitoring::bind(process).await?;
-        let url = port.url();
-        let own_url = data_port.as_ref().unwrap_or(&port).url();
-        let data_address = data_port.as_ref().unwrap_or(&port).address;
+    let ports = || [&port].into_iter().chain(&data_port).chain(&metrics);
+    let webhooks = format!("{own_url}{}", egress::WEBHOOKS);
+    let public = control.public_url.as_deref().unwrap_or(&webhooks);
+    let outbound = egress::client(process, settings.local_targets(), ports(), Some(public))?;
+    egress::announce(settings.local_targets(), settings.reach());
+    let listeners = Listeners::new(ports());
+    let log = database::log(process, &folder, &listeners).await?;
+    let accept_empty = control.accept_empty_config;
+    database::check_configuration(process, &folder, log.as_ref(), accept_empty).await?;
+    let sealer = database::sealer(process)?;
+    let store = database::store(process, &folder, &listeners).await?;
 
-        let ports = || [&port].into_iter().chain(&data_port).chain(&metrics);
-        let webhooks = format!("{own_url}{}", egress::WEBHOOKS);
-        let public = control.public_url.as_deref().unwrap_or(&webhooks);
-        let outbound = egress::client(process, settings.local_targets(), ports(), Some(public))?;
-        egress::announce(settings.local_targets(), settings.reach());
-        let listeners = Listeners::new(ports());
-        let log = database::log(process, &folder, &listeners).await?;
-        let accept_empty = control.accept_empty_config;
-        database::check_configuration(process, &folder, log.as_ref(), accept_empty).await?;
-        let sealer = database::sealer(process)?;
-        let store = database::store(process, &folder, &listeners).await?;
-
-        let public_url = PublicUrl::default();
-        let api_url = PublicUrl::default();
-        if control.public_url.is_none() && data_address.ip().is_unspecified() {
-            tracing::warn!(
-                "there is no --public-url: webhook addresses begin with {own_url}, which only \
+    let public_url = PublicUrl::default();
+    let api_url = PublicUrl::default();
+    if control.public_url.is_none() && data_address.ip().is_unspecified() {
+        tracing::warn!(
+            "there is no --public-url: webhook addresses begin with {own_url}, which only \
                  this machine can call",
-            );
-        }
-        public_url.set(control.public_url.as_ref().unwrap_or(&own_url));
-        let shared = control
-            .public_url
-            .as_ref()
-            .filter(|_| settings.data_plane_listen.is_none());
-        api_url.set(control.api_url.as_ref().or(shared).unwrap_or(&url));
-        let page = Page::new(api_url.base());
-        let options = planes::control_options(process, control, public_url, api_url);
-        let control = ControlPlane::start(
-            options,
-            store,
-            Arc::clone(&log),
-            Arc::clone(&sealer),
-            outbound.clone(),
-        );
-        let control = control.await.context("cannot start the control plane")?;
-        let plans = PlanClient::new(control.plan_service());
-        let options = planes::node_options(process, &settings.node, &folder, data_address)?;
-        let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
-
-        let saved_plans = data.saved_plans();
-        control.seal_elsewhere(Arc::new(move || {
-            let saved_plans = saved_plans.clone();
-            async move { saved_plans.seal_anew().await }.boxed()
-        }));
-
-        let control_monitor = Some(control.monitor());
-        let server = Server::new(url, log, metrics, control_monitor, Some(data.monitor()));
-        let other = OtherPaths::DataPlane(data.service());
-        let router = Router::new(&control, other, page, server.shutdown.clone());
-        server.serve(port, router);
-        if let Some(data_port) = data_port {
-            server.serve(data_port, data.service());
-        }
-        data.ready_within(READY_WITHIN).await;
-        Ok(Self {
-            server,
-            control,
-            data,
-            _folder: folder,
-        })
-    }
-}
-
-impl Process for CombinedService {
-    fn url(&self) -> &str {
-        &self.server.url
-    }
-
-    fn new_owner_key(&self) -> Option<&Secret<String>> {
-        self.control.new_owner_key()
-    }
-
-    async fn stop_wished(&self) -> Duration {
-        pending().await
-    }
-
-    fn leave(&self) {
-        self.data.leave();
-    }
-
-    async fn stop(self, within: Duration) {
-        self.server.drain(Some(self.data), within).await;
-        self.control.close().await;
-        let log = Arc::clone(&self.server.log);
-        self.server.close().await;
-        let stats = log.stats();
-        tracing::info!(
-            log.appended = stats.appended,
-            log.settled = stats.settled,
-            log.operations = stats.operations,
-            log.commits = stats.commits,
-            "stopped"
         );
     }
+    public_url.set(control.public_url.as_ref().unwrap_or(&own_url));
+    let shared = control
+        .public_url
+        .as_ref()
+        .filter(|_| settings.data_plane_listen.is_none());
+    api_url.set(control.api_url.as_ref().or(shared).unwrap_or(&url));
+    let page = Page::new(api_url.base());
+    let options = planes::control_options(process, control, public_url, api_url);
+    let control = ControlPlane::start(
+        options,
+        store,
+        Arc::clone(&log),
+        Arc::clone(&sealer),
+        outbound.clone(),
+    );
+    let control = control.await.context("cannot start the control plane")?;
+    let plans = PlanClient::new(control.plan_service());
+    let options = planes::node_options(process, &settings.node, &folder, data_address)?;
+    let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
+
+    let saved_plans = data.saved_plans();
+    control.seal_elsewhere(Arc::new(move || {
+        let saved_plans = saved_plans.clone();
+        async move { saved_plans.seal_anew().await }.boxed()
+    }));
+
+    let control_monitor = Some(control.monitor());
+    let server = Server::new(url, log, metrics, control_monitor, Some(data.monitor()));
+    let other = OtherPaths::DataPlane(data.service());
+    let router = Router::new(&control, other, page, server.ports.shutdown.clone());
+    server.ports.serve(port, router);
+    if let Some(data_port) = data_port {
+        server.ports.serve(data_port, data.service());
+    }
+    data.ready_within(READY_WITHIN).await;
+    Ok(Service {
+        server,
+        control: Some(control),
+        data: Some(data),
+        leaving: CancellationToken::new(),
+        folder,
+    })
 }
 
 #[cfg(test)]
@@ -155,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    async fn readiness(service: &CombinedService) -> String {
+    async fn readiness(service: &Service) -> String {
         let mut stream = TcpStream::connect(service.url().trim_start_matches("http://"))
             .await
             .unwrap();
@@ -172,10 +130,10 @@ mod tests {
     async fn is_not_ready_when_its_configuration_is_out_of_reach() {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings::demo(folder.path(), kanat_auth::key::generate().text).unwrap();
-        let service = CombinedService::start(settings).await.unwrap();
+        let service = start(settings).await.unwrap();
         let ready = readiness(&service).await;
         assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
-        service.control.store().close().await;
+        service.control.as_ref().unwrap().store().close().await;
         let ready = readiness(&service).await;
         assert!(
             ready.starts_with("HTTP/1.1 503") && ready.contains("the configuration store"),

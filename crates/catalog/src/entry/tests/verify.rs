@@ -119,9 +119,9 @@ fn config(entry: &Entry, faults: &mut Faults) {
             .iter()
             .filter_map(|schema| schema["format"].as_str())
         {
-            let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
             let what = format!("has the format {format:?}; there is {}", known.join(", "));
-            faults.unless(Format::named(format).is_some(), &place, what);
+            faults.unless(Format::parse(format).is_some(), &place, what);
         }
         if let Some(default) = schema.get("default") {
             let config = [(field.name.clone(), default.clone())]

@@ -9,101 +9,24 @@ use crate::output::Json;
 const MAX_EDITS: usize = 2;
 
 /// Keywords of drafts 4 to 2020-12.
-const KEYWORDS: &[&str] = &[
-    "$anchor",
-    "$comment",
-    "$defs",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$id",
-    "$ref",
-    "$schema",
-    "$vocabulary",
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "contains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "default",
-    "definitions",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "deprecated",
-    "description",
-    "else",
-    "enum",
-    "example",
-    "examples",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "id",
-    "if",
-    "items",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "not",
-    "nullable",
-    "oneOf",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "propertyNames",
-    "readOnly",
-    "required",
-    "then",
-    "title",
-    "type",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-    "writeOnly",
-];
+const KEYWORDS: &str = "$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary \
+    additionalItems additionalProperties allOf anyOf const contains contentEncoding \
+    contentMediaType contentSchema default definitions dependencies dependentRequired \
+    dependentSchemas deprecated description else enum example examples \
+    exclusiveMaximum exclusiveMinimum format id if items maxContains maxItems \
+    maxLength maxProperties maximum minContains minItems minLength minProperties \
+    minimum multipleOf not nullable oneOf pattern patternProperties prefixItems \
+    properties propertyNames readOnly required then title type unevaluatedItems \
+    unevaluatedProperties uniqueItems writeOnly";
 
 /// Keywords whose value is one schema, or a list of them.
-const SCHEMAS: &[&str] = &[
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
+const SCHEMAS: &str = "additionalItems additionalProperties allOf anyOf contains contentSchema else if \
+    items not oneOf prefixItems propertyNames then unevaluatedItems \
+    unevaluatedProperties";
 
 /// Keywords whose members are schemas under names of the author's own.
-const NAMED_SCHEMAS: &[&str] = &[
-    "$defs",
-    "definitions",
-    "dependencies",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
+const NAMED_SCHEMAS: &str =
+    "$defs definitions dependencies dependentSchemas patternProperties properties";
 
 /// Returns a warning for each keyword of a schema that no draft has and that is near to one that
 /// they have.
@@ -111,6 +34,10 @@ pub fn misspelt(schema: &Json) -> Vec<String> {
     let mut warnings = Vec::new();
     visit(schema, "", &mut warnings);
     warnings
+}
+
+fn is_among(words: &str, name: &str) -> bool {
+    words.split(' ').any(|word| word == name)
 }
 
 fn visit(schema: &Json, path: &str, warnings: &mut Vec<String>) {
@@ -127,14 +54,14 @@ fn visit(schema: &Json, path: &str, warnings: &mut Vec<String>) {
                     path => format!("{path}.{name}"),
                 };
                 let name = name.as_str();
-                if NAMED_SCHEMAS.contains(&name) {
+                if is_among(NAMED_SCHEMAS, name) {
                     for (key, schema) in value.members("") {
                         visit(schema, &format!("{path}.{key}"), warnings);
                     }
-                } else if SCHEMAS.contains(&name) {
+                } else if is_among(SCHEMAS, name) {
                     visit(value, &path, warnings);
-                } else if !KEYWORDS.contains(&name)
-                    && let Some(near) = nearest_within(MAX_EDITS, name, KEYWORDS.iter().copied())
+                } else if !is_among(KEYWORDS, name)
+                    && let Some(near) = nearest_within(MAX_EDITS, name, KEYWORDS.split(' '))
                 {
                     warnings.push(format!(
                         "{path} is no keyword of JSON Schema and checks nothing; did you mean \

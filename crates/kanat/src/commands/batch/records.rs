@@ -47,8 +47,8 @@ impl Format {
         let name = input::name(file).to_owned();
         let items: Box<dyn Iterator<Item = Item> + Send> = match self {
             Self::Json => return input::stream(file, before, after).await,
-            Self::Ndjson => Box::new(lines(BufReader::new(open(file)?), name)),
-            Self::Csv => Box::new(rows(open(file)?, name)?),
+            Self::Ndjson => Box::new(lines(BufReader::new(input::open(file)?), name)),
+            Self::Csv => Box::new(rows(input::open(file)?, name)?),
         };
         let mut items = items.peekable();
         if items.peek().is_none() {
@@ -66,16 +66,6 @@ impl Format {
             all.map(|part| part.map(Bytes::from)),
         )))
     }
-}
-
-fn open(file: &str) -> Result<Box<dyn Read + Send>> {
-    if file == "-" {
-        return Ok(Box::new(std::io::stdin()));
-    }
-    let opened = std::fs::File::open(file);
-    Ok(Box::new(opened.map_err(|error| {
-        usage(format!("cannot read {file}: {error}"))
-    })?))
 }
 
 /// The lines that are not blank, each of which has to be a JSON object.

@@ -2,14 +2,14 @@
 
 use std::io::IsTerminal;
 
+use annotate_snippets::Renderer;
 use kanat_flow::{Diagnostic, InstanceRef, Names, Severity};
 use serde_json::json;
 
 use crate::client::Refusal;
 use crate::commands::Session;
 use crate::exit::failure;
-use crate::output::excerpt::{self, Colour};
-use crate::output::{self, Json};
+use crate::output::{self, Json, excerpt};
 
 /// Shows the lines of `source` that a refusal is about; other errors stay as they are.
 pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error {
@@ -44,13 +44,13 @@ pub async fn explain_stored(session: &Session, path: &str, error: anyhow::Error)
 
 /// Prints faults on standard error.
 pub fn complain(file: &str, source: &str, faults: &[Diagnostic]) {
-    let colour = colour(&std::io::stderr());
-    output::hint(&excerpt::render(file, source, faults, colour));
+    let renderer = renderer(&std::io::stderr());
+    output::hint(&excerpt::render(file, source, faults, &renderer));
 }
 
 /// Faults for standard output.
 pub fn report(file: &str, source: &str, faults: &[Diagnostic]) -> String {
-    excerpt::render(file, source, faults, colour(&std::io::stdout()))
+    excerpt::render(file, source, faults, &renderer(&std::io::stdout()))
 }
 
 /// A number of errors in words.
@@ -62,12 +62,12 @@ pub fn counted(errors: usize) -> String {
     }
 }
 
-fn colour(stream: &impl IsTerminal) -> Colour {
+fn renderer(stream: &impl IsTerminal) -> Renderer {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     if stream.is_terminal() && wanted {
-        Colour::Styled
+        Renderer::styled()
     } else {
-        Colour::Plain
+        Renderer::plain()
     }
 }
 
