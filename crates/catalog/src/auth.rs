@@ -27,30 +27,24 @@ pub(crate) enum Auth {
 }
 
 /// Parameters of a provider's OAuth2.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct OAuth2 {
     /// Authorization endpoint; the config has to name it when it is left out.
-    #[serde(default)]
     pub(crate) authorization_url: Option<String>,
     /// Token endpoint; the config has to name it when it is left out.
-    #[serde(default)]
     pub(crate) token_url: Option<String>,
     /// Scopes that are asked for when the config names none, with blanks between.
-    #[serde(default)]
     pub(crate) scopes: String,
     /// Scopes that are asked for when the client acts for itself: `scopes` when it is left out,
     /// none when it is empty.
-    #[serde(default)]
     pub(crate) client_scopes: Option<String>,
     /// Parameters of the authorization URL beyond those of the standard.
-    #[serde(default, deserialize_with = "pairs")]
+    #[serde(deserialize_with = "pairs")]
     pub(crate) authorization_params: Vec<(String, String)>,
     /// Authentication of the client at the token endpoint.
-    #[serde(default)]
     pub(crate) client_authentication: ClientAuthentication,
     /// The grants that the provider has.
-    #[serde(default)]
     pub(crate) grants: Grants,
 }
 

@@ -30,7 +30,7 @@ impl Entry {
             .collect();
         let mut errors = self.masked(&config);
         let config = Value::Object(config);
-        errors.extend(self.schema.faults(&config, "config"));
+        errors.extend(self.schema_faults(&config));
         errors.sort_by_key(|error| self.place(&error.field));
         errors.dedup_by(|later, first| later.field == first.field);
         if errors.is_empty() {

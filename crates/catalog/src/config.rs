@@ -12,14 +12,11 @@ pub const MAX_TEXT_LENGTH: u64 = 16 * 1024;
 
 /// The `config` of an entry's file: a JSON Schema of an object, less what goes without saying.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ConfigFile {
-    #[serde(default)]
     pub(crate) required: Vec<String>,
-    #[serde(default)]
     pub(crate) properties: Map<String, Value>,
     /// Conditions between fields, as `if` and `then`.
-    #[serde(default, rename = "allOf")]
     pub(crate) all_of: Vec<Value>,
 }
 
@@ -78,24 +75,6 @@ impl FieldKind {
             Self::String | Self::Map | Self::Number | Self::Integer | Self::Boolean => &[],
         }
     }
-
-    fn of(schema: &Value) -> Option<Self> {
-        if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-            let options: Option<Vec<String>> = options
-                .iter()
-                .map(|text| text.as_str().map(str::to_owned))
-                .collect();
-            return options.map(Self::Enum);
-        }
-        match schema.get("type").and_then(Value::as_str)? {
-            "string" => Some(Self::String),
-            "object" => Some(Self::Map),
-            "number" => Some(Self::Number),
-            "integer" => Some(Self::Integer),
-            "boolean" => Some(Self::Boolean),
-            _ => None,
-        }
-    }
 }
 
 /// The whole schema of a config: the file's, the fields that the kind of authentication takes, and
@@ -129,45 +108,60 @@ pub(crate) fn schema(file: &ConfigFile, auth: &Auth) -> Value {
     schema
 }
 
-/// The fields of a schema, in its order. Errors name the one that is none.
-pub(crate) fn fields(schema: &Value) -> Result<Vec<ConfigField>, String> {
-    let required = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| field(name, schema, required.contains(&json!(name))))
-        .collect()
+/// Schema of a property, as far as a list of fields shows it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Property {
+    r#type: String,
+    r#enum: Option<Vec<String>>,
+    description: String,
+    default: Option<Value>,
+    write_only: bool,
 }
 
-fn field(name: &str, schema: &Value, required: bool) -> Result<ConfigField, String> {
-    let kind = FieldKind::of(schema).ok_or_else(|| {
-        format!("config.{name} must be a string, an enum of strings, a map, a number or a boolean")
-    })?;
-    let description = schema
-        .get("description")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let default = schema.get("default").map(|default| match default {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
-    let secret = schema
-        .get("writeOnly")
-        .and_then(Value::as_bool)
-        .unwrap_or_default();
-    Ok(ConfigField {
-        name: name.to_owned(),
-        kind,
-        required,
-        secret,
-        description: description.to_owned(),
-        default,
-    })
+/// The fields of a schema, in its order. Errors name the one that is none.
+pub(crate) fn fields(schema: &Value) -> Result<Vec<ConfigField>, String> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let field = |(name, schema): (&String, &Value)| {
+        let property = Property::deserialize(schema).ok();
+        let field = property.and_then(|property| property.field(name));
+        let field = field.ok_or_else(|| {
+            format!(
+                "config.{name} must be a string, an enum of strings, a map, a number or a boolean"
+            )
+        })?;
+        Ok(ConfigField {
+            required: required.iter().any(|known| known == name),
+            ..field
+        })
+    };
+    properties.map(field).collect()
+}
+
+impl Property {
+    fn field(self, name: &str) -> Option<ConfigField> {
+        let kind = match (self.r#enum, self.r#type.as_str()) {
+            (Some(options), _) => FieldKind::Enum(options),
+            (None, "string") => FieldKind::String,
+            (None, "object") => FieldKind::Map,
+            (None, "number") => FieldKind::Number,
+            (None, "integer") => FieldKind::Integer,
+            (None, "boolean") => FieldKind::Boolean,
+            (None, _) => return None,
+        };
+        Some(ConfigField {
+            name: name.to_owned(),
+            kind,
+            required: false,
+            secret: self.write_only,
+            description: self.description,
+            default: self.default.map(|default| match default {
+                Value::String(text) => text,
+                other => other.to_string(),
+            }),
+        })
+    }
 }
 
 /// No text without a bound, and none empty where the schema does not say so.

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
+use kanat_model::FieldError;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::action::{Action, Refusals};
 use crate::auth::Auth;
@@ -14,14 +16,17 @@ use crate::template::pairs;
 /// The field in which expressions find the access token of an instance with OAuth2.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
 
-/// A kind of connector: how its instances are configured and what they can do.
-#[derive(Debug, Clone)]
+/// A kind of connector, as a data file describes it: how its instances are configured and what they
+/// can do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Id, which `catalogId` and the first half of a step's `action` name.
     pub id: String,
     /// Name for people.
     pub name: String,
     /// How it is spoken to; `http` is all there is.
+    #[serde(rename = "type")]
     pub kind: String,
     /// `api_key`, `basic`, `bearer`, `oauth2`, or `configurable` where the instance chooses.
     pub authentication: String,
@@ -30,25 +35,35 @@ pub struct Entry {
     /// One or two sentences.
     pub description: String,
     /// Address of the provider's documentation.
+    #[serde(default)]
     pub documentation: Option<String>,
-    /// Fields of an instance's config.
-    pub fields: Vec<ConfigField>,
-    /// JSON Schema of an instance's config, as JSON text.
-    pub config_schema: String,
     /// Call of a connection test.
     pub test: TestCall,
     /// Rate limit of the provider for one account.
+    #[serde(default)]
     pub rate_limit: Option<RateLimit>,
     /// Actions that a step can call.
+    #[serde(default)]
     pub actions: Vec<Action>,
     /// Base URL of the provider; `{field}` stands for a config field. Absent when the instance has
     /// to name it.
+    #[serde(default)]
     pub(crate) base_url: Option<String>,
     /// Headers of every request that does not have them; `{field}` stands for a config field.
+    #[serde(default, deserialize_with = "pairs")]
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) auth: Auth,
-    pub(crate) schema: Schema,
+    #[serde(default)]
     refusal: Refusals,
+    config: ConfigFile,
+    /// Fields of an instance's config.
+    #[serde(skip)]
+    pub fields: Vec<ConfigField>,
+    /// JSON Schema of an instance's config, as JSON text.
+    #[serde(skip)]
+    pub config_schema: String,
+    #[serde(skip)]
+    schema: Option<Schema>,
 }
 
 /// Call of a connection test: it needs the credentials and changes nothing.
@@ -86,72 +101,33 @@ impl RateLimit {
     }
 }
 
-/// A data file, as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    id: String,
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-    authentication: String,
-    category: String,
-    description: String,
-    #[serde(default)]
-    documentation: Option<String>,
-    #[serde(default)]
-    base_url: Option<String>,
-    #[serde(default, deserialize_with = "pairs")]
-    headers: Vec<(String, String)>,
-    auth: Auth,
-    test: TestCall,
-    #[serde(default)]
-    rate_limit: Option<RateLimit>,
-    #[serde(default)]
-    refusal: Refusals,
-    config: ConfigFile,
-    #[serde(default)]
-    actions: Vec<Action>,
-}
-
 impl Entry {
     /// Reads a data file. Beside the entry it gives the faults of schemas, each with its place.
     ///
     /// # Errors
     /// A file that is no entry, with the position.
     fn read(text: &str) -> Result<(Self, Vec<String>), String> {
-        let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-        let config_schema = config::schema(&file.config, &file.auth);
-        let fields = config::fields(&config_schema)?;
-        let config_text = config_schema.to_string();
-        let schema = Schema::of_config(config_schema).map_err(|why| format!("config: {why}"))?;
+        let mut entry: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let schema = config::schema(&entry.config, &entry.auth);
+        entry.fields = config::fields(&schema)?;
+        entry.config_schema = schema.to_string();
+        let schema = Schema::of_config(schema).map_err(|why| format!("config: {why}"))?;
+        entry.schema = Some(schema);
         let mut faults = Vec::new();
-        let mut actions = file.actions;
-        for action in &mut actions {
-            if let Err(why) = action.complete(&file.refusal) {
+        for action in &mut entry.actions {
+            if let Err(why) = action.complete(&entry.refusal) {
                 faults.push(format!("actions.{}: {why}", action.slug));
             }
         }
-        let entry = Self {
-            id: file.id,
-            name: file.name,
-            kind: file.kind,
-            authentication: file.authentication,
-            category: file.category,
-            description: file.description,
-            documentation: file.documentation,
-            fields,
-            config_schema: config_text,
-            test: file.test,
-            rate_limit: file.rate_limit,
-            actions,
-            base_url: file.base_url,
-            headers: file.headers,
-            auth: file.auth,
-            schema,
-            refusal: file.refusal,
-        };
         Ok((entry, faults))
+    }
+
+    /// Returns the faults of a config by its schema, each under its path.
+    pub(crate) fn schema_faults(&self, config: &Value) -> Vec<FieldError> {
+        let schema = self.schema.iter();
+        schema
+            .flat_map(|schema| schema.faults(config, "config"))
+            .collect()
     }
 
     /// Why the provider refused, when an answer with a status of success says so in its body.

@@ -116,8 +116,7 @@ impl Instance {
     /// The instance with the access token that its OAuth2 client holds, which is its credential
     /// from then on and stands in its config as `access_token`.
     pub fn with_access_token(mut self, token: AccessToken) -> Result<Self, String> {
-        let mut config: Map<String, Value> =
-            serde_json::from_slice(&self.config_json).unwrap_or_default();
+        let mut config = self.config();
         config.insert(ACCESS_TOKEN.to_owned(), token.text.as_str().into());
         self.config_json = Value::Object(config).to_string().into_bytes().into();
         self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {}", token.text))?.0;
@@ -159,9 +158,7 @@ impl Instance {
     /// Returns whether the config holds a value of this name that is not empty. Reads the config
     /// anew: not for messages.
     pub fn holds(&self, field: &str) -> bool {
-        let config: Map<String, Value> =
-            serde_json::from_slice(&self.config_json).unwrap_or_default();
-        match config.get(field) {
+        match self.config().get(field) {
             None | Some(Value::Null) => false,
             Some(Value::String(text)) => !text.is_empty(),
             Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
@@ -170,9 +167,11 @@ impl Instance {
 
     /// Returns the text of this name in the config. Reads the config anew: not for messages.
     pub fn text(&self, field: &str) -> Option<String> {
-        let config: Map<String, Value> =
-            serde_json::from_slice(&self.config_json).unwrap_or_default();
-        config.get(field)?.as_str().map(str::to_owned)
+        self.config().get(field)?.as_str().map(str::to_owned)
+    }
+
+    fn config(&self) -> Map<String, Value> {
+        serde_json::from_slice(&self.config_json).unwrap_or_default()
     }
 
     /// Returns the base URL of every request.

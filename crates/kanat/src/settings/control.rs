@@ -12,7 +12,7 @@ use super::{Problems, nodes, process, value};
 
 /// Settings that `up` and `control-plane` share, as the command line, the environment and the file
 /// give them; each may be left out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {

@@ -9,7 +9,7 @@ use super::{Problems, node, process, value};
 
 /// Settings of a data plane, as the command line, the environment and the file give them; each may
 /// be left out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
     #[command(flatten)]

@@ -13,7 +13,7 @@ const MAX_POLL_ANSWER_LIMIT: usize = 256 << 20;
 
 /// Settings of a node, as the command line, the environment and the file give them; each may be
 /// left out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {

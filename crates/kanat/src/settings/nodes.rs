@@ -24,15 +24,31 @@ pub struct Entry {
 impl Entry {
     /// Returns what it lets in. An entry that was checked lets something in.
     pub fn bound(&self) -> Option<BoundNode> {
-        let proof = match (&self.token_sha256, &self.certificate) {
-            (Some(token), None) => Proof::Token(digest(token)?),
-            (None, Some(name)) => Proof::Certificate(name.clone()),
-            (Some(_), Some(_)) | (None, None) => return None,
-        };
         Some(BoundNode {
-            proof,
+            proof: self.proof().ok()?,
             environments: self.environments.clone(),
         })
+    }
+
+    fn proof(&self) -> Result<Proof, &'static str> {
+        match (&self.token_sha256, &self.certificate) {
+            (None, None) => Err("it has neither token_sha256 nor certificate"),
+            (Some(_), Some(_)) => {
+                Err("it has both token_sha256 and certificate: give each an entry of its own")
+            }
+            // A client without a token would have the hash of the empty one.
+            (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
+                Err("token_sha256 is that of an empty token")
+            }
+            (Some(token), None) => digest(token).map(Proof::Token).ok_or(
+                "token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` \
+                 tells them",
+            ),
+            (None, Some(name)) if name.trim().is_empty() => {
+                Err("certificate is empty: it is a DNS name of the certificate")
+            }
+            (None, Some(name)) => Ok(Proof::Certificate(name.clone())),
+        }
     }
 }
 
@@ -43,37 +59,19 @@ impl Entry {
 pub fn checked(entries: Option<Vec<Entry>>, has_authority: bool) -> Result<Vec<Entry>, String> {
     let entries = entries.unwrap_or_default();
     for (n, entry) in (1..).zip(&entries) {
-        problem(entry, has_authority)
-            .map_or(Ok(()), |problem| Err(format!("entry {n}: {problem}")))?;
+        let problem = match entry.proof() {
+            Err(problem) => problem,
+            Ok(Proof::Certificate(_)) if !has_authority => {
+                "certificates are looked at where tls_client_ca names their authority"
+            }
+            Ok(_) if entry.environments.is_empty() => {
+                "environments is empty: it names those that are open to the node"
+            }
+            Ok(_) => continue,
+        };
+        return Err(format!("entry {n}: {problem}"));
     }
     Ok(entries)
-}
-
-fn problem(entry: &Entry, has_authority: bool) -> Option<&'static str> {
-    match (&entry.token_sha256, &entry.certificate) {
-        (None, None) => Some("it has neither token_sha256 nor certificate"),
-        (Some(_), Some(_)) => {
-            Some("it has both token_sha256 and certificate: give each an entry of its own")
-        }
-        (Some(token), None) if digest(token).is_none() => Some(
-            "token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` tells \
-             them",
-        ),
-        // A client without a token would have the hash of the empty one.
-        (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
-            Some("token_sha256 is that of an empty token")
-        }
-        (None, Some(name)) if name.trim().is_empty() => {
-            Some("certificate is empty: it is a DNS name of the certificate")
-        }
-        (None, Some(_)) if !has_authority => {
-            Some("certificates are looked at where tls_client_ca names their authority")
-        }
-        (Some(_), None) | (None, Some(_)) if entry.environments.is_empty() => {
-            Some("environments is empty: it names those that are open to the node")
-        }
-        (Some(_), None) | (None, Some(_)) => None,
-    }
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {

@@ -10,7 +10,7 @@ const MAX_CONNECTIONS: u32 = 1_000;
 
 /// Settings of connection pools, as the command line, the environment and the file give them; each
 /// may be left out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {

@@ -14,7 +14,7 @@ use super::{Problems, adapters, pools};
 
 /// Settings of all processes, as the command line, the environment and the file give them; each may
 /// be left out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[group(skip)]
 #[serde(default)]
 pub struct Flags {

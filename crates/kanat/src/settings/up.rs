@@ -13,7 +13,7 @@ use crate::process::egress::Reach;
 
 /// Settings of `up`, as the command line, the environment and the file give them; each may be left
 /// out.
-#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[derive(Default, clap::Args, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
     #[command(flatten)]

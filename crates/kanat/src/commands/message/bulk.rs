@@ -15,11 +15,12 @@ use crate::output::Json;
 /// Number of ids that are shown before a command acts.
 const SHOWN_IDS: usize = 3;
 
-/// Action on messages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    Retry,
-    Replay,
+kanat_model::texts! {
+    /// Action on messages.
+    pub enum Verb {
+        Retry = "retry",
+        Replay = "replay",
+    }
 }
 
 /// Single messages, or those of a flow that a filter finds.
@@ -37,13 +38,6 @@ pub struct Selection {
 }
 
 impl Verb {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Replay => "replay",
-        }
-    }
-
     /// Returns the announcement of the action.
     fn announced(self) -> &'static str {
         match self {
