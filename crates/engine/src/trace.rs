@@ -79,11 +79,7 @@ impl Trace {
         error: Option<String>,
     ) {
         let record = Record::new("validated", name, status, since(begun));
-        self.push(Record {
-            at: Timestamp::now(),
-            error,
-            ..record
-        });
+        self.push(Record { error, ..record });
     }
 
     /// Adds a warning for each key of the flow that the message lacks.
@@ -185,11 +181,7 @@ impl Trace {
             (_, field) => ("delivery", field.unwrap_or("request").to_owned()),
         };
         let record = Record::new(stage, &name, "failed", since(begun));
-        self.push(Record {
-            at: Timestamp::now(),
-            error,
-            ..record
-        });
+        self.push(Record { error, ..record });
     }
 
     /// Adds the response to a caller, as JSON.

@@ -129,7 +129,10 @@ impl Problem {
 
     /// Returns the body of the error, in one line.
     pub(crate) fn body(&self, request_id: &str) -> Vec<u8> {
-        let detail = |detail: &FieldError| json!({ "field": excerpt(&detail.field), "message": excerpt(&detail.message) });
+        let detail = |FieldError { field, message }: &FieldError| {
+            let field = excerpt(field);
+            json!({ "field": field, "message": excerpt(message) })
+        };
         let body = json!({
             "error": excerpt(&self.message),
             "code": table(self.code).0,
