@@ -215,7 +215,8 @@ impl Client {
                  login`, --api-key or KANAT_API_KEY"
             ))),
             None => Err(failure(
-                "no API key is given: log in with `kanat login`, or give --api-key or KANAT_API_KEY",
+                "no API key is given: log in with `kanat login`, or give --api-key or \
+                 KANAT_API_KEY",
             )),
         }
     }

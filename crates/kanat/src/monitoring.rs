@@ -13,7 +13,7 @@ use kanat_net::{Body, Inbound, body, server};
 use kanat_telemetry::metrics::{self, Readings};
 
 use crate::process::listener::{self, Port};
-use crate::process::served::Served;
+use crate::process::ports::Ports;
 use crate::settings::process::Settings;
 
 /// Time limit for the log's answer about its backlog; after it the log is out of reach.
@@ -52,10 +52,10 @@ pub async fn bind(settings: &Settings) -> Result<Option<Port>> {
 }
 
 /// Answers `/metrics`, `/health` and `/ready`, also while the process drains.
-pub fn serve(port: Port, watched: Monitoring) -> Served {
+pub fn serve(port: Port, watched: Monitoring) -> Ports {
     let watched = Arc::new(watched);
-    let served = Served::default();
-    served.serve(
+    let ports = Ports::default();
+    ports.serve(
         port,
         tower::service_fn(move |request: Request<Inbound>| {
             let watched = Arc::clone(&watched);
@@ -64,7 +64,7 @@ pub fn serve(port: Port, watched: Monitoring) -> Served {
             }
         }),
     );
-    served
+    ports
 }
 
 impl Monitoring {

@@ -1,8 +1,8 @@
 //! The canonical error codes. How they look in gRPC and in HTTP is said in two tables elsewhere.
 
 texts! {
-    /// Why a call failed, in the words that gRPC made canonical. Its text is the canonical spelling, in
-    /// capitals, as error bodies carry it.
+    /// Why a call failed, in the words that gRPC made canonical. Its text is the canonical
+    /// spelling, in capitals, as error bodies carry it.
     pub enum Code {
         InvalidArgument = "INVALID_ARGUMENT",
         Unauthenticated = "UNAUTHENTICATED",

@@ -40,8 +40,8 @@ fn unreadable(path: &str, error: &std::io::Error) -> anyhow::Error {
     usage(format!("cannot read {}: {error}", name(path)))
 }
 
-/// The JSON document in the file `path`, with its digits; `-` is standard input. An object or a list may
-/// stand in the place of the path.
+/// The JSON document in the file `path`, with its digits; `-` is standard input. An object or a
+/// list may stand in the place of the path.
 pub fn json(path: &str) -> Result<Json> {
     let is_document = path.trim_start().starts_with(['{', '[']) && !Path::new(path).exists();
     let (text, name) = if is_document {

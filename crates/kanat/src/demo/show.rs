@@ -1,5 +1,5 @@
-//! The story in words: what came in beside what went out, then the two messages worth a closer look,
-//! then how to go on.
+//! The story in words: what came in beside what went out, then the two messages worth a closer
+//! look, then how to go on.
 
 use std::fmt::Write;
 
@@ -73,8 +73,8 @@ pub fn counts(chapters: &[Chapter], scene: &Scene) -> String {
     let taken = scene.targets.iter();
     let taken = taken.map(|target| format!("{} took {}", target.name, target.target.taken()));
     format!(
-        "\nCounts\n\n  {} orders posted: {} delivered, {} filtered, {} dead letters, {} recognised as \
-         a repeat\n  {}\n",
+        "\nCounts\n\n  {} orders posted: {} delivered, {} filtered, {} dead letters, {} recognised \
+         as a repeat\n  {}\n",
         chapters.len(),
         count("delivered"),
         count("filtered"),

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::process::listener::Port;
 use crate::process::plain;
-use crate::process::served::Served;
+use crate::process::ports::Ports;
 
 const BODY_LIMIT: usize = 1 << 20;
 
@@ -45,7 +45,7 @@ pub struct Target {
     pub address: SocketAddr,
     behaviour: Behaviour,
     received: Arc<Mutex<Vec<TargetRequest>>>,
-    served: Served,
+    ports: Ports,
 }
 
 impl Target {
@@ -58,19 +58,19 @@ impl Target {
         let shared = Arc::clone(&received);
         let service =
             tower::service_fn(move |request| answer(request, behaviour, Arc::clone(&shared)));
-        let served = Served::default();
+        let ports = Ports::default();
         let options = server::Options::default();
         let port = Port {
             listener,
             options,
             address,
         };
-        served.serve(port, service);
+        ports.serve(port, service);
         Ok(Self {
             address,
             behaviour,
             received,
-            served,
+            ports,
         })
     }
 
@@ -99,7 +99,7 @@ impl Target {
     }
 
     pub async fn stop(self) {
-        self.served.stop().await;
+        self.ports.stop().await;
     }
 }
 

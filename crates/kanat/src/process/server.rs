@@ -8,7 +8,7 @@ use kanat_message_log::MessageLog;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::listener::Port;
-use super::served::Served;
+use super::ports::Ports;
 use crate::monitoring::{self, Monitoring};
 
 /// Message log, listeners and metrics of a process.
@@ -16,8 +16,8 @@ pub struct Server {
     /// URL of the process from this machine.
     pub url: String,
     pub log: Arc<dyn MessageLog>,
-    pub ports: Served,
-    monitoring: Option<Served>,
+    pub ports: Ports,
+    monitoring: Option<Ports>,
 }
 
 impl Server {
@@ -36,7 +36,7 @@ impl Server {
         Self {
             url,
             log,
-            ports: Served::default(),
+            ports: Ports::default(),
             monitoring,
         }
     }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::listener::Port;
 use super::plain;
-use super::served::Served;
+use super::ports::Ports;
 
 /// Pause after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -41,7 +41,7 @@ impl<'a> Listeners<'a> {
         E: Display + Send + Sync + std::error::Error + 'static,
         F: Future<Output = Result<T, E>>,
     {
-        let mut answering: Option<Served> = None;
+        let mut answering: Option<Ports> = None;
         let mut pause = FIRST_PAUSE;
         let opened = loop {
             match open().await {
@@ -73,8 +73,8 @@ impl<'a> Listeners<'a> {
         Ok(opened?)
     }
 
-    fn answer(&self) -> Result<Served> {
-        let answering = Served::default();
+    fn answer(&self) -> Result<Ports> {
+        let answering = Ports::default();
         for port in &self.0 {
             let port = Port {
                 listener: share(&port.listener)?,

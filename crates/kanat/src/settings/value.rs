@@ -204,8 +204,8 @@ pub fn log_filter(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Origin of pages in browsers, as browsers send it: a scheme and a host, in lower case, and nothing
-/// after them; or `*`.
+/// Origin of pages in browsers, as browsers send it: a scheme and a host, in lower case, and
+/// nothing after them; or `*`.
 pub fn origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok(text.to_owned());

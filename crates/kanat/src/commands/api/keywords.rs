@@ -9,24 +9,24 @@ use crate::output::Json;
 const MAX_EDITS: usize = 2;
 
 /// Keywords of drafts 4 to 2020-12.
-const KEYWORDS: &str = "$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary \
+const KEYWORDS: &str = "\
+    $anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary \
     additionalItems additionalProperties allOf anyOf const contains contentEncoding \
     contentMediaType contentSchema default definitions dependencies dependentRequired \
-    dependentSchemas deprecated description else enum example examples \
-    exclusiveMaximum exclusiveMinimum format id if items maxContains maxItems \
-    maxLength maxProperties maximum minContains minItems minLength minProperties \
-    minimum multipleOf not nullable oneOf pattern patternProperties prefixItems \
-    properties propertyNames readOnly required then title type unevaluatedItems \
-    unevaluatedProperties uniqueItems writeOnly";
+    dependentSchemas deprecated description else enum example examples exclusiveMaximum \
+    exclusiveMinimum format id if items maxContains maxItems maxLength maxProperties maximum \
+    minContains minItems minLength minProperties minimum multipleOf not nullable oneOf \
+    pattern patternProperties prefixItems properties propertyNames readOnly required then \
+    title type unevaluatedItems unevaluatedProperties uniqueItems writeOnly";
 
 /// Keywords whose value is one schema, or a list of them.
-const SCHEMAS: &str = "additionalItems additionalProperties allOf anyOf contains contentSchema else if \
-    items not oneOf prefixItems propertyNames then unevaluatedItems \
-    unevaluatedProperties";
+const SCHEMAS: &str = "\
+    additionalItems additionalProperties allOf anyOf contains contentSchema else if items \
+    not oneOf prefixItems propertyNames then unevaluatedItems unevaluatedProperties";
 
 /// Keywords whose members are schemas under names of the author's own.
-const NAMED_SCHEMAS: &str =
-    "$defs definitions dependencies dependentSchemas patternProperties properties";
+const NAMED_SCHEMAS: &str = "\
+    $defs definitions dependencies dependentSchemas patternProperties properties";
 
 /// Returns a warning for each keyword of a schema that no draft has and that is near to one that
 /// they have.

@@ -11,13 +11,13 @@ use super::listener::Port;
 
 /// Ports that are served.
 #[derive(Default)]
-pub struct Served {
+pub struct Ports {
     /// Cancelled when nothing more is accepted.
     pub shutdown: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Served {
+impl Ports {
     /// Serves a port, until all are stopped.
     pub fn serve<S>(&self, port: Port, service: S)
     where
