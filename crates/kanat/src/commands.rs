@@ -116,7 +116,7 @@ async fn answer(
     chosen: &EnvironmentOption,
     command: Command,
 ) -> Result<()> {
-    /// Runs the commands of these nouns in a session.
+    // Runs the commands of these nouns in a session.
     macro_rules! run {
         ($($noun:ident),* $(,)?) => {
             match command {
