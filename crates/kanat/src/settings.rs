@@ -161,7 +161,6 @@ impl Problems {
     }
 }
 
-/// Reads a file's text in tests.
 /// Checks the settings of a file, and prints them.
 #[cfg(test)]
 fn of_file<F: Flags>(text: &str) -> Result<(F::Settings, String)> {

@@ -143,6 +143,7 @@ impl Flags {
         self.log.get_or_insert_with(|| "info".to_owned());
         // A key of blanks is none.
         self.master_key.take_if(|key| key.trim().is_empty());
+        let listen = problems.read("listen", &mut self.listen, value::address);
         let database = problems
             .take(
                 "database_url",
@@ -168,9 +169,7 @@ impl Flags {
         let drain = *self.drain_seconds.get_or_insert(25);
         let drain_grace = *self.drain_grace.get_or_insert(0);
         Settings {
-            listen: problems
-                .read("listen", &mut self.listen, value::address)
-                .unwrap_or(([127, 0, 0, 1], 8080).into()),
+            listen: listen.unwrap_or(([127, 0, 0, 1], 8080).into()),
             data_dir: self
                 .data_dir
                 .get_or_insert_with(|| "./kanat-data".into())
