@@ -7,7 +7,7 @@ mod plan_file;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use kanat_control_plane::{ControlPlane, PublicUrl};
+use kanat_control_plane::ControlPlane;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitoring;
@@ -19,7 +19,7 @@ use crate::process::router::{OtherPaths, Router};
 use crate::process::server::Server;
 use crate::process::service::Service;
 use crate::process::waiting::Listeners;
-use crate::process::{self, Frame, database, listener, planes};
+use crate::process::{self, Frame, database, listener};
 use crate::settings::control_plane::{Flags, Settings};
 use crate::settings::{self, Sources};
 
@@ -54,29 +54,27 @@ async fn start(settings: Settings) -> Result<Service> {
     egress::announce(local_targets, Reach::Others);
     let listeners = Listeners::new(ports());
     let log = database::log(&process, &folder, &listeners).await?;
-    let accept_empty = control.accept_empty_config;
+    let accept_empty = control.plane.accept_empty_config;
     database::check_configuration(&process, &folder, log.as_ref(), accept_empty).await?;
     let sealer = database::sealer(&process)?;
     let store = database::store(&process, &folder, &listeners).await?;
 
-    let public_url = PublicUrl::default();
-    let api_url = PublicUrl::default();
+    let options = control.plane;
     // The proxies in front of both planes send OAuth2's way back to a control plane.
-    api_url.set(
+    options.api_url.set(
         control
             .api_url
             .as_ref()
             .or(control.public_url.as_ref())
             .unwrap_or(&url),
     );
-    let page = Page::new(api_url.base());
+    let page = Page::new(options.api_url.base());
     match &control.public_url {
-        Some(url) => public_url.set(url),
+        Some(url) => options.public_url.set(url),
         None => tracing::warn!(
             "there is no --public-url: webhook URLs are told as paths, without a host"
         ),
     }
-    let options = planes::control_options(&process, &control, public_url, api_url);
     if options.nodes.is_none() {
         tracing::warn!(
             "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node \

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use kanat_auth::{KeyFile, MASTER_KEY, Sealer};
+use kanat_auth::{MASTER_KEY, Sealer};
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_message_log::{Error, MessageLog};
@@ -96,15 +96,6 @@ pub async fn store(
             let store = listeners.wait_for(open, kanat_store::Error::may_pass).await;
             store.context("cannot open the configuration store in PostgreSQL")
         }
-    }
-}
-
-/// Returns the file that the master keys come from, where it is this process's alone: others that
-/// share its database need the same keys.
-pub fn own_key_file(settings: &Settings) -> Option<KeyFile> {
-    match (&settings.master_key, &settings.database) {
-        (None, Database::Files) => Some(KeyFile::of(&settings.data_dir)),
-        (Some(_), _) | (None, Database::Postgres(_)) => None,
     }
 }
 

@@ -1,34 +1,12 @@
-//! Options of the planes, from the settings that several kinds of processes share.
+//! Options of a node, from the settings that several kinds of processes share.
 
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use kanat_control_plane::PublicUrl;
 
 use super::folder::Folder;
-use super::{backlog, database, identity};
-use crate::settings::{control, node, process};
-
-/// Returns the options of a control plane that is reached at these URLs.
-pub fn control_options(
-    process: &process::Settings,
-    control: &control::Settings,
-    public_url: PublicUrl,
-    api_url: PublicUrl,
-) -> kanat_control_plane::Options {
-    kanat_control_plane::Options {
-        bootstrap_api_key: control.bootstrap_api_key.clone(),
-        accept_empty_config: control.accept_empty_config,
-        public_url,
-        api_url,
-        allowed_origins: control.allowed_origins.clone(),
-        nodes: control.access(),
-        retention: control.retention,
-        batch_retention: control.batch_retention,
-        key_file: database::own_key_file(process),
-        adapters: process.adapters.0.clone(),
-    }
-}
+use super::{backlog, identity};
+use crate::settings::{node, process};
 
 /// Returns the options of a node of all environments that listens on this address.
 ///

@@ -1,10 +1,9 @@
 //! Settings of a process that holds a control plane: how callers reach the service, and how nodes
 //! of other processes prove themselves.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use kanat_control_plane::Access;
+use kanat_control_plane::{Access, PublicUrl};
 use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
@@ -74,19 +73,11 @@ pub struct Flags {
 
 /// The settings of the control plane, checked.
 pub struct Settings {
+    /// Its own; how it is reached is set at its start.
+    pub plane: kanat_control_plane::Options,
     pub public_url: Option<String>,
     pub api_url: Option<String>,
-    pub allowed_origins: Vec<String>,
-    /// Nothing is dropped when there is none.
-    pub retention: Option<Duration>,
-    /// No batch job is dropped when there is none.
-    pub batch_retention: Option<Duration>,
-    pub bootstrap_api_key: Option<Secret<String>>,
-    pub accept_empty_config: bool,
-    pub join_token: Option<Secret<String>>,
     pub tls_client_ca: Option<PathBuf>,
-    pub nodes: Vec<nodes::Entry>,
-    pub send_secrets_unencrypted: bool,
 }
 
 impl Flags {
@@ -95,46 +86,30 @@ impl Flags {
         process: &process::Settings,
         problems: &mut Problems,
     ) -> Settings {
+        let public_url = problems.read("public_url", &mut self.public_url, value::url);
+        let api_url = problems.read("api_url", &mut self.api_url, value::url);
+        let origins = &mut self.allowed_origins;
+        let allowed_origins = problems.read_each("allowed_origins", origins, value::origin);
+        let key = &mut self.bootstrap_api_key;
+        let bootstrap_api_key = problems.hide("bootstrap_api_key", key, value::api_key);
+        let join_token = problems.hide("join_token", &mut self.join_token, value::join_token);
         let nodes = nodes::checked(self.nodes.take(), self.tls_client_ca.is_some());
         let nodes = problems.take("nodes", nodes);
-        self.nodes = (!nodes.is_empty()).then(|| nodes.clone());
-        let settings = Settings {
-            public_url: problems.read("public_url", &mut self.public_url, value::url),
-            api_url: problems.read("api_url", &mut self.api_url, value::url),
-            allowed_origins: problems.read_each(
-                "allowed_origins",
-                &mut self.allowed_origins,
-                value::origin,
-            ),
-            retention: value::retention(*self.retention_days.get_or_insert(30)),
-            batch_retention: value::retention(*self.batch_retention_days.get_or_insert(30)),
-            bootstrap_api_key: problems.hide(
-                "bootstrap_api_key",
-                &mut self.bootstrap_api_key,
-                value::api_key,
-            ),
-            accept_empty_config: *self.accept_empty_config.get_or_insert(false),
-            join_token: problems.hide("join_token", &mut self.join_token, value::join_token),
-            nodes,
-            tls_client_ca: self.tls_client_ca.clone(),
-            send_secrets_unencrypted: *self.send_secrets_unencrypted.get_or_insert(false),
-        };
-        if settings.tls_client_ca.is_some() && process.tls.is_none() {
+        let tls_client_ca = self.tls_client_ca.clone();
+        if tls_client_ca.is_some() && process.tls.is_none() {
             problems.add(
                 "tls_client_ca",
                 "clients show certificates over TLS: give --tls-cert and --tls-key too",
             );
         }
         let is_open = process.tls.is_none() && !process.listen.ip().is_loopback();
-        let has_bound_token = || {
-            let mut entries = settings.nodes.iter();
-            entries.any(|entry| entry.token_sha256.is_some())
-        };
-        let by_token = match settings.join_token {
+        let has_bound_token = nodes.iter().any(|entry| entry.token_sha256.is_some());
+        let by_token = match join_token {
             Some(_) => Some("join_token"),
-            None => has_bound_token().then_some("nodes"),
+            None => has_bound_token.then_some("nodes"),
         };
-        if let Some(setting) = by_token.filter(|_| is_open && !settings.send_secrets_unencrypted) {
+        let in_clear_text = *self.send_secrets_unencrypted.get_or_insert(false);
+        if let Some(setting) = by_token.filter(|_| is_open && !in_clear_text) {
             problems.add(
                 setting,
                 "plans carry the secrets of connectors, and would leave this machine without TLS: \
@@ -142,20 +117,40 @@ impl Flags {
                  --send-secrets-unencrypted",
             );
         }
-        settings
+        let plane = kanat_control_plane::Options {
+            bootstrap_api_key,
+            accept_empty_config: *self.accept_empty_config.get_or_insert(false),
+            public_url: PublicUrl::default(),
+            api_url: PublicUrl::default(),
+            allowed_origins,
+            nodes: access(join_token.as_ref(), tls_client_ca.as_deref(), &nodes),
+            retention: value::retention(*self.retention_days.get_or_insert(30)),
+            batch_retention: value::retention(*self.batch_retention_days.get_or_insert(30)),
+            key_file: process.own_key_file(),
+            adapters: process.adapters.0.clone(),
+        };
+        self.nodes = Some(nodes).filter(|nodes| !nodes.is_empty());
+        Settings {
+            plane,
+            public_url,
+            api_url,
+            tls_client_ca,
+        }
     }
 }
 
-impl Settings {
-    /// How nodes of other processes prove themselves; none get in when nothing is set.
-    pub fn access(&self) -> Option<Access> {
-        let access = match (&self.join_token, &self.tls_client_ca) {
-            (None, None) if self.nodes.is_empty() => return None,
-            (None, None) => Access::by_binding(),
-            (Some(token), None) => Access::by_token(token),
-            (None, Some(_)) => Access::by_certificate(),
-            (Some(token), Some(_)) => Access::by_token(token).and_certificate(),
-        };
-        Some(access.and_bound(self.nodes.iter().filter_map(nodes::Entry::bound).collect()))
-    }
+/// How nodes of other processes prove themselves; none get in when nothing is set.
+fn access(
+    join_token: Option<&Secret<String>>,
+    authority: Option<&Path>,
+    nodes: &[nodes::Entry],
+) -> Option<Access> {
+    let access = match (join_token, authority) {
+        (None, None) if nodes.is_empty() => return None,
+        (None, None) => Access::by_binding(),
+        (Some(token), None) => Access::by_token(token),
+        (None, Some(_)) => Access::by_certificate(),
+        (Some(token), Some(_)) => Access::by_token(token).and_certificate(),
+    };
+    Some(access.and_bound(nodes.iter().filter_map(nodes::Entry::bound).collect()))
 }

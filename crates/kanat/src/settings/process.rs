@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use kanat_auth::KeyFile;
 use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
@@ -206,6 +207,17 @@ impl Flags {
             log: problems
                 .read("log", &mut self.log, value::log_filter)
                 .unwrap_or_default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the file that the master keys come from, where it is this process's alone: others
+    /// that share its database need the same keys.
+    pub fn own_key_file(&self) -> Option<KeyFile> {
+        match (&self.master_key, &self.database) {
+            (None, Database::Files) => Some(KeyFile::of(&self.data_dir)),
+            (Some(_), _) | (None, Database::Postgres(_)) => None,
         }
     }
 }

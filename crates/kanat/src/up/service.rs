@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::FutureExt;
-use kanat_control_plane::{ControlPlane, PublicUrl};
+use kanat_control_plane::ControlPlane;
 use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::PlanClient;
 use tokio_util::sync::CancellationToken;
@@ -49,29 +49,31 @@ pub async fn start(settings: Settings) -> Result<Service> {
     egress::announce(settings.local_targets(), settings.reach());
     let listeners = Listeners::new(ports());
     let log = database::log(process, &folder, &listeners).await?;
-    let accept_empty = control.accept_empty_config;
+    let accept_empty = control.plane.accept_empty_config;
     database::check_configuration(process, &folder, log.as_ref(), accept_empty).await?;
     let sealer = database::sealer(process)?;
     let store = database::store(process, &folder, &listeners).await?;
 
-    let public_url = PublicUrl::default();
-    let api_url = PublicUrl::default();
+    let options = &control.plane;
     if control.public_url.is_none() && data_address.ip().is_unspecified() {
         tracing::warn!(
             "there is no --public-url: webhook addresses begin with {own_url}, which only \
                  this machine can call",
         );
     }
-    public_url.set(control.public_url.as_ref().unwrap_or(&own_url));
+    options
+        .public_url
+        .set(control.public_url.as_ref().unwrap_or(&own_url));
     let shared = control
         .public_url
         .as_ref()
         .filter(|_| settings.data_plane_listen.is_none());
-    api_url.set(control.api_url.as_ref().or(shared).unwrap_or(&url));
-    let page = Page::new(api_url.base());
-    let options = planes::control_options(process, control, public_url, api_url);
+    options
+        .api_url
+        .set(control.api_url.as_ref().or(shared).unwrap_or(&url));
+    let page = Page::new(options.api_url.base());
     let control = ControlPlane::start(
-        options,
+        settings.control.plane,
         store,
         Arc::clone(&log),
         Arc::clone(&sealer),
