@@ -97,6 +97,6 @@ async fn start(settings: Settings) -> Result<Service> {
         control: Some(plane),
         data: None,
         leaving,
-        folder,
+        _folder: folder,
     })
 }

@@ -67,7 +67,7 @@ async fn start(settings: Settings) -> Result<Service> {
         control: None,
         data: Some(plane),
         leaving: CancellationToken::new(),
-        folder,
+        _folder: folder,
     })
 }
 

@@ -20,7 +20,7 @@ pub struct Service {
     /// Cancelled when the process is not ready any more.
     pub leaving: CancellationToken,
     /// Held until the service has stopped.
-    pub folder: Folder,
+    pub _folder: Folder,
 }
 
 impl Service {

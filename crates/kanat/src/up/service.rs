@@ -104,7 +104,7 @@ pub async fn start(settings: Settings) -> Result<Service> {
         control: Some(control),
         data: Some(data),
         leaving: CancellationToken::new(),
-        folder,
+        _folder: folder,
     })
 }
 
