@@ -111,8 +111,16 @@ fn runs_in_the_build(arguments: &[OsString]) -> bool {
         || !is("--crate-name", "")
 }
 
+/// Path of a running program whose file a build has replaced meanwhile: Linux adds a word to it.
+fn present_path(path: PathBuf) -> PathBuf {
+    match path.to_string_lossy().strip_suffix(" (deleted)") {
+        Some(present) => PathBuf::from(present),
+        None => path,
+    }
+}
+
 fn build() -> Result<()> {
-    let itself = std::env::current_exe().context("a program has a path")?;
+    let itself = present_path(std::env::current_exe().context("a program has a path")?);
     let mut build = cargo([
         "build",
         "--locked",
@@ -246,6 +254,14 @@ fn table(outcomes: &[Outcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_found_after_a_build_has_replaced_it() {
+        for path in ["/target/debug/xtask", "/target/debug/xtask (deleted)"] {
+            let present = present_path(PathBuf::from(path));
+            assert_eq!(present, Path::new("/target/debug/xtask"));
+        }
+    }
 
     #[test]
     fn build_scripts_and_macros_have_no_counters() {

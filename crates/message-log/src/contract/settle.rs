@@ -51,7 +51,8 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
         failure: Some(failure()),
         ..settlement(&lease, 1, Outcome::Delivered)
     };
-    subject.log.settle(&noted).await.expect("it is taken");
+    let settled = subject.log.settle(&noted).await.expect("it is taken");
+    assert_eq!(settled, SettleOutcome::Done);
     let found = subject.get(&lease.message_id).await;
     assert_eq!(found.status, Status::Delivered);
     assert_eq!(found.error, Some(failure()));
