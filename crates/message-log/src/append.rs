@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
-use kanat_model::message::Trigger;
+use kanat_model::message::{Status, Trigger};
 
 use crate::Lease;
 
@@ -82,9 +82,76 @@ pub enum AppendOutcome {
     Duplicate(MessageId),
 }
 
+/// A message that is no duplicate, under its sequence number.
+pub(crate) struct Insertion<'m> {
+    pub message: &'m NewMessage,
+    pub seq: i64,
+    /// An unfinished message of its ordering key comes first.
+    pub is_blocked: bool,
+}
+
+impl<'m> Insertion<'m> {
+    /// Returns a message that waits for no other one.
+    pub fn new(message: &'m NewMessage, seq: i64) -> Self {
+        Self {
+            message,
+            seq,
+            is_blocked: false,
+        }
+    }
+
+    fn is_leased(&self) -> bool {
+        let has_owner = matches!(
+            self.message.place,
+            Placement::Leased(_) | Placement::Awaited(_)
+        );
+        has_owner && !self.is_blocked
+    }
+
+    pub fn owner(&self) -> &'m str {
+        match &self.message.place {
+            Placement::Leased(owner) if !self.is_blocked => owner.as_str(),
+            Placement::Awaited(owner) => owner.as_str(),
+            Placement::Leased(_) | Placement::Queued | Placement::Held => "",
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        if self.is_leased() {
+            Status::Processing
+        } else {
+            self.accepted_as()
+        }
+    }
+
+    pub fn accepted_as(&self) -> Status {
+        match self.message.place {
+            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
+            Placement::Held => Status::Held,
+        }
+    }
+
+    /// Returns the due time as the value of a column.
+    pub fn due_at(&self) -> Option<i64> {
+        (!self.is_blocked).then(|| self.message.due_at().as_millis())
+    }
+
+    pub fn appended(&self) -> AppendOutcome {
+        match &self.message.place {
+            Placement::Leased(owner) | Placement::Awaited(owner) if !self.is_blocked => {
+                AppendOutcome::Leased(self.message.first_lease(owner, self.seq))
+            }
+            Placement::Awaited(owner) => {
+                AppendOutcome::Awaited(self.message.first_lease(owner, self.seq))
+            }
+            Placement::Leased(_) | Placement::Queued | Placement::Held => AppendOutcome::Waiting,
+        }
+    }
+}
+
 impl NewMessage {
     /// Returns the lease of the first holder. Its token is the first event of the message.
-    pub(crate) fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
+    fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
         let ordered = self.ordering_key.is_some();
         Lease {
             message_id: self.id.clone(),
@@ -96,7 +163,7 @@ impl NewMessage {
     }
 
     /// Returns the due time by the steady clock: now, less the age of the message.
-    pub(crate) fn due_at(&self) -> Timestamp {
+    fn due_at(&self) -> Timestamp {
         let due = self.received_at.to_steady().min(Timestamp::steady());
         due.max(Timestamp::from_millis(0))
     }

@@ -1,6 +1,8 @@
 //! The event stream: every change of a message's state, in one order, under ids that survive a
 //! restart.
 
+pub(crate) mod page;
+
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::message::Status;
 

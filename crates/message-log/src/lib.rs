@@ -18,6 +18,7 @@ mod change;
 pub mod completed;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
+mod dialect;
 mod effect;
 pub mod error;
 pub mod event;
@@ -28,6 +29,7 @@ pub mod lease;
 pub mod list;
 mod log;
 pub mod message;
+mod person;
 pub mod plan;
 pub mod poll;
 pub mod postgres;

@@ -1,5 +1,8 @@
 //! Lists of messages: filters, positions and pages.
 
+pub(crate) mod environment;
+pub(crate) mod flow;
+
 use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;

@@ -1,5 +1,7 @@
 //! Messages in the log.
 
+pub(crate) mod read;
+
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};

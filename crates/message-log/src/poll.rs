@@ -1,6 +1,8 @@
 //! Polls of flows, as nodes share them: the holder, the due time, the state of the last poll, and
 //! the records that were seen. The state is opaque to the log.
 
+pub(crate) mod read;
+
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};

@@ -13,6 +13,7 @@ mod claim;
 mod commit_marker;
 mod completed;
 mod day;
+mod dialect;
 mod end;
 mod events;
 mod failure;
@@ -20,8 +21,6 @@ mod group_commit;
 mod in_doubt;
 mod keys;
 mod lease;
-mod list;
-mod list_environment;
 mod notify;
 mod operation;
 mod options;
@@ -52,7 +51,9 @@ use kanat_database::Session;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
-use sqlx::PgPool;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -60,19 +61,19 @@ use tokio_util::task::TaskTracker;
 
 pub use self::options::{Durability, Options};
 
-use self::failure::{Outward, outward, silent};
+use self::failure::{CallError, outward, silent};
 use self::group_commit::GroupCommitQueue;
 use self::in_doubt::{InDoubtOperation, InDoubtTransaction, Resolver};
 use self::notify::NotifyChannel;
 use self::operation::{Answer, Effect, Reply, Work};
 use self::options::{Connections, LockSpace};
-use self::person::Decision;
 use self::pool::Pool;
 use self::queue::{Queue, QueueReceivers, closed};
 use self::shared::{LogState, Notification};
 use self::writer::{Connector, Context, Writer};
 use crate::change::Change;
 use crate::completed::CompletedRow;
+use crate::person::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
@@ -187,14 +188,34 @@ impl PostgresLog {
     /// may fall silent without being closed, and the database may continue on another server.
     async fn ask<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, Error>
     where
-        E: Outward,
+        E: Into<CallError>,
     {
         let patience = self.context.connecting.patience();
         let answered = patience.answered(async { Ok(call.await) }).await;
-        answered.map_or_else(
-            |error| Err(outward(error)),
-            |result| result.map_err(Outward::outward),
-        )
+        match answered {
+            Ok(result) => result.map_err(|error| error.into().0),
+            Err(error) => Err(outward(error)),
+        }
+    }
+
+    /// Runs a statement of its own, and returns the number of rows that it wrote.
+    async fn write(&self, statement: Query<'_, Postgres, PgArguments>) -> Result<u64, Error> {
+        let workers = self.workers.current();
+        let written = self.ask(statement.execute(&workers)).await?;
+        Ok(written.rows_affected())
+    }
+
+    async fn decide(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+        decision: Decision,
+    ) -> Result<(), Error> {
+        let workers = self.workers.current();
+        self.ask(person::decide(&workers, self.space(), tenant, id, decision))
+            .await?;
+        self.context.shared.publish(Notification::Claimable);
+        Ok(())
     }
 
     async fn settled(&self, work: Work) -> Result<SettleOutcome, Error> {
@@ -375,30 +396,12 @@ impl MessageLog for PostgresLog {
         id: &MessageId,
         flow_version: Option<u32>,
     ) -> Result<(), Error> {
-        let decision = Decision::Retry { flow_version };
-        self.ask(person::decide(
-            &self.workers.current(),
-            self.space(),
-            tenant,
-            id,
-            decision,
-        ))
-        .await?;
-        self.context.shared.publish(Notification::Claimable);
-        Ok(())
+        self.decide(tenant, id, Decision::Retry { flow_version })
+            .await
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        self.ask(person::decide(
-            &self.workers.current(),
-            self.space(),
-            tenant,
-            id,
-            Decision::Discard,
-        ))
-        .await?;
-        self.context.shared.publish(Notification::Claimable);
-        Ok(())
+        self.decide(tenant, id, Decision::Discard).await
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
@@ -406,11 +409,13 @@ impl MessageLog for PostgresLog {
         let retained = retain::retain(&workers, self.space(), older_than);
         timeout(RETAIN_TIMEOUT, retained)
             .await
-            .unwrap_or_else(|_| Err(outward(silent())))
+            .unwrap_or_else(|_| Err(silent()))
+            .map_err(outward)
     }
 
     async fn is_empty(&self) -> Result<bool, Error> {
-        self.ask(read::is_empty(&self.readers.current())).await
+        self.ask(crate::message::read::is_empty(&self.readers.current()))
+            .await
     }
 
     async fn ping(&self) -> Result<(), Error> {

@@ -2,6 +2,8 @@
 //! each node holds, how much of a day's limit is spent, and how often the key was used. The ledger
 //! of a key is in [`kanat_rate_limit`].
 
+pub(crate) mod read;
+
 use std::time::Duration;
 
 use kanat_model::Timestamp;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
+use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Failure, Status, Trigger};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -26,6 +26,11 @@ pub(crate) trait Columns {
     fn optional_number(&self, column: &str) -> Result<Option<i64>>;
     fn bytes(&self, column: &str) -> Result<Bytes>;
     fn optional_bytes(&self, column: &str) -> Result<Option<Bytes>>;
+    fn flag(&self, column: &str) -> Result<bool>;
+
+    fn id<T: From<String>>(&self, column: &str) -> Result<T> {
+        Ok(self.text(column)?.into())
+    }
 
     fn text(&self, column: &str) -> Result<String> {
         Ok(self.str(column)?.to_owned())
@@ -90,6 +95,10 @@ macro_rules! columns {
             fn optional_bytes(&self, column: &str) -> Result<Option<Bytes>> {
                 Ok(self.try_get::<Option<Vec<u8>>, _>(column)?.map(Bytes::from))
             }
+
+            fn flag(&self, column: &str) -> Result<bool> {
+                self.try_get(column)
+            }
         }
     )*};
 }
@@ -117,7 +126,10 @@ macro_rules! present_columns {
     };
 }
 
-pub(crate) use {fixed_columns, present_columns};
+pub(crate) use fixed_columns;
+
+/// Columns of [`message`] in its present state.
+pub(crate) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 /// Reads all rows with one function.
 pub(crate) fn all<R, T>(rows: &[R], read: impl Fn(&R) -> Result<T>) -> Result<Vec<T>> {
@@ -127,11 +139,11 @@ pub(crate) fn all<R, T>(rows: &[R], read: impl Fn(&R) -> Result<T>) -> Result<Ve
 pub(crate) fn message(row: &impl Columns) -> Result<Message> {
     let status = row.status()?;
     Ok(Message {
-        id: MessageId::new(row.text("id")?),
+        id: row.id("id")?,
         seq: row.number("message_seq")?,
-        account_id: AccountId::new(row.text("account_id")?),
-        environment_id: EnvironmentId::new(row.text("environment_id")?),
-        flow_id: FlowId::new(row.text("flow_id")?),
+        account_id: row.id("account_id")?,
+        environment_id: row.id("environment_id")?,
+        flow_id: row.id("flow_id")?,
         flow_name: row.text("flow_name")?,
         flow_version: row.whole("flow_version")?,
         status,
@@ -148,7 +160,7 @@ pub(crate) fn message(row: &impl Columns) -> Result<Message> {
         received_at: row.instant("received_at")?,
         completed_at: row.optional_instant("completed_at")?,
         batch_id: row.optional_text("batch_id")?,
-        replay_of: row.optional_text("replay_of")?.map(MessageId::new),
+        replay_of: row.optional_text("replay_of")?.map(MessageId::from),
         ordering_key: row.optional_text("ordering_key")?,
         traceparent: row.optional_text("traceparent")?,
     })
@@ -200,15 +212,15 @@ pub(crate) fn claimed(row: &impl Columns) -> Result<ClaimedMessage> {
     let ordering_key = row.optional_text("ordering_key")?;
     Ok(ClaimedMessage {
         lease: Lease {
-            message_id: MessageId::new(row.text("id")?),
+            message_id: row.id("id")?,
             seq: row.number("seq")?,
-            owner: BootId::new(row.text("owner")?),
+            owner: row.id("owner")?,
             token: row.number("token")?,
             ordered: ordering_key.is_some(),
         },
-        account_id: AccountId::new(row.text("account_id")?),
-        environment_id: EnvironmentId::new(row.text("environment_id")?),
-        flow_id: FlowId::new(row.text("flow_id")?),
+        account_id: row.id("account_id")?,
+        environment_id: row.id("environment_id")?,
+        flow_id: row.id("flow_id")?,
         flow_name: row.text("flow_name")?,
         flow_version: row.whole("flow_version")?,
         trigger: row.trigger()?,
@@ -285,7 +297,7 @@ pub(crate) fn waiting(rows: &[impl Columns]) -> Result<Vec<Waiting>> {
 
 pub(crate) fn backlog(row: &impl Columns) -> Result<Backlog> {
     Ok(Backlog {
-        flow_id: FlowId::new(row.text("flow_id")?),
+        flow_id: row.id("flow_id")?,
         messages: row.unsigned("messages")?,
         bytes: row.unsigned("bytes")?,
         oldest: row.optional_instant("oldest")?,
@@ -300,7 +312,7 @@ pub(crate) fn poll_standing(row: &impl Columns) -> Result<(FlowId, PollStanding)
             .optional_instant("ended_at")?
             .map(|at| PollCycleEnd { at, error }),
     };
-    Ok((FlowId::new(row.text("flow_id")?), standing))
+    Ok((row.id("flow_id")?, standing))
 }
 
 pub(crate) fn seen_record(row: &impl Columns) -> Result<SeenRecord> {

@@ -6,6 +6,7 @@ mod change;
 mod checkpoint;
 mod claim;
 mod completed;
+mod dialect;
 mod end;
 mod events;
 mod execute;
@@ -17,8 +18,6 @@ pub(crate) mod fuzz;
 mod inbox;
 mod journal;
 mod lease;
-mod list;
-mod list_environment;
 mod maintenance;
 mod operation;
 mod options;
@@ -61,7 +60,7 @@ use self::checkpoint::{CheckpointHandle, Checkpointer};
 use self::files::{FileWatch, OpenFiles};
 use self::inbox::Inbox;
 use self::journal::Journal;
-use self::operation::{Effect, Work};
+use self::operation::{Effect, Task, Work};
 use self::queue::Queue;
 use self::reserve::Reserve;
 use self::state::LogState;
@@ -70,6 +69,7 @@ use self::writer::{Disk, Writer};
 use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::lease::LeaseState;
+use crate::person::Decision;
 use crate::{
     AppendOutcome, Backlog, Claim, ClaimedMessage, CompletedMessage, DeliveryStore, Error, FlowEnd,
     MessageLog, NewMessage, NodeLease, RenewalOutcome, SettleOutcome, Settlement, Stats,
@@ -152,11 +152,23 @@ impl SqliteLog {
         Ok(&self.reader)
     }
 
-    async fn settled(&self, work: Work) -> Result<SettleOutcome, Error> {
+    async fn settled(&self, work: impl Into<Work>) -> Result<SettleOutcome, Error> {
         self.queue.submit(work).await?.into_settled()
     }
 
-    async fn done(&self, work: Work) -> Result<(), Error> {
+    async fn decide(
+        &self,
+        tenant: &Tenant,
+        id: &MessageId,
+        decision: Decision,
+    ) -> Result<(), Error> {
+        let tenant = tenant.clone();
+        let id = id.clone();
+        let decide = Task::new(move |tx| person::decide(tx, &tenant, &id, decision));
+        self.done(decide.making_claimable()).await
+    }
+
+    async fn done(&self, work: impl Into<Work>) -> Result<(), Error> {
         match self.queue.submit(work).await? {
             Effect::Done => Ok(()),
             Effect::Refused(error) => Err(error),
@@ -260,40 +272,39 @@ impl DeliveryStore for SqliteLog {
         ttl: Duration,
     ) -> Result<NodeLease, Error> {
         let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        self.done(Work::OpenLease {
-            owner: owner.clone(),
-            node: node.clone(),
-            ttl_ms,
-        })
-        .await?;
-        Ok(NodeLease {
+        let lease = NodeLease {
             owner: owner.clone(),
             node: node.clone(),
             known: LeaseState::default(),
-        })
+        };
+        let owner = owner.clone();
+        let node = node.clone();
+        let open = Task::new(move |tx| lease::open(tx, &owner, &node, ttl_ms));
+        self.done(open.making_claimable()).await?;
+        Ok(lease)
     }
 
     /// No other process can put another file in the place of the one that is open.
     async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
-        match self.settled(Work::RenewLease(lease.owner.clone())).await? {
+        let owner = lease.owner.clone();
+        let renew = Task::new(move |tx| lease::renew(tx, &owner));
+        match self.settled(renew).await? {
             SettleOutcome::Done => Ok(RenewalOutcome::Done),
             SettleOutcome::Fenced => Ok(RenewalOutcome::Ended),
         }
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
-        self.done(Work::HandBack(owner.clone())).await
+        let owner = owner.clone();
+        let end = Task::new(move |tx| lease::hand_back(tx, &owner));
+        self.done(end.making_claimable()).await
     }
 
     async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
-        let work = Work::EndFlow {
-            flow_id: flow_id.clone(),
-            failure: failure.clone(),
-        };
-        let ended = match self.queue.submit(work).await? {
-            Effect::Count(ended) => ended,
-            other => return Err(other.unexpected()),
-        };
+        let id = flow_id.clone();
+        let failure = failure.clone();
+        let end = Task::new(move |tx| end::end_flow(tx, &id, &failure));
+        let ended = self.queue.submit(end).await?.into_count()?;
         Ok(match ended {
             0 if end::is_unfinished(self.tables().await?, flow_id).await? => FlowEnd::Held,
             0 => FlowEnd::Complete,
@@ -314,20 +325,12 @@ impl MessageLog for SqliteLog {
         id: &MessageId,
         flow_version: Option<u32>,
     ) -> Result<(), Error> {
-        self.done(Work::Retry {
-            tenant: tenant.clone(),
-            id: id.clone(),
-            flow_version,
-        })
-        .await
+        self.decide(tenant, id, Decision::Retry { flow_version })
+            .await
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        self.done(Work::Discard {
-            tenant: tenant.clone(),
-            id: id.clone(),
-        })
-        .await
+        self.decide(tenant, id, Decision::Discard).await
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
@@ -339,7 +342,7 @@ impl MessageLog for SqliteLog {
     }
 
     async fn is_empty(&self) -> Result<bool, Error> {
-        read::is_empty(self.tables().await?).await
+        Ok(crate::message::read::is_empty(self.tables().await?).await?)
     }
 
     async fn ping(&self) -> Result<(), Error> {

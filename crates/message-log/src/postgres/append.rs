@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, MessageId};
-use kanat_model::message::Status;
+use kanat_model::id::MessageId;
 use sqlx::{PgPool, Row};
 
 use super::commit_marker::CommitMarker;
 use super::text::{optional, text};
 use super::transaction::Transaction;
-use crate::{AppendOutcome, Dedupe, NewMessage, Placement};
+use crate::append::Insertion;
+use crate::{AppendOutcome, Dedupe, NewMessage};
 
 pub(super) const FIND_DUPLICATES: &str = "
 SELECT v.number, d.message_id
@@ -57,14 +57,6 @@ ORDER BY v.flow_id, v.key, v.number DESC
 ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at
     = excluded.expires_at";
 
-/// A message that is not a duplicate, and its sequence number.
-struct Insertion<'m> {
-    at: usize,
-    message: &'m NewMessage,
-    seq: i64,
-    waits_for_key: bool,
-}
-
 /// Stores what is no duplicate; says of each message what became of it. The keys of the messages
 /// are locked.
 pub(super) async fn append(
@@ -76,16 +68,13 @@ pub(super) async fn append(
     }
     let duplicates = duplicates(tx, messages).await?;
     let mut fresh = Vec::with_capacity(messages.len());
+    let mut places = Vec::with_capacity(messages.len());
     for &(at, message) in messages
         .iter()
         .filter(|(at, _)| !duplicates.contains_key(at))
     {
-        fresh.push(Insertion {
-            at,
-            message,
-            seq: tx.next_seq()?,
-            waits_for_key: false,
-        });
+        fresh.push(Insertion::new(message, tx.next_seq()?));
+        places.push(at);
     }
     mark_queued(tx, &mut fresh).await?;
     insert(tx, &fresh).await?;
@@ -95,7 +84,11 @@ pub(super) async fn append(
         .into_iter()
         .map(|(at, id)| (at, AppendOutcome::Duplicate(id)))
         .collect();
-    appended.extend(fresh.iter().map(|fresh| (fresh.at, fresh.appended())));
+    appended.extend(
+        places
+            .into_iter()
+            .zip(fresh.iter().map(Insertion::appended)),
+    );
     Ok(appended)
 }
 
@@ -174,7 +167,7 @@ async fn mark_queued(
 ) -> Result<(), sqlx::Error> {
     let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
     let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
-    for key in fresh.iter().filter_map(Insertion::order) {
+    for key in fresh.iter().filter_map(order) {
         let next = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
         numbers.entry(key).or_insert_with(|| {
             keys.push((next, key));
@@ -195,8 +188,8 @@ async fn mark_queued(
         .map(|row| row.try_get(0))
         .collect::<Result<HashSet<i64>, _>>()?;
     for fresh in fresh {
-        if let Some(number) = fresh.order().and_then(|key| numbers.get(&key)) {
-            fresh.waits_for_key = !busy.insert(*number);
+        if let Some(number) = order(fresh).and_then(|key| numbers.get(&key)) {
+            fresh.is_blocked = !busy.insert(*number);
         }
     }
     Ok(())
@@ -222,9 +215,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Insertion<'_>]) -> Result<(),
         .bind(each(fresh, |f| f.status().as_str()))
         .bind(each(fresh, |f| f.accepted_as().as_str()))
         .bind(each(fresh, Insertion::owner))
-        .bind(each(fresh, |f| {
-            (!f.waits_for_key).then(|| f.message.due_at().as_millis())
-        }))
+        .bind(each(fresh, Insertion::due_at))
         .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
         .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
         .bind(each(fresh, |f| f.message.received_at.as_millis()))
@@ -273,64 +264,11 @@ pub(super) fn each<'r, R, V>(rows: &'r [R], value: impl Fn(&'r R) -> V) -> Vec<V
     rows.iter().map(value).collect()
 }
 
-impl<'m> Insertion<'m> {
-    /// Returns the flow and the ordering key, if it has one.
-    fn order(&self) -> Option<(&'m str, &'m str)> {
-        self.message
-            .ordering_key
-            .as_deref()
-            .map(|key| (self.message.flow_id.as_str(), key))
-    }
-
-    fn leased_to(&self) -> Option<&'m BootId> {
-        match &self.message.place {
-            Placement::Leased(owner) | Placement::Awaited(owner) if !self.waits_for_key => {
-                Some(owner)
-            }
-            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued | Placement::Held => {
-                None
-            }
-        }
-    }
-
-    fn owner(&self) -> &'m str {
-        match &self.message.place {
-            Placement::Awaited(owner) => owner.as_str(),
-            Placement::Leased(_) | Placement::Queued | Placement::Held => {
-                self.leased_to().map_or("", |owner| owner.as_str())
-            }
-        }
-    }
-
-    fn status(&self) -> Status {
-        if self.leased_to().is_some() {
-            Status::Processing
-        } else {
-            self.accepted_as()
-        }
-    }
-
-    fn accepted_as(&self) -> Status {
-        match self.message.place {
-            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
-            Placement::Held => Status::Held,
-        }
-    }
-
-    fn appended(&self) -> AppendOutcome {
-        match self.leased_to() {
-            // The token of the first holder is the first event of the message.
-            Some(owner) => AppendOutcome::Leased(self.message.first_lease(owner, self.seq)),
-            None => match &self.message.place {
-                Placement::Awaited(owner) => {
-                    AppendOutcome::Awaited(self.message.first_lease(owner, self.seq))
-                }
-                Placement::Leased(_) | Placement::Queued | Placement::Held => {
-                    AppendOutcome::Waiting
-                }
-            },
-        }
-    }
+/// Returns the flow and the ordering key of a message, if it has one.
+fn order<'m>(insertion: &Insertion<'m>) -> Option<(&'m str, &'m str)> {
+    let message = insertion.message;
+    let key = message.ordering_key.as_deref()?;
+    Some((message.flow_id.as_str(), key))
 }
 
 /// Writes random bytes, which cannot be compressed.

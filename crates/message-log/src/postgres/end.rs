@@ -6,7 +6,7 @@ use kanat_model::message::Failure;
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::failure::outward;
+use super::failure::CallError;
 use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
 use super::transaction::Transaction;
@@ -14,7 +14,7 @@ use super::{begin, change, keys, sequence};
 use crate::change::{Change, nobody};
 use crate::plan::END_BATCH;
 use crate::row::Columns;
-use crate::{Error, FlowEnd, Lease};
+use crate::{FlowEnd, Lease};
 
 /// Finds messages of a flow that no node holds.
 pub(super) const WAITING: &str = "
@@ -38,25 +38,19 @@ pub(super) async fn end_flow(
     space: LockSpace,
     flow_id: &FlowId,
     failure: &Failure,
-) -> Result<FlowEnd, Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT))
-        .await
-        .map_err(outward)?;
+) -> Result<FlowEnd, CallError> {
+    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT)).await?;
     let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
     let query = sqlx::query(WAITING)
         .bind(text(flow_id.as_str()))
         .bind(limit);
-    let rows = query.fetch_all(&mut *conn).await.map_err(outward)?;
-    let waiting = rows
-        .iter()
-        .map(found)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(outward)?;
+    let rows = query.fetch_all(&mut *conn).await?;
+    let waiting = rows.iter().map(found).collect::<Result<Vec<_>, _>>()?;
     if waiting.is_empty() {
         let unfinished = sqlx::query_scalar(UNFINISHED)
             .bind(text(flow_id.as_str()))
             .fetch_one(&mut *conn);
-        let held: bool = unfinished.await.map_err(outward)?;
+        let held: bool = unfinished.await?;
         return Ok(if held {
             FlowEnd::Held
         } else {
@@ -68,12 +62,8 @@ pub(super) async fn end_flow(
         .filter(|found| found.lease.ordered)
         .map(|found| found.lease.seq)
         .collect();
-    keys::lock_order_of(&mut conn, space, ordered)
-        .await
-        .map_err(outward)?;
-    let taken = sequence::take(&mut conn, space, waiting.len())
-        .await
-        .map_err(outward)?;
+    keys::lock_order_of(&mut conn, space, ordered).await?;
+    let taken = sequence::take(&mut conn, space, waiting.len()).await?;
     let mut tx = Transaction::new(&mut conn, taken);
     let mut changes = Vec::with_capacity(waiting.len());
     for found in waiting {
@@ -81,8 +71,8 @@ pub(super) async fn end_flow(
         changes.push(change);
     }
     let changes: Vec<_> = changes.iter().enumerate().collect();
-    change::apply(&mut tx, &changes).await.map_err(outward)?;
-    conn.commit().await.map_err(outward)?;
+    change::apply(&mut tx, &changes).await?;
+    conn.commit().await?;
     Ok(FlowEnd::Partial)
 }
 

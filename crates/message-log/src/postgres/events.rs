@@ -1,12 +1,11 @@
 //! The live stream: arrivals and changes of state, merged by their places in the log.
 
-use kanat_model::message::Status;
-use sqlx::{PgPool, Postgres, QueryBuilder, Row};
+use sqlx::{PgPool, Postgres, Row};
 
 use super::options::LockSpace;
 use super::sequence::{self, Horizon};
-use super::text::text;
-use crate::row::{self, fixed_columns};
+use crate::event::page;
+use crate::row::fixed_columns;
 use crate::{EventPage, EventQuery};
 
 /// Places looked at in one read, so that a rare flow does not hold a connection for long.
@@ -92,70 +91,6 @@ pub(super) async fn events(
         });
     };
     let until = last.min(next.saturating_add(STRETCH));
-    // Nothing arrives in another state.
-    let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
-    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until)
-        .build()
-        .fetch_all(reader)
-        .await?;
-    if may_arrive {
-        let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
-        sizes.extend({ arrivals }.build().fetch_all(reader).await?);
-    }
-    let sizes = row::all(&sizes, row::event_size)?;
-    let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
-        return Ok(EventPage {
-            events: Vec::new(),
-            next_after: until,
-            more: until < last,
-        });
-    };
-    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end)
-        .build()
-        .fetch_all(reader)
-        .await?;
-    if may_arrive {
-        let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
-        rows.extend({ arrivals }.build().fetch_all(reader).await?);
-    }
-    let next_after = if cut { end } else { until };
-    row::event_page(&rows, next_after, last)
-}
-
-/// One more row than the limit from each side says whether the page had to be cut.
-pub(super) fn statement(
-    select: &'static str,
-    seq: &'static str,
-    status: &'static str,
-    asked: &EventQuery,
-    until: i64,
-) -> QueryBuilder<Postgres> {
-    let mut query = QueryBuilder::new(select);
-    query.push_bind(asked.after);
-    query.push(" AND ").push(seq).push(" <= ").push_bind(until);
-    query
-        .push(" AND m.account_id = ")
-        .push_bind(text(asked.tenant.account_id.as_str()).into_owned());
-    query
-        .push(" AND m.environment_id = ")
-        .push_bind(text(asked.tenant.environment_id.as_str()).into_owned());
-    if let Some(flow_id) = &asked.flow_id {
-        // Not as it is indexed, which is not in the order of the stream.
-        query
-            .push(" AND m.flow_id || '' = ")
-            .push_bind(text(flow_id.as_str()).into_owned());
-    }
-    if let Some(wanted) = asked.status {
-        query
-            .push(" AND ")
-            .push(status)
-            .push(" = ")
-            .push_bind(wanted.as_str());
-    }
-    query
-        .push(" ORDER BY ")
-        .push(seq)
-        .push(" LIMIT ")
-        .push_bind(i64::from(asked.limit.max(1)) + 1);
-    query
+    let mut conn = reader.acquire().await?;
+    page::page::<Postgres>(&mut conn, asked, until, last).await
 }

@@ -62,20 +62,18 @@ pub(super) fn is_silence(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(cause) if cause.kind() == io::ErrorKind::TimedOut)
 }
 
-/// An error that can become one for callers of the log.
-pub(super) trait Outward {
-    fn outward(self) -> Error;
-}
+/// Error of a call to the log, in the form for its caller.
+pub(super) struct CallError(pub Error);
 
-impl Outward for sqlx::Error {
-    fn outward(self) -> Error {
-        outward(self)
+impl From<sqlx::Error> for CallError {
+    fn from(error: sqlx::Error) -> Self {
+        Self(outward(error))
     }
 }
 
-impl Outward for Error {
-    fn outward(self) -> Error {
-        self
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self(error)
     }
 }
 

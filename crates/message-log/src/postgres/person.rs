@@ -7,11 +7,12 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::change::advance;
-use super::failure::outward;
+use super::failure::CallError;
 use super::options::{ANSWER_TIMEOUT, LockSpace};
 use super::text::text;
 use super::transaction::Transaction;
 use super::{begin, keys, sequence};
+use crate::person::Decision;
 use crate::row::Columns;
 use crate::{Error, Tenant, trace};
 
@@ -40,16 +41,6 @@ SELECT seq, token, $2, status, attempts, due_at, error_kind, error_message, erro
     error_expression, $3
 FROM messages WHERE seq = $1";
 
-/// A decision on a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
-    /// Puts a dead letter back into the backlog. With an ordering key it waits for the running
-    /// message of the key, and goes before the waiting ones, which are newer.
-    Retry { flow_version: Option<u32> },
-    /// A dead letter, or a message that waits, comes to its end.
-    Discard,
-}
-
 /// A message as it was found.
 struct CurrentState {
     seq: i64,
@@ -64,10 +55,8 @@ pub(super) async fn decide(
     tenant: &Tenant,
     id: &MessageId,
     decision: Decision,
-) -> Result<(), Error> {
-    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT))
-        .await
-        .map_err(outward)?;
+) -> Result<(), CallError> {
+    let mut conn = begin::write(workers, &Patience::in_place(ANSWER_TIMEOUT)).await?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
     let query = query
         .bind(text(tenant.account_id.as_str()))
@@ -75,30 +64,22 @@ pub(super) async fn decide(
     let not_found = || Error::NotFound(id.as_str().to_owned());
     let row = query
         .fetch_optional(&mut *conn)
-        .await
-        .map_err(outward)?
+        .await?
         .ok_or_else(not_found)?;
-    let seen = found(&row).map_err(outward)?;
+    let seen = found(&row)?;
     if seen.ordered {
-        keys::lock_order_of(&mut conn, space, vec![seen.seq])
-            .await
-            .map_err(outward)?;
+        keys::lock_order_of(&mut conn, space, vec![seen.seq]).await?;
     }
     let row = sqlx::query(HOLD)
         .bind(seen.seq)
         .fetch_optional(&mut *conn)
-        .await
-        .map_err(outward)?;
-    let found = found(&row.ok_or_else(not_found)?).map_err(outward)?;
-    match decision {
-        Decision::Retry { .. } => found.status.retry(),
-        Decision::Discard => found.status.discard(),
-    }
-    .map_err(Error::State)?;
-    let taken = sequence::take(&mut conn, space, 1).await.map_err(outward)?;
+        .await?;
+    let found = found(&row.ok_or_else(not_found)?)?;
+    decision.check(found.status)?;
+    let taken = sequence::take(&mut conn, space, 1).await?;
     let mut tx = Transaction::new(&mut conn, taken);
-    write(&mut tx, &found, decision).await.map_err(outward)?;
-    conn.commit().await.map_err(outward)
+    write(&mut tx, &found, decision).await?;
+    Ok(conn.commit().await?)
 }
 
 async fn write(
@@ -108,7 +89,7 @@ async fn write(
 ) -> Result<(), sqlx::Error> {
     let event = tx.next_seq()?;
     let now = tx.now.as_millis();
-    let stage = match decision {
+    match decision {
         Decision::Retry { flow_version } => {
             let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
             let query = sqlx::query(RETRY)
@@ -117,7 +98,6 @@ async fn write(
                 .bind(due_at)
                 .bind(flow_version.map(i64::from));
             query.execute(&mut *tx.conn).await?;
-            "retried"
         }
         Decision::Discard => {
             sqlx::query(DISCARD)
@@ -126,14 +106,18 @@ async fn write(
                 .bind(now)
                 .execute(&mut *tx.conn)
                 .await?;
-            "discarded"
         }
-    };
+    }
     if found.ordered {
         advance(tx, vec![found.seq]).await?;
     }
-    let trace = trace::text(&[trace::record(tx.now, stage, "person", found.attempts)])
-        .map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+    let trace = trace::text(&[trace::record(
+        tx.now,
+        decision.stage(),
+        "person",
+        found.attempts,
+    )])
+    .map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
     sqlx::query(RECORD)
         .bind(found.seq)
         .bind(now)

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
-use sqlx::{PgPool, Row};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres, Row};
 
 use super::PostgresLog;
 use super::append::each;
@@ -42,8 +44,8 @@ WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
 
 #[async_trait::async_trait]
 impl PlanStore for PostgresLog {
-    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.ask(save(&self.workers.current(), plans)).await
+    async fn save_plans(&self, mut plans: Vec<SavedPlan>) -> Result<(), Error> {
+        self.write(save(&mut plans)).await.map(drop)
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
@@ -52,7 +54,7 @@ impl PlanStore for PostgresLog {
     }
 }
 
-pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<(), sqlx::Error> {
+fn save(plans: &mut Vec<SavedPlan>) -> Query<'_, Postgres, PgArguments> {
     // One statement does not write a row twice, and every process writes the rows in one order.
     plans.sort_by(|one, other| {
         (one.flow_id.as_str(), one.version).cmp(&(other.flow_id.as_str(), other.version))
@@ -65,13 +67,10 @@ pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<
         same
     });
     sqlx::query(SAVE)
-        .bind(each(&plans, |plan| text(plan.flow_id.as_str())))
-        .bind(each(&plans, |plan| i64::from(plan.version)))
-        .bind(each(&plans, |plan| plan.body.as_ref()))
+        .bind(each(plans, |plan| text(plan.flow_id.as_str())))
+        .bind(each(plans, |plan| i64::from(plan.version)))
+        .bind(each(plans, |plan| plan.body.as_ref()))
         .bind(Timestamp::now().as_millis())
-        .execute(workers)
-        .await?;
-    Ok(())
 }
 
 pub(super) async fn get(

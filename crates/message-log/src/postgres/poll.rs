@@ -2,12 +2,15 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
-use sqlx::{PgPool, Row};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres, Row};
 
 use super::PostgresLog;
 use super::append::each;
 use super::text::text;
-use crate::row::{self, Columns};
+use crate::poll::read;
+use crate::row::Columns;
 use crate::{
     Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
 };
@@ -27,9 +30,6 @@ UPDATE polls SET version = $4, due_at = $5, held_until = $6, state = coalesce($7
     ended_at = coalesce($8, ended_at), error = CASE WHEN $8 IS NULL THEN error ELSE $9 END
 WHERE flow_id = $1 AND owner = $2 AND token = $3";
 
-pub(super) const SEEN: &str =
-    "SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = $1 AND id = ANY($2::text[])";
-
 pub(super) const NOTE: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at)
 SELECT $1, v.id, v.hash, v.count, v.seen_at
@@ -39,10 +39,8 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
 
-pub(super) const STANDINGS: &str = "SELECT flow_id, greatest(due_at, held_until) AS due_at, \
-                                    ended_at, error FROM polls WHERE flow_id = ANY($1)";
-
-pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
+pub(super) const STANDINGS: &str =
+    "SELECT flow_id, greatest(due_at, held_until) AS due_at, ended_at, error FROM polls";
 
 /// Some at a time, so that no lock is held for long.
 pub(super) const FORGET_SOME: &str = "
@@ -58,7 +56,12 @@ impl PollStore for PostgresLog {
     }
 
     async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
-        self.ask(keep(&self.workers.current(), poll)).await
+        let kept = self.write(keep(poll)).await?;
+        Ok(if kept > 0 {
+            SettleOutcome::Done
+        } else {
+            SettleOutcome::Fenced
+        })
     }
 
     async fn seen_records(
@@ -66,30 +69,37 @@ impl PollStore for PostgresLog {
         flow_id: &FlowId,
         ids: &[String],
     ) -> Result<Vec<SeenRecord>, Error> {
-        self.ask(seen(&self.readers.current(), flow_id, ids)).await
+        self.ask(read::seen(&self.readers.current(), flow_id, ids))
+            .await
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.ask(note(&self.workers.current(), flow_id, &records))
-            .await
+        self.write(note(flow_id, &records)).await.map(drop)
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.ask(forget(&self.workers.current(), flow_id, before))
-            .await
+        let forget = sqlx::query(FORGET)
+            .bind(text(flow_id.as_str()))
+            .bind(before.as_millis());
+        self.write(forget).await.map(drop)
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-        self.ask(standings(&self.readers.current(), flow_ids)).await
+        self.ask(read::standings(&self.readers.current(), flow_ids))
+            .await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        self.ask(flows(&self.readers.current())).await
+        self.ask(read::flows(&self.readers.current())).await
     }
 
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        self.ask(forget_poll(&self.workers.current(), flow_id))
-            .await
+        let forget = |statement| sqlx::query(statement).bind(text(flow_id.as_str()));
+        let records = self.write(forget(FORGET_SOME)).await?;
+        if records == 0 {
+            self.write(forget(FORGET_POLL)).await?;
+        }
+        Ok(records > 0)
     }
 }
 
@@ -120,8 +130,10 @@ pub(super) async fn claim(
     Ok(PollClaimOutcome::Later(Timestamp::from_millis(due)))
 }
 
-pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<SettleOutcome, sqlx::Error> {
-    let kept = sqlx::query(KEEP)
+fn keep(poll: &Poll) -> Query<'_, Postgres, PgArguments> {
+    let ended = poll.ended.as_ref();
+    let error = ended.and_then(|ended| ended.error.as_deref());
+    sqlx::query(KEEP)
         .bind(text(poll.flow_id.as_str()))
         .bind(text(poll.owner.as_str()))
         .bind(poll.token)
@@ -129,28 +141,12 @@ pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<SettleOutcome,
         .bind(poll.due_at.as_millis())
         .bind(poll.held_until.as_millis())
         .bind(poll.state.as_deref())
-        .bind(poll.ended.as_ref().map(|ended| ended.at.as_millis()))
-        .bind(
-            poll.ended
-                .as_ref()
-                .and_then(|ended| ended.error.as_deref())
-                .map(text),
-        )
-        .execute(workers)
-        .await?;
-    Ok(if kept.rows_affected() > 0 {
-        SettleOutcome::Done
-    } else {
-        SettleOutcome::Fenced
-    })
+        .bind(ended.map(|ended| ended.at.as_millis()))
+        .bind(error.map(text))
 }
 
 /// One statement does not write a row twice: of records with one id, the last one counts.
-pub(super) async fn note(
-    workers: &PgPool,
-    flow_id: &FlowId,
-    records: &[SeenRecord],
-) -> Result<(), sqlx::Error> {
+fn note<'q>(flow_id: &FlowId, records: &[SeenRecord]) -> Query<'q, Postgres, PgArguments> {
     let mut last: Vec<&SeenRecord> = records.iter().rev().collect();
     last.sort_by(|one, other| one.id.cmp(&other.id));
     last.dedup_by(|later, earlier| later.id == earlier.id);
@@ -160,69 +156,4 @@ pub(super) async fn note(
         .bind(each(&last, |record| text(&record.hash)))
         .bind(each(&last, |record| record.count))
         .bind(each(&last, |record| record.seen_at.as_millis()))
-        .execute(workers)
-        .await?;
-    Ok(())
-}
-
-pub(super) async fn forget(
-    workers: &PgPool,
-    flow_id: &FlowId,
-    before: Timestamp,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(FORGET)
-        .bind(text(flow_id.as_str()))
-        .bind(before.as_millis())
-        .execute(workers)
-        .await?;
-    Ok(())
-}
-
-pub(super) async fn standings(
-    readers: &PgPool,
-    flow_ids: &[FlowId],
-) -> Result<Vec<(FlowId, PollStanding)>, sqlx::Error> {
-    let flow_ids: Vec<String> = flow_ids
-        .iter()
-        .map(|id| text(id.as_str()).into_owned())
-        .collect();
-    let rows = sqlx::query(STANDINGS)
-        .bind(flow_ids)
-        .fetch_all(readers)
-        .await?;
-    row::all(&rows, row::poll_standing)
-}
-
-pub(super) async fn flows(readers: &PgPool) -> Result<Vec<FlowId>, sqlx::Error> {
-    let flows: Vec<String> = sqlx::query_scalar(FLOWS).fetch_all(readers).await?;
-    Ok(flows.into_iter().map(FlowId::from).collect())
-}
-
-/// `true` when records were forgotten, and there may be more.
-pub(super) async fn forget_poll(workers: &PgPool, flow_id: &FlowId) -> Result<bool, sqlx::Error> {
-    let flow_id = text(flow_id.as_str());
-    let records = sqlx::query(FORGET_SOME)
-        .bind(flow_id.as_ref())
-        .execute(workers)
-        .await?
-        .rows_affected();
-    if records == 0 {
-        sqlx::query(FORGET_POLL)
-            .bind(flow_id.as_ref())
-            .execute(workers)
-            .await?;
-    }
-    Ok(records > 0)
-}
-
-pub(super) async fn seen(
-    readers: &PgPool,
-    flow_id: &FlowId,
-    ids: &[String],
-) -> Result<Vec<SeenRecord>, sqlx::Error> {
-    let query = sqlx::query(SEEN)
-        .bind(text(flow_id.as_str()))
-        .bind(each(ids, |id| text(id)));
-    let rows = query.fetch_all(readers).await?;
-    row::all(&rows, row::seen_record)
 }

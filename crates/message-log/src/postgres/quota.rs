@@ -13,6 +13,7 @@ use super::append::each;
 use super::claim::database_now;
 use super::text::text;
 use crate::quota::CONNECTOR_RETENTION;
+use crate::quota::read::usage;
 use crate::{Error, KeyUsage, QuotaStore};
 
 /// Time after which no exchange is sent again.
@@ -58,10 +59,6 @@ UPDATE quotas AS q SET ledger = v.ledger, request_count = q.request_count + v.us
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS v(key_id, ledger, used,
     last_used_at)
 WHERE q.key_id = v.key_id";
-
-pub(super) const USAGE: &str = "
-SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at
-    > 0";
 
 #[async_trait::async_trait]
 impl QuotaStore for PostgresLog {
@@ -182,24 +179,6 @@ pub(super) async fn look(readers: &PgPool) -> Result<ExchangeOutcome, sqlx::Erro
         nodes,
         grants: Vec::new(),
     })
-}
-
-pub(super) async fn usage(
-    readers: &PgPool,
-    keys: &[ConsumerKeyId],
-) -> Result<Vec<KeyUsage>, sqlx::Error> {
-    let rows = sqlx::query(USAGE)
-        .bind(each(keys, |key| text(key.as_str())))
-        .fetch_all(readers)
-        .await?;
-    let found = rows.iter().map(|row| {
-        Ok(KeyUsage {
-            key: ConsumerKeyId::new(row.try_get::<String, _>(0)?),
-            request_count: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
-            last_used_at: Timestamp::from_millis(row.try_get(2)?),
-        })
-    });
-    found.collect()
 }
 
 /// Drops what need not be known any more.

@@ -10,10 +10,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 
 use super::day::{self, Day, TABLES};
-use super::failure::{Kind, outward};
+use super::failure::Kind;
 use super::options::LockSpace;
 use super::{lease, plan, quota, sequence};
-use crate::Error;
 
 /// Messages looked at in one transaction.
 const STRETCH: i64 = 500;
@@ -67,17 +66,13 @@ pub(super) async fn retain(
     workers: &PgPool,
     space: LockSpace,
     older_than: Timestamp,
-) -> Result<u64, Error> {
+) -> Result<u64, sqlx::Error> {
     let begun = Timestamp::now();
-    let dropped = drop_days(workers, space, older_than)
-        .await
-        .map_err(outward)?;
-    drop_keys(workers, begun).await.map_err(outward)?;
-    plan::drop_unused(workers, older_than.min(begun))
-        .await
-        .map_err(outward)?;
-    quota::forget(workers, begun).await.map_err(outward)?;
-    lease::drop_gone(workers).await.map_err(outward)?;
+    let dropped = drop_days(workers, space, older_than).await?;
+    drop_keys(workers, begun).await?;
+    plan::drop_unused(workers, older_than.min(begun)).await?;
+    quota::forget(workers, begun).await?;
+    lease::drop_gone(workers).await?;
     Ok(dropped)
 }
 

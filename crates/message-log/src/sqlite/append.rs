@@ -1,11 +1,11 @@
 //! New messages.
 
 use kanat_model::id::MessageId;
-use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
-use crate::{AppendOutcome, NewMessage, Placement};
+use crate::append::Insertion;
+use crate::{AppendOutcome, NewMessage};
 
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
@@ -46,38 +46,13 @@ pub(super) fn append(
             return Ok(AppendOutcome::Duplicate(MessageId::new(first)));
         }
     }
-    let row = NewRow {
+    let row = Insertion {
         message,
         is_blocked: is_blocked(tx, message)?,
         seq: tx.take_seq(),
     };
-    row.insert(tx)?;
+    insert(tx, &row)?;
     Ok(row.appended())
-}
-
-/// Stores a message that is no duplicate and waits for no other one, under a sequence number that
-/// was taken before.
-pub(super) fn insert(
-    tx: &Transaction<'_, '_>,
-    message: &NewMessage,
-    seq: i64,
-) -> rusqlite::Result<()> {
-    NewRow {
-        message,
-        is_blocked: false,
-        seq,
-    }
-    .insert(tx)
-}
-
-/// Returns the answer for a message that is no duplicate and waits for no other one.
-pub(super) fn appended(message: &NewMessage, seq: i64) -> AppendOutcome {
-    NewRow {
-        message,
-        is_blocked: false,
-        seq,
-    }
-    .appended()
 }
 
 /// Returns whether an unfinished message with the same ordering key was stored before.
@@ -106,96 +81,44 @@ pub(super) fn insert_body(
     tx.execute(INSERT_BODY, bodies).map(|_| ())
 }
 
-/// Message that is to be stored.
-struct NewRow<'m> {
-    message: &'m NewMessage,
-    /// An unfinished message of its ordering key comes first.
-    is_blocked: bool,
-    seq: i64,
-}
-
-impl NewRow<'_> {
-    fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
-        let message = self.message;
-        let received_at = message.received_at.as_millis();
-        // The first event of the message is the token of its first holder.
-        let values = params![
-            self.seq,
-            message.id.as_str(),
-            message.account_id.as_str(),
-            message.environment_id.as_str(),
-            message.flow_id.as_str(),
-            message.flow_name,
-            message.flow_version,
-            message.trigger.as_str(),
-            self.status().as_str(),
-            self.accepted_as().as_str(),
-            self.owner(),
-            (!self.is_blocked).then(|| message.due_at().as_millis()),
-            message.ordering_key,
-            message.max_attempts.max(1),
-            received_at,
-            message.replay_of.as_ref().map(MessageId::as_str),
-            message.batch_id,
-            message.traceparent,
-            message.size_column(),
-        ];
-        tx.execute(INSERT_MESSAGE, values)?;
-        insert_body(tx, self.seq, message)?;
-        for dedupe in &message.dedupe {
-            let expires_at = message.received_at.after(dedupe.ttl).as_millis();
-            tx.execute(
-                INSERT_KEY,
-                params![
-                    message.flow_id.as_str(),
-                    dedupe.key,
-                    message.id.as_str(),
-                    expires_at
-                ],
-            )?;
-        }
-        Ok(())
+/// Stores a message under its sequence number.
+pub(super) fn insert(tx: &Transaction<'_, '_>, row: &Insertion<'_>) -> rusqlite::Result<()> {
+    let message = row.message;
+    // The first event of the message is the token of its first holder.
+    let values = params![
+        row.seq,
+        message.id.as_str(),
+        message.account_id.as_str(),
+        message.environment_id.as_str(),
+        message.flow_id.as_str(),
+        message.flow_name,
+        message.flow_version,
+        message.trigger.as_str(),
+        row.status().as_str(),
+        row.accepted_as().as_str(),
+        row.owner(),
+        row.due_at(),
+        message.ordering_key,
+        message.max_attempts.max(1),
+        message.received_at.as_millis(),
+        message.replay_of.as_ref().map(MessageId::as_str),
+        message.batch_id,
+        message.traceparent,
+        message.size_column(),
+    ];
+    tx.execute(INSERT_MESSAGE, values)?;
+    insert_body(tx, row.seq, message)?;
+    for dedupe in &message.dedupe {
+        let expires_at = message.received_at.after(dedupe.ttl).as_millis();
+        tx.execute(
+            INSERT_KEY,
+            params![
+                message.flow_id.as_str(),
+                dedupe.key,
+                message.id.as_str(),
+                expires_at
+            ],
+        )?;
     }
-
-    fn is_leased(&self) -> bool {
-        matches!(
-            self.message.place,
-            Placement::Leased(_) | Placement::Awaited(_)
-        ) && !self.is_blocked
-    }
-
-    fn owner(&self) -> &str {
-        match &self.message.place {
-            Placement::Leased(owner) if !self.is_blocked => owner.as_str(),
-            Placement::Awaited(owner) => owner.as_str(),
-            Placement::Leased(_) | Placement::Queued | Placement::Held => "",
-        }
-    }
-
-    fn status(&self) -> Status {
-        if self.is_leased() {
-            Status::Processing
-        } else {
-            self.accepted_as()
-        }
-    }
-
-    fn accepted_as(&self) -> Status {
-        match self.message.place {
-            Placement::Leased(_) | Placement::Awaited(_) | Placement::Queued => Status::Received,
-            Placement::Held => Status::Held,
-        }
-    }
-
-    fn appended(&self) -> AppendOutcome {
-        match &self.message.place {
-            Placement::Leased(owner) | Placement::Awaited(owner) if !self.is_blocked => {
-                AppendOutcome::Leased(self.message.first_lease(owner, self.seq))
-            }
-            Placement::Awaited(owner) => {
-                AppendOutcome::Awaited(self.message.first_lease(owner, self.seq))
-            }
-            Placement::Leased(_) | Placement::Queued | Placement::Held => AppendOutcome::Waiting,
-        }
-    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Live stream of events: arrivals and changes of state, in the order of their sequence numbers.
 
-use kanat_model::message::Status;
-use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
+use sqlx::{Row, Sqlite, SqlitePool};
 
-use crate::row::{self, fixed_columns};
+use crate::event::page;
+use crate::row::fixed_columns;
 use crate::{Error, EventPage, EventQuery};
 
 /// Number of sequence numbers that one read covers, so that it does not keep a snapshot for long.
@@ -68,73 +68,7 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
             more: false,
         });
     }
-    // A message arrives in one of these states.
-    let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
-    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until)
-        .build()
-        .fetch_all(&mut *snapshot)
-        .await?;
-    if may_arrive {
-        let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
-        sizes.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
-    }
-    let sizes = row::all(&sizes, row::event_size)?;
-    let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
-        return Ok(EventPage {
-            events: Vec::new(),
-            next_after: until,
-            more: until < last,
-        });
-    };
-    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end)
-        .build()
-        .fetch_all(&mut *snapshot)
-        .await?;
-    if may_arrive {
-        let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
-        rows.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
-    }
+    let page = page::page::<Sqlite>(&mut snapshot, asked, until, last).await?;
     snapshot.commit().await?;
-    let next_after = if cut { end } else { until };
-    Ok(row::event_page(&rows, next_after, last)?)
-}
-
-/// Returns the statement of a page. It reads one row more than the limit, of arrivals and of
-/// changes each, which shows whether the page was cut.
-pub(super) fn statement(
-    select: &'static str,
-    seq: &'static str,
-    status: &'static str,
-    asked: &EventQuery,
-    until: i64,
-) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new(select);
-    query.push_bind(asked.after);
-    query.push(" AND ").push(seq).push(" <= ").push_bind(until);
-    query
-        .push(" AND m.account_id = ")
-        .push_bind(asked.tenant.account_id.as_str().to_owned());
-    query
-        .push(" AND m.environment_id = ")
-        .push_bind(asked.tenant.environment_id.as_str().to_owned());
-    if let Some(flow_id) = &asked.flow_id {
-        // The plus keeps SQLite from using the index of the flow, which has another order than the
-        // stream.
-        query
-            .push(" AND +m.flow_id = ")
-            .push_bind(flow_id.as_str().to_owned());
-    }
-    if let Some(wanted) = asked.status {
-        query
-            .push(" AND ")
-            .push(status)
-            .push(" = ")
-            .push_bind(wanted.as_str());
-    }
-    query
-        .push(" ORDER BY ")
-        .push(seq)
-        .push(" LIMIT ")
-        .push_bind(i64::from(asked.limit.max(1)) + 1);
-    query
+    Ok(page)
 }

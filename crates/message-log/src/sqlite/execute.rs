@@ -9,7 +9,7 @@ use super::operation::{Effect, Work};
 use super::options::Commit;
 use super::statements::Statements;
 use super::transaction::{self, Transaction};
-use super::{append, change, completed, end, lease, person, plan, poll, quota, retain, step};
+use super::{append, change, completed, step};
 use crate::{Lease, NewMessage, SettleOutcome};
 
 /// Results of a committed group.
@@ -95,43 +95,11 @@ const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, ra
 fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
         Work::AppendCompleted(rows) => completed::append(tx, rows),
-        Work::Retry {
-            tenant,
-            id,
-            flow_version,
-        } => person::retry(tx, tenant, id, *flow_version),
-        Work::Discard { tenant, id } => person::discard(tx, tenant, id),
-        Work::EndFlow { flow_id, failure } => end::end_flow(tx, flow_id, failure),
-        Work::OpenLease {
-            owner,
-            node,
-            ttl_ms,
-        } => lease::open(tx, owner, node, *ttl_ms),
-        Work::RenewLease(owner) => lease::renew(tx, owner),
-        Work::HandBack(owner) => lease::hand_back(tx, owner),
-        Work::SavePlans(plans) => plan::save(tx, plans),
-        Work::ClaimPoll(claim) => poll::claim(tx, claim),
-        Work::KeepPoll(kept) => poll::keep(tx, kept),
-        Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
-        Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
-        Work::Exchange(exchange) => quota::exchange(tx, exchange),
+        Work::Task(task) => task.run(tx),
         Work::Probe => {
             tx.execute(PROBE, ())?;
             Ok(Effect::Done)
         }
-        Work::ForgetQuotas => quota::forget(tx),
-        Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
-        Work::DropMessages {
-            from,
-            to,
-            older_than,
-        } => retain::drop_messages(tx, *from, *to, *older_than),
-        Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
-        Work::DropPlan {
-            flow_id,
-            version,
-            checked_at,
-        } => plan::drop(tx, flow_id, *version, *checked_at),
         Work::Append(_)
         | Work::Checkpoint(_)
         | Work::Settle(_)

@@ -56,13 +56,13 @@ use self::record::JournalRecord;
 #[cfg(feature = "fuzz")]
 pub(super) use self::record::reencode;
 pub(super) use self::recovery::path_beside;
-use super::append;
 use super::failpoints;
 use super::inbox::Operation;
 use super::operation::{Effect, Work};
 use super::options::{BUSY_TIMEOUT, Commit, Durability, Options};
 use super::statements::Statements;
 use super::sync_failures::SyncFailures;
+use crate::append::Insertion;
 use crate::change::Change;
 use crate::{Error, NewMessage, SettleOutcome};
 
@@ -328,7 +328,7 @@ fn encode_group(
                 ids.push(hash);
                 record.push_message(next, message);
                 OperationResult {
-                    effect: Effect::Appended(append::appended(message, next)),
+                    effect: Effect::Appended(Insertion::new(message, next).appended()),
                     seq: Some(next),
                 }
             }

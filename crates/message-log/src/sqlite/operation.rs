@@ -1,14 +1,9 @@
 //! Work of the writer, and its effects.
 
-use bytes::Bytes;
-use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
-use kanat_model::message::Failure;
-use kanat_rate_limit::Exchange;
-
+use super::transaction::Transaction;
 use crate::change::Change;
 use crate::completed::CompletedRow;
-use crate::{Lease, NewMessage, Poll, PollClaim, SavedPlan, SeenRecord, StepCheckpoint, Tenant};
+use crate::{Lease, NewMessage, StepCheckpoint};
 
 /// Work of one operation, which is a part of a transaction unless its variant says otherwise.
 pub(super) enum Work {
@@ -17,54 +12,7 @@ pub(super) enum Work {
     Checkpoint(Box<StepCheckpoint>),
     Settle(Box<Change>),
     Claim(Vec<Change>),
-    Retry {
-        tenant: Tenant,
-        id: MessageId,
-        flow_version: Option<u32>,
-    },
-    Discard {
-        tenant: Tenant,
-        id: MessageId,
-    },
-    EndFlow {
-        flow_id: FlowId,
-        failure: Failure,
-    },
-    OpenLease {
-        owner: BootId,
-        node: NodeId,
-        ttl_ms: i64,
-    },
-    RenewLease(BootId),
-    HandBack(BootId),
-    SavePlans(Vec<SavedPlan>),
-    ClaimPoll(Box<PollClaim>),
-    KeepPoll(Box<Poll>),
-    NoteRecords {
-        flow_id: FlowId,
-        records: Vec<SeenRecord>,
-    },
-    ForgetRecords {
-        flow_id: FlowId,
-        before: Timestamp,
-    },
-    Exchange(Box<Exchange>),
-    ForgetQuotas,
-    ForgetPoll(FlowId),
-    /// Drops finished messages within a range of sequence numbers.
-    DropMessages {
-        from: i64,
-        to: i64,
-        older_than: Timestamp,
-    },
-    DropKeys {
-        expired_at: Timestamp,
-    },
-    DropPlan {
-        flow_id: FlowId,
-        version: u32,
-        checked_at: Timestamp,
-    },
+    Task(Task),
     /// Writes as many bytes as a small message has.
     Probe,
     /// Applies the journal's pending writes to the tables, for a reader.
@@ -89,29 +37,80 @@ impl Work {
             Self::AppendCompleted(rows) => rows.iter().map(CompletedRow::size_bytes).sum(),
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
-            Self::SavePlans(plans) => plans.iter().map(|plan| plan.body.len()).sum(),
-            Self::KeepPoll(poll) => poll.state.as_ref().map_or(0, Bytes::len),
-            Self::NoteRecords { records, .. } => records.iter().map(|record| record.id.len()).sum(),
+            Self::Task(task) => task.bytes,
             Self::Claim(_)
-            | Self::ClaimPoll(_)
-            | Self::ForgetRecords { .. }
-            | Self::Exchange(_)
-            | Self::ForgetQuotas
             | Self::Probe
-            | Self::ForgetPoll(_)
-            | Self::Retry { .. }
-            | Self::Discard { .. }
-            | Self::EndFlow { .. }
-            | Self::OpenLease { .. }
-            | Self::RenewLease(_)
-            | Self::HandBack(_)
-            | Self::DropMessages { .. }
-            | Self::DropKeys { .. }
-            | Self::DropPlan { .. }
             | Self::Flush
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => 0,
         }
+    }
+}
+
+/// Statements of one operation that the writer knows nothing of but their kind. They run again if
+/// their transaction fails because of another operation.
+pub(super) struct Task {
+    run: Box<Run>,
+    kind: TaskKind,
+    bytes: usize,
+}
+
+type Run = dyn Fn(&mut Transaction<'_, '_>) -> rusqlite::Result<Effect> + Send;
+
+/// Kind of a task, by what depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TaskKind {
+    Plain,
+    /// A message can be claimed after this that could not be claimed before.
+    MakesClaimable,
+    /// Drops old rows, and does not depend on pending writes.
+    MakesRoom,
+}
+
+impl Task {
+    pub fn new(
+        run: impl Fn(&mut Transaction<'_, '_>) -> rusqlite::Result<Effect> + Send + 'static,
+    ) -> Self {
+        Self {
+            run: Box::new(run),
+            kind: TaskKind::Plain,
+            bytes: 0,
+        }
+    }
+
+    /// Returns a task after which a message can be claimed that could not be claimed before.
+    pub fn making_claimable(self) -> Self {
+        let kind = TaskKind::MakesClaimable;
+        Self { kind, ..self }
+    }
+
+    /// Returns a task that drops old rows, and does not depend on pending writes.
+    pub fn making_room(self) -> Self {
+        let kind = TaskKind::MakesRoom;
+        Self { kind, ..self }
+    }
+
+    /// Returns a task that has so many bytes in memory.
+    pub fn of_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
+
+    pub fn makes_claimable(&self) -> bool {
+        self.kind == TaskKind::MakesClaimable
+    }
+
+    pub fn makes_room(&self) -> bool {
+        self.kind == TaskKind::MakesRoom
+    }
+
+    pub fn run(&self, tx: &mut Transaction<'_, '_>) -> rusqlite::Result<Effect> {
+        (self.run)(tx)
+    }
+}
+
+impl From<Task> for Work {
+    fn from(task: Task) -> Self {
+        Self::Task(task)
     }
 }

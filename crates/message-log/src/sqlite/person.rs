@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::change::advance;
 use super::operation::Effect;
 use super::transaction::Transaction;
+use crate::person::Decision;
 use crate::{Error, Tenant, trace};
 
 pub(super) const FIND: &str = "
@@ -37,48 +38,38 @@ struct MessageRow {
     ordered: bool,
 }
 
-/// Puts a dead letter back into the backlog. One with an ordering key comes after the message of
-/// its key that is being run, and before those that wait, because it arrived before them.
-pub(super) fn retry(
+/// Carries out a decision, unless the message does not exist or is not in a state that allows it.
+pub(super) fn decide(
     tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
     id: &MessageId,
-    flow_version: Option<u32>,
+    decision: Decision,
 ) -> rusqlite::Result<Effect> {
     let Some(found) = find(tx, tenant, id)? else {
         return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
     };
-    if let Err(error) = found.status.retry() {
-        return Ok(Effect::Refused(Error::State(error)));
-    }
-    let event = tx.take_seq();
-    let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
-    tx.execute(RETRY, params![found.seq, event, due_at, flow_version])?;
-    if found.ordered {
-        advance(tx, found.seq)?;
-    }
-    record(tx, &found, "retried")
-}
-
-/// Ends a dead letter, or a message that waits, without a delivery.
-pub(super) fn discard(
-    tx: &mut Transaction<'_, '_>,
-    tenant: &Tenant,
-    id: &MessageId,
-) -> rusqlite::Result<Effect> {
-    let Some(found) = find(tx, tenant, id)? else {
-        return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
-    };
-    if let Err(error) = found.status.discard() {
-        return Ok(Effect::Refused(Error::State(error)));
+    if let Err(error) = decision.check(found.status) {
+        return Ok(Effect::Refused(error));
     }
     let event = tx.take_seq();
     let now = tx.now.as_millis();
-    tx.execute(DISCARD, params![found.seq, event, now])?;
+    match decision {
+        Decision::Retry { flow_version } => {
+            let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
+            tx.execute(RETRY, params![found.seq, event, due_at, flow_version])?;
+        }
+        Decision::Discard => {
+            tx.execute(DISCARD, params![found.seq, event, now])?;
+        }
+    }
     if found.ordered {
         advance(tx, found.seq)?;
     }
-    record(tx, &found, "discarded")
+    let trace = trace::record(tx.now, decision.stage(), "person", found.attempts);
+    let trace = trace::text(&[trace])
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    tx.execute(RECORD, params![found.seq, now, trace])?;
+    Ok(Effect::Done)
 }
 
 fn find(
@@ -102,11 +93,4 @@ fn find(
         })
     });
     found.optional()
-}
-
-fn record(tx: &Transaction<'_, '_>, found: &MessageRow, stage: &str) -> rusqlite::Result<Effect> {
-    let trace = trace::text(&[trace::record(tx.now, stage, "person", found.attempts)])
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    tx.execute(RECORD, params![found.seq, tx.now.as_millis(), trace])?;
-    Ok(Effect::Done)
 }

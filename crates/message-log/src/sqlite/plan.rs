@@ -9,7 +9,7 @@ use rusqlite::params;
 use sqlx::{Row, SqlitePool};
 
 use super::SqliteLog;
-use super::operation::{Effect, Work};
+use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::{Error, PlanStore, SavedPlan};
 
@@ -42,7 +42,9 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
 #[async_trait::async_trait]
 impl PlanStore for SqliteLog {
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.done(Work::SavePlans(plans)).await
+        let bytes = plans.iter().map(|plan| plan.body.len()).sum();
+        let save = Task::new(move |tx| save(tx, &plans));
+        self.done(save.of_bytes(bytes)).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {

@@ -4,14 +4,13 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use rusqlite::{OptionalExtension, params};
-use sqlx::SqlitePool;
 
 use super::SqliteLog;
-use super::operation::{Effect, Work};
+use super::operation::{Effect, Task};
 use super::transaction::Transaction;
+use crate::poll::read;
 use crate::{
     Error, Poll, PollClaim, PollClaimOutcome, PollStanding, PollStore, SeenRecord, SettleOutcome,
-    row,
 };
 
 pub(super) const CLAIM: &str = "
@@ -29,10 +28,6 @@ UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7
     ended_at = coalesce(?8, ended_at), error = CASE WHEN ?8 IS NULL THEN error ELSE ?9 END
 WHERE flow_id = ?1 AND owner = ?2 AND token = ?3";
 
-pub(super) const SEEN: &str = "
-SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = ? AND id IN (SELECT value
-    FROM json_each(?))";
-
 pub(super) const NOTE: &str = "
 INSERT INTO seen_records (flow_id, id, hash, count, seen_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at
@@ -40,11 +35,8 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
 
-pub(super) const STANDINGS: &str = "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, \
-                                    error FROM polls WHERE flow_id IN (SELECT value FROM \
-                                    json_each(?))";
-
-pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
+pub(super) const STANDINGS: &str =
+    "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, error FROM polls";
 
 /// Deletes a bounded number of records, so that the writer serves other operations in between.
 pub(super) const FORGET_SOME: &str = "
@@ -56,18 +48,19 @@ pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 #[async_trait::async_trait]
 impl PollStore for SqliteLog {
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimOutcome, Error> {
-        match self
-            .queue
-            .submit(Work::ClaimPoll(Box::new(claim.clone())))
-            .await?
-        {
+        let claim = claim.clone();
+        let claim = Task::new(move |tx| self::claim(tx, &claim));
+        match self.queue.submit(claim).await? {
             Effect::Polled(claimed) => Ok(claimed),
             other => Err(other.unexpected()),
         }
     }
 
     async fn keep_poll(&self, poll: &Poll) -> Result<SettleOutcome, Error> {
-        self.settled(Work::KeepPoll(Box::new(poll.clone()))).await
+        let bytes = poll.state.as_ref().map_or(0, Bytes::len);
+        let poll = poll.clone();
+        let keep = Task::new(move |tx| keep(tx, &poll));
+        self.settled(keep.of_bytes(bytes)).await
     }
 
     async fn seen_records(
@@ -75,38 +68,35 @@ impl PollStore for SqliteLog {
         flow_id: &FlowId,
         ids: &[String],
     ) -> Result<Vec<SeenRecord>, Error> {
-        seen(&self.reader, flow_id, ids).await
+        Ok(read::seen(&self.reader, flow_id, ids).await?)
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.done(Work::NoteRecords {
-            flow_id: flow_id.clone(),
-            records,
-        })
-        .await
+        let bytes = records.iter().map(|record| record.id.len()).sum();
+        let flow_id = flow_id.clone();
+        let note = Task::new(move |tx| note(tx, &flow_id, &records));
+        self.done(note.of_bytes(bytes)).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.done(Work::ForgetRecords {
-            flow_id: flow_id.clone(),
-            before,
-        })
-        .await
+        let flow_id = flow_id.clone();
+        let forget = Task::new(move |tx| forget(tx, &flow_id, before));
+        self.done(forget.making_room()).await
     }
 
     async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-        standings(&self.reader, flow_ids).await
+        Ok(read::standings(&self.reader, flow_ids).await?)
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        flows(&self.reader).await
+        Ok(read::flows(&self.reader).await?)
     }
 
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        match self.queue.submit(Work::ForgetPoll(flow_id.clone())).await? {
-            Effect::Count(records) => Ok(records > 0),
-            other => Err(other.unexpected()),
-        }
+        let flow_id = flow_id.clone();
+        let forget = Task::new(move |tx| forget_poll(tx, &flow_id));
+        let forgotten = self.queue.submit(forget.making_room()).await?;
+        Ok(forgotten.into_count()? > 0)
     }
 }
 
@@ -196,37 +186,4 @@ pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlit
         tx.execute(FORGET_POLL, params![flow_id.as_str()])?;
     }
     Ok(Effect::Count(records as u64))
-}
-
-pub(super) async fn standings(
-    reader: &SqlitePool,
-    flow_ids: &[FlowId],
-) -> Result<Vec<(FlowId, PollStanding)>, Error> {
-    let flow_ids: Vec<&str> = flow_ids.iter().map(FlowId::as_str).collect();
-    let flow_ids =
-        serde_json::to_string(&flow_ids).map_err(|error| Error::Other(error.to_string()))?;
-    let rows = sqlx::query(STANDINGS)
-        .bind(flow_ids)
-        .fetch_all(reader)
-        .await?;
-    Ok(row::all(&rows, row::poll_standing)?)
-}
-
-pub(super) async fn flows(reader: &SqlitePool) -> Result<Vec<FlowId>, Error> {
-    let flows: Vec<String> = sqlx::query_scalar(FLOWS).fetch_all(reader).await?;
-    Ok(flows.into_iter().map(FlowId::from).collect())
-}
-
-pub(super) async fn seen(
-    reader: &SqlitePool,
-    flow_id: &FlowId,
-    ids: &[String],
-) -> Result<Vec<SeenRecord>, Error> {
-    let ids = serde_json::to_string(ids).map_err(|error| Error::Other(error.to_string()))?;
-    let rows = sqlx::query(SEEN)
-        .bind(flow_id.as_str())
-        .bind(ids)
-        .fetch_all(reader)
-        .await?;
-    Ok(row::all(&rows, row::seen_record)?)
 }

@@ -44,12 +44,12 @@ impl Queue {
     }
 
     /// Submits an operation once there is room.
-    pub async fn submit(&self, work: Work) -> Result<Effect, Error> {
+    pub async fn submit(&self, work: impl Into<Work>) -> Result<Effect, Error> {
         let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(|_| closed())?;
-        self.send(permit, work).await
+        self.send(permit, work.into()).await
     }
 
     async fn send(&self, permit: OwnedSemaphorePermit, work: Work) -> Result<Effect, Error> {

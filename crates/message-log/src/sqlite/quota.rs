@@ -9,9 +9,10 @@ use rusqlite::{OptionalExtension, params};
 use sqlx::{Row, SqlitePool};
 
 use super::SqliteLog;
-use super::operation::{Effect, Work};
+use super::operation::{Effect, Task};
 use super::transaction::Transaction;
 use crate::quota::CONNECTOR_RETENTION;
+use crate::quota::read::usage;
 use crate::{Error, KeyUsage, QuotaStore};
 
 /// Time after which no node repeats an exchange.
@@ -39,10 +40,6 @@ ON CONFLICT (key_id) DO UPDATE SET ledger = excluded.ledger,
     request_count = quotas.request_count + excluded.request_count,
     last_used_at = max(quotas.last_used_at, excluded.last_used_at)";
 
-pub(super) const USAGE: &str = "
-SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value
-    FROM json_each(?)) AND last_used_at > 0";
-
 #[async_trait::async_trait]
 impl QuotaStore for SqliteLog {
     /// Its file is locked.
@@ -54,18 +51,16 @@ impl QuotaStore for SqliteLog {
         if exchange.requests.is_empty() {
             return nodes(&self.reader).await;
         }
-        match self
-            .queue
-            .submit(Work::Exchange(Box::new(exchange.clone())))
-            .await?
-        {
+        let exchange = exchange.clone();
+        let exchange = Task::new(move |tx| self::exchange(tx, &exchange));
+        match self.queue.submit(exchange).await? {
             Effect::Exchanged(exchanged) => Ok(exchanged),
             other => Err(other.unexpected()),
         }
     }
 
     async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        usage(&self.reader, keys).await
+        Ok(usage(&self.reader, keys).await?)
     }
 }
 
@@ -134,22 +129,6 @@ pub(super) async fn nodes(reader: &SqlitePool) -> Result<ExchangeOutcome, Error>
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1),
         grants: Vec::new(),
     })
-}
-
-pub(super) async fn usage(
-    reader: &SqlitePool,
-    keys: &[ConsumerKeyId],
-) -> Result<Vec<KeyUsage>, Error> {
-    let keys = serde_json::to_string(keys).map_err(|error| Error::Other(error.to_string()))?;
-    let rows = sqlx::query(USAGE).bind(keys).fetch_all(reader).await?;
-    let found = rows.iter().map(|row| {
-        Ok(KeyUsage {
-            key: ConsumerKeyId::new(row.try_get::<String, _>(0)?),
-            request_count: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
-            last_used_at: Timestamp::from_millis(row.try_get(2)?),
-        })
-    });
-    found.collect()
 }
 
 /// Drops limits and turns that are not needed any more.

@@ -5,10 +5,10 @@ use kanat_model::Timestamp;
 use rusqlite::params;
 use sqlx::{Row, SqlitePool};
 
-use super::operation::{Effect, Work};
-use super::plan;
+use super::operation::{Effect, Task, Work};
 use super::queue::Queue;
 use super::transaction::Transaction;
+use super::{plan, quota};
 use crate::Error;
 
 /// Number of messages that one transaction checks.
@@ -55,20 +55,16 @@ pub(super) async fn retain(
         && oldest < older_than
     {
         let from = after.saturating_add(1);
-        dropped += count(
-            queue
-                .submit(Work::DropMessages {
-                    from,
-                    to: last,
-                    older_than,
-                })
-                .await?,
-        )?;
+        let messages = Task::new(move |tx| drop_messages(tx, from, last, older_than));
+        let messages = queue.submit(messages.making_room()).await?;
+        dropped += messages.into_count()?;
         after = last;
     }
-    while count(queue.submit(Work::DropKeys { expired_at: begun }).await?)? > 0 {}
+    let keys = || Task::new(move |tx| drop_keys(tx, begun)).making_room();
+    while queue.submit(keys()).await?.into_count()? > 0 {}
     drop_plans(reader, queue, older_than, begun).await?;
-    queue.submit(Work::ForgetQuotas).await?;
+    let quotas = Task::new(|tx| quota::forget(tx));
+    queue.submit(quotas.making_room()).await?;
     give_back(reader, queue).await?;
     Ok(dropped)
 }
@@ -86,13 +82,8 @@ async fn drop_plans(
         return Ok(());
     }
     for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
-        queue
-            .submit(Work::DropPlan {
-                flow_id,
-                version,
-                checked_at: begun,
-            })
-            .await?;
+        let plan = Task::new(move |tx| plan::drop(tx, &flow_id, version, begun));
+        queue.submit(plan).await?;
     }
     Ok(())
 }
@@ -156,8 +147,4 @@ async fn free_pages(reader: &SqlitePool) -> Result<i64, Error> {
         .fetch_one(reader)
         .await?
         .try_get(0)?)
-}
-
-fn count(effect: Effect) -> Result<u64, Error> {
-    effect.into_count()
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kanat_model::Code;
-use sqlx::SqlitePool;
+use sqlx::{Connection, Sqlite, SqlitePool};
 
-use super::list;
+use crate::list::flow;
 use crate::{Error, Filter, MessagePage, Position};
 
 /// Longest duration of a search.
@@ -29,7 +29,7 @@ impl Drop for SearchGuard {
 /// Lists the messages of a flow that contain a text.
 ///
 /// # Errors
-/// `DEADLINE_EXCEEDED` when it takes longer than 20 s, and all of [`list::list`].
+/// `DEADLINE_EXCEEDED` when it takes longer than 20 s, and any that a read has.
 pub(super) async fn list(
     searcher: &SqlitePool,
     filter: &Filter,
@@ -53,10 +53,11 @@ pub(super) async fn search(
     let mut handle = connection.lock_handle().await?;
     handle.set_progress_handler(CHECK_INTERVAL, goes_on);
     drop(handle);
-    let found = list::list(&mut connection, filter, position).await;
+    let mut snapshot = connection.begin().await?;
+    let found = flow::page::<Sqlite>(&mut snapshot, filter, position).await;
     found.map_err(|error| {
         if Instant::now() < end {
-            error
+            error.into()
         } else {
             deadline_exceeded()
         }

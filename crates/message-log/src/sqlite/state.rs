@@ -95,26 +95,10 @@ impl Work {
             Self::AppendCompleted(rows) => !rows.iter().all(CompletedRow::is_final),
             // The next message of the ordering key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
-            Self::Retry { .. }
-            | Self::Discard { .. }
-            | Self::OpenLease { .. }
-            | Self::HandBack(_) => true,
+            Self::Task(task) => task.makes_claimable(),
             Self::Checkpoint(_)
             | Self::Claim(_)
-            | Self::EndFlow { .. }
-            | Self::RenewLease(_)
-            | Self::SavePlans(_)
-            | Self::ClaimPoll(_)
-            | Self::KeepPoll(_)
-            | Self::NoteRecords { .. }
-            | Self::ForgetRecords { .. }
-            | Self::Exchange(_)
-            | Self::ForgetQuotas
             | Self::Probe
-            | Self::ForgetPoll(_)
-            | Self::DropMessages { .. }
-            | Self::DropKeys { .. }
-            | Self::DropPlan { .. }
             | Self::Flush
             | Self::Shrink { .. }
             | Self::Truncate

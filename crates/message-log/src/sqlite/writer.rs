@@ -358,15 +358,7 @@ impl Work {
         matches!(self, Self::Append(_) | Self::AppendCompleted(_))
     }
 
-    /// Returns whether this drops old rows, and does not depend on pending writes.
     fn makes_room(&self) -> bool {
-        matches!(
-            self,
-            Self::DropMessages { .. }
-                | Self::DropKeys { .. }
-                | Self::ForgetRecords { .. }
-                | Self::ForgetQuotas
-                | Self::ForgetPoll(_)
-        )
+        matches!(self, Self::Task(task) if task.makes_room())
     }
 }

@@ -5,15 +5,22 @@ use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use kanat_model::page::Page;
-use sqlx::{AssertSqlSafe, PgConnection, Row};
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 
 use super::LogHarness;
 use crate::contract::Harness;
+use crate::dialect::Dialect;
+use crate::event::page;
+use crate::list::{environment, flow};
+use crate::message::read;
+use crate::poll::read::seen_statement;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, backlog, change, claim, commit_marker, completed, events, keys, lease, list,
-    list_environment, person, plan, poll, quota, read, retain, step,
+    append, backlog, change, claim, commit_marker, completed, events, keys, lease, person, plan,
+    poll, quota, retain, step,
 };
+use crate::quota::read::usage_statement;
+use crate::row::PAGE;
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
 /// The plan that is kept for all values, as every connection of ours uses it.
@@ -79,13 +86,10 @@ fn lists() -> Vec<String> {
         .iter()
         .flat_map(|filter| positions.iter().map(move |position| (filter, *position)));
     let page = |columns, (filter, position)| {
-        list::page(columns, filter, position, 50)
-            .sql()
-            .as_str()
-            .to_owned()
+        flow::select::<Postgres>(columns, filter, position, 50).into_text()
     };
     pages
-        .flat_map(|asked| [list::SIZES, list::PAGE].map(|columns| page(columns, asked)))
+        .flat_map(|asked| [Postgres::SIZES, PAGE].map(|columns| page(columns, asked)))
         .collect()
 }
 
@@ -100,17 +104,15 @@ fn streams() -> Vec<String> {
         status: Some(Status::Received),
         ..all.clone()
     };
-    let arrivals = |columns, asked| events::statement(columns, "m.seq", "m.accepted_as", asked, 9);
-    let transitions = |columns, asked| events::statement(columns, "t.seq", "t.status", asked, 9);
-    let streams = [&all, &one].into_iter().flat_map(|asked| {
-        let arrivals =
-            [events::ARRIVALS, events::ARRIVAL_SIZES].map(|columns| arrivals(columns, asked));
-        let transitions = [events::TRANSITIONS, events::TRANSITION_SIZES]
-            .map(|columns| transitions(columns, asked));
-        arrivals.into_iter().chain(transitions)
-    });
-    streams
-        .map(|stream| stream.sql().as_str().to_owned())
+    [&all, &one]
+        .into_iter()
+        .flat_map(|asked| {
+            let arrivals = Postgres::ARRIVALS
+                .map(|columns| page::arrivals::<Postgres>(columns, asked, 9).into_text());
+            let transitions = Postgres::TRANSITIONS
+                .map(|columns| page::transitions::<Postgres>(columns, asked, 9).into_text());
+            arrivals.into_iter().chain(transitions)
+        })
         .collect()
 }
 
@@ -129,19 +131,23 @@ async fn no_statement_reads_a_whole_table() {
         ..Filter::flow(tenant(), FlowId::new("f"))
     };
     let page = |filter| {
-        list::page(
-            list::PAGE,
-            filter,
-            Position::Page(Page {
-                limit: 50,
-                offset: 0,
-            }),
-            50,
-        )
+        let position = Position::Page(Page {
+            limit: 50,
+            offset: 0,
+        });
+        flow::select::<Postgres>(PAGE, filter, position, 50).into_text()
     };
+    let id = MessageId::new("1");
+    let message =
+        |columns, joined| read::by_id::<Postgres>(columns, joined, &tenant(), &id).into_text();
     let mut statements = vec![
-        page(&ids).sql().as_str().to_owned(),
-        page(&waiting).sql().as_str().to_owned(),
+        page(&ids),
+        page(&waiting),
+        message(PAGE, Postgres::BODIES),
+        message(read::CONTENT, Postgres::BODIES),
+        message(read::TRACE, read::TRANSITIONS),
+        seen_statement::<Postgres>(&FlowId::new("f"), &["1".to_owned()]).into_text(),
+        usage_statement::<Postgres>(&["ck_1".into()]).into_text(),
     ];
     let fixed = [
         append::FIND_BUSY_KEYS,
@@ -177,14 +183,9 @@ async fn no_statement_reads_a_whole_table() {
         poll::FORGET,
         poll::KEEP,
         poll::NOTE,
-        poll::SEEN,
         quota::DROP_CONNECTORS,
         quota::LEDGERS,
         quota::SAVE,
-        quota::USAGE,
-        read::CONTENT,
-        read::GET,
-        read::TRACE,
         retain::DROP_KEYS,
         retain::DROP_MESSAGES,
         retain::NEXT_STRETCH,
@@ -287,8 +288,8 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
         ..all.clone()
     };
     for filter in [all, since, delivered, waiting] {
-        let count = list::query(list::COUNT, &filter);
-        let plan = explain(&mut conn, count.sql().as_str()).await;
+        let count = flow::query::<Postgres>(flow::COUNT, &filter).into_text();
+        let plan = explain(&mut conn, &count).await;
         let of_messages: Vec<_> = plan
             .iter()
             .filter(|line| line.ends_with(" m") || line.contains(" m_"))
@@ -322,10 +323,10 @@ async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_th
         (&since, "_pkey"),
         (&failing, "_environment_id_seq_idx"),
     ] {
-        let floor = list_environment::floor(filter, 9, 9);
-        let matches = list_environment::matches(filter, 1, 9, 9);
-        for statement in [floor.sql().as_str(), matches.sql().as_str()] {
-            let plan = explain(&mut conn, statement).await;
+        let floor = environment::floor::<Postgres>(filter, 9, 9).into_text();
+        let matches = environment::matches::<Postgres>(filter, 1, 9, 9).into_text();
+        for statement in [floor, matches] {
+            let plan = explain(&mut conn, &statement).await;
             let of_messages = || plan.iter().filter(|line| line.contains(" on messages_"));
             let found =
                 of_messages().count() > 0 && of_messages().all(|line| line.contains(found_by));

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use kanat_model::id::MessageId;
 
+use crate::append::Insertion;
 use crate::change::Change;
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{append, change, completed};
@@ -163,7 +164,7 @@ impl PendingWrites {
     pub fn apply(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         for PendingMessage { seq, message, end } in &self.messages {
             match end {
-                None => append::insert(tx, message, *seq)?,
+                None => append::insert(tx, &Insertion::new(message, *seq))?,
                 Some(PendingEnd { event, change }) => completed::First {
                     message,
                     seq: *seq,

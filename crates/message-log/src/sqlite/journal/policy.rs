@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use kanat_model::backoff::Backoff;
+
 /// Number of pending writes that are applied without waiting for more.
 const MAX_PENDING_WRITES: usize = 256;
 /// Journal bytes of pending writes that are applied without waiting for more.
@@ -11,10 +13,11 @@ const MAX_PENDING_BYTES: usize = 4 * 1024 * 1024;
 const IDLE_TIMEOUT: Duration = Duration::from_millis(5);
 /// Age of the oldest pending write at which all are applied in any case.
 const MAX_PENDING_AGE: Duration = Duration::from_millis(100);
-/// Pause after the first failed attempt; each further pause is twice as long.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(200);
-/// Longest pause between two attempts.
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// Pauses after failed attempts.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    max: Duration::from_secs(5),
+};
 /// Pause between any attempt and the next one that a reader asks for.
 const READER_BACKOFF: Duration = Duration::from_millis(200);
 
@@ -25,14 +28,15 @@ pub(super) struct ApplyPolicy {
     bytes: usize,
     /// Arrival of the oldest pending write.
     oldest: Option<Instant>,
-    /// Backoff while attempts fail; `None` after one that succeeded.
-    backoff: Option<Backoff>,
+    /// Attempts that have failed since one that succeeded.
+    failures: Option<Failures>,
 }
 
+/// Failed attempts in a row.
 #[derive(Clone, Copy)]
-struct Backoff {
+struct Failures {
     last_attempt: Instant,
-    pause: Duration,
+    count: u32,
     until: Instant,
 }
 
@@ -61,18 +65,18 @@ impl ApplyPolicy {
     /// Notes an attempt that failed, and returns whether it was due. An attempt before its time
     /// delays only the attempts that readers ask for.
     pub fn failed(&mut self, now: Instant) -> bool {
-        let pause = match &mut self.backoff {
-            Some(backoff) if backoff.until > now => {
-                backoff.last_attempt = now;
+        let count = match &mut self.failures {
+            Some(failures) if failures.until > now => {
+                failures.last_attempt = now;
                 return false;
             }
-            Some(backoff) => MAX_BACKOFF.min(backoff.pause * 2),
-            None => INITIAL_BACKOFF,
+            Some(failures) => failures.count.saturating_add(1),
+            None => 1,
         };
-        self.backoff = Some(Backoff {
+        self.failures = Some(Failures {
             last_attempt: now,
-            pause,
-            until: now + pause,
+            count,
+            until: now + BACKOFF.delay(count),
         });
         true
     }
@@ -93,8 +97,8 @@ impl ApplyPolicy {
 
     /// Returns the time until the next attempt for a reader that waits for it.
     pub fn reader_retry_delay(&self, now: Instant) -> Duration {
-        let delay = self.backoff.map_or(Duration::ZERO, |backoff| {
-            (backoff.last_attempt + READER_BACKOFF).saturating_duration_since(now)
+        let delay = self.failures.map_or(Duration::ZERO, |failures| {
+            (failures.last_attempt + READER_BACKOFF).saturating_duration_since(now)
         });
         delay.min(self.retry_delay(now))
     }
@@ -102,7 +106,7 @@ impl ApplyPolicy {
     /// Returns how long an attempt waits for the lock of another program: `timeout`, or not at all
     /// once an attempt has failed, because each wait delays all callers of the writer.
     pub fn lock_timeout(&self, timeout: Duration) -> Duration {
-        if self.backoff.is_some() {
+        if self.failures.is_some() {
             Duration::ZERO
         } else {
             timeout
@@ -111,8 +115,8 @@ impl ApplyPolicy {
 
     /// Returns the time until the next attempt.
     fn retry_delay(&self, now: Instant) -> Duration {
-        self.backoff.map_or(Duration::ZERO, |backoff| {
-            backoff.until.saturating_duration_since(now)
+        self.failures.map_or(Duration::ZERO, |failures| {
+            failures.until.saturating_duration_since(now)
         })
     }
 }
@@ -151,7 +155,7 @@ mod tests {
             now += policy.retry_delay(now);
             policy.failed(now);
         }
-        let until = now + MAX_BACKOFF;
+        let until = now + BACKOFF.max;
         while policy.retry_delay(now) > READER_BACKOFF {
             assert_eq!(policy.reader_retry_delay(now), READER_BACKOFF);
             now += READER_BACKOFF;

@@ -2,15 +2,21 @@
 
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
-use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection};
 
 use super::File;
 use crate::contract::Harness;
+use crate::dialect::Dialect;
+use crate::event::page;
+use crate::list::{environment, flow};
+use crate::message::read;
+use crate::poll::read::seen_statement;
+use crate::quota::read::usage_statement;
+use crate::row::PAGE;
 use crate::sqlite::{
-    append, backlog, change, claim, events, list, list_environment, person, plan, poll, quota,
-    read, retain, schema, step,
+    append, backlog, change, claim, events, person, plan, poll, quota, retain, schema, step,
 };
-use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
+use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
 const TABLES: &[&str] = &[
     "messages",
@@ -85,26 +91,35 @@ async fn no_statement_reads_a_whole_table() {
             ..all
         },
     ];
-    let mut statements: Vec<String> = filters.iter().map(list::statement).collect();
+    let cursor = Cursor {
+        received_at: kanat_model::Timestamp::from_millis(0),
+        seq: 0,
+    };
+    let position = Position::After { cursor, limit: 50 };
+    let mut statements: Vec<String> = filters
+        .iter()
+        .map(|filter| flow::select::<Sqlite>(PAGE, filter, position, 51).into_text())
+        .collect();
+    let id = MessageId::new("1");
+    for (columns, joined) in [
+        (PAGE, Sqlite::BODIES),
+        (read::CONTENT, Sqlite::BODIES),
+        (read::TRACE, read::TRANSITIONS),
+    ] {
+        let message = read::by_id::<Sqlite>(columns, joined, &tenant, &id);
+        statements.push(message.into_text());
+    }
+    statements.push(seen_statement::<Sqlite>(&FlowId::new("f"), &["1".to_owned()]).into_text());
+    statements.push(usage_statement::<Sqlite>(&["ck_1".into()]).into_text());
     let query = EventQuery {
         flow_id: Some(FlowId::new("f")),
         ..EventQuery::after(tenant, 7)
     };
-    for arrivals in [events::ARRIVALS, events::ARRIVAL_SIZES] {
-        statements.push(
-            events::statement(arrivals, "m.seq", "m.accepted_as", &query, 9)
-                .sql()
-                .as_str()
-                .to_owned(),
-        );
+    for columns in Sqlite::ARRIVALS {
+        statements.push(page::arrivals::<Sqlite>(columns, &query, 9).into_text());
     }
-    for transitions in [events::TRANSITIONS, events::TRANSITION_SIZES] {
-        statements.push(
-            events::statement(transitions, "t.seq", "t.status", &query, 9)
-                .sql()
-                .as_str()
-                .to_owned(),
-        );
+    for columns in Sqlite::TRANSITIONS {
+        statements.push(page::transitions::<Sqlite>(columns, &query, 9).into_text());
     }
     let fixed = [
         append::FIND_BUSY_KEY,
@@ -128,14 +143,9 @@ async fn no_statement_reads_a_whole_table() {
         poll::FORGET,
         poll::KEEP,
         poll::NOTE,
-        poll::SEEN,
         quota::DROP_CONNECTORS,
         quota::LEDGER,
         quota::SAVE,
-        quota::USAGE,
-        read::CONTENT,
-        read::GET,
-        read::TRACE,
         retain::DROP_KEYS,
         retain::DROP_MESSAGES,
         retain::NEXT_STRETCH,
@@ -182,8 +192,8 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
         ..all.clone()
     };
     for filter in [all, since, delivered, waiting] {
-        let count = list::query(list::COUNT, &filter);
-        let plan = explain(&mut conn, count.sql().as_str()).await;
+        let count = flow::query::<Sqlite>(flow::COUNT, &filter).into_text();
+        let plan = explain(&mut conn, &count).await;
         let of_messages: Vec<_> = plan
             .iter()
             .filter(|step| step.starts_with("SEARCH m "))
@@ -223,10 +233,10 @@ async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_th
             "USING INDEX messages_failing (environment_id=? AND rowid",
         ),
     ] {
-        let floor = list_environment::floor(filter, 9, 9);
-        let matches = list_environment::matches(filter, 1, 9, 9);
-        for statement in [floor.sql().as_str(), matches.sql().as_str()] {
-            let plan = explain(&mut conn, statement).await;
+        let floor = environment::floor::<Sqlite>(filter, 9, 9).into_text();
+        let matches = environment::matches::<Sqlite>(filter, 1, 9, 9).into_text();
+        for statement in [floor, matches] {
+            let plan = explain(&mut conn, &statement).await;
             let found = plan.iter().any(|step| {
                 step.starts_with("SEARCH m ") && step.replace("COVERING ", "").contains(found_by)
             });
@@ -234,7 +244,7 @@ async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_th
             assert!(found && !sorted, "{plan:?} in {statement}");
         }
     }
-    let page = list_environment::of(list::PAGE, &[1, 2]);
-    assert!(scans(&mut conn, page.sql().as_str()).await.is_empty());
+    let page = environment::select::<Sqlite>(PAGE, &[1, 2]).into_text();
+    assert!(scans(&mut conn, &page).await.is_empty());
     log.close().await;
 }

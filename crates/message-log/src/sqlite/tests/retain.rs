@@ -48,11 +48,11 @@ fn write(inbox: &Arc<Inbox>, flush: &Result<(), Error>) -> Vec<&'static str> {
                     asked.push("flush");
                     flush.clone().map(|()| Effect::Done)
                 }
-                Work::DropPlan { .. } => {
+                Work::Task(task) if task.makes_room() => Ok(Effect::Count(0)),
+                Work::Task(_) => {
                     asked.push("drop");
                     Ok(Effect::Done)
                 }
-                Work::DropMessages { .. } | Work::DropKeys { .. } => Ok(Effect::Count(0)),
                 _ => Ok(Effect::Done),
             };
             let (reply, _room) = operation.reply.unwrap();
