@@ -81,7 +81,7 @@ async fn a_job_is_started_from_a_file_and_followed() {
         .await
         .fails(2);
     assert!(
-        refused.contains("wrong.csv") && refused.contains("line: 2"),
+        refused.contains("wrong.csv, line 2: has 1 fields, and should have 2"),
         "{refused}"
     );
     cli.file("wrong.txt", "n,who\n4,a\n");
