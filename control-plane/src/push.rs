@@ -1,11 +1,20 @@
 //! Push: brings the published resources of the store to the nodes that run them, and knows the
 //! state of those nodes. The rules of the stream are those of the node protocol
-//! (`proto/kanat/node/v1`); the content of plans is not known here.
+//! (`proto/kanat/node/v1`). Of a plan only its kind and plan schema are known here, and not its
+//! content.
 //!
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`]
 //! per connected node brings it, environment by environment, to that set, as [`peer`] decides.
 //! Several control planes may work on one database: `follow` finds the changes of the others, and
 //! [`others`] has the nodes that they serve. The rest of the control plane uses the [`hub`].
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | refused | the node answered that it cannot run a resource or a whole set |
+//! | rejected | a refusal as it is reported of a node: resource id and message |
+//! | withheld | not sent, because the build refused this content or lacks its plan schema |
+//! | exceptions | resources of which the node runs another content than its set has, or none |
+//! | nack | message of the node with its refusals |
 
 mod context;
 pub mod export;

@@ -42,6 +42,7 @@ pub(crate) struct Limiter {
     /// Other processes may use the log.
     is_shared: bool,
     node: NodeId,
+    /// Owner of the shares: a boot id of the limiter's own, not that of the node.
     owner: BootId,
     begun: Instant,
     turn: AtomicI64,
@@ -87,7 +88,8 @@ impl Limiter {
         self.call(key, limits, 0).await
     }
 
-    /// Tries to admit a call that waits for its turn before `queued` others.
+    /// Tries to admit a call that waits for its turn. `queued` is the number of calls that wait
+    /// after this one.
     ///
     /// # Errors
     /// The time after which to try again.
@@ -222,7 +224,9 @@ impl Limiter {
         }
     }
 
-    /// Sends an exchange until its outcome is known; after `stop`, once.
+    /// Sends an exchange until its outcome is known. After a failure, `stop` ends the repetition.
+    /// The exchanges of a node that leaves have no `stop`: [`Self::run`] bounds them by
+    /// [`STORE_TIMEOUT`].
     async fn exchange(&self, entries: Vec<Arc<Entry>>, phase: Phase, stop: &CancellationToken) {
         let view = self.view();
         let (sent, requests): (Vec<SentRequest>, Vec<_>) = entries
@@ -265,7 +269,8 @@ impl Limiter {
                 Err(_) => "no answer in time".to_owned(),
             };
             self.is_away(&error);
-            // No call waits for a store that is away.
+            // No call waits for a store that is away. If the exchange succeeds later, its grant
+            // admits other calls that wait then.
             let view = self.view();
             sent.iter().for_each(|sent| sent.entry.decide_all(&view));
             let queued = lock(&self.asking).clone();

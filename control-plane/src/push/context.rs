@@ -34,7 +34,7 @@ pub struct Context {
     pub snapshots: Semaphore,
     pub tasks: Tasks,
     feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
-    /// Changes when a feed has another set.
+    /// Changes after each read of a feed, whether its set changed or not.
     sets: watch::Sender<()>,
 }
 
@@ -88,7 +88,7 @@ impl Context {
             .collect()
     }
 
-    /// Returns a receiver that changes when any environment has another set.
+    /// Returns a receiver that changes after each read of a feed, whether its set changed or not.
     pub fn watch_sets(&self) -> watch::Receiver<()> {
         self.sets.subscribe()
     }
@@ -101,8 +101,8 @@ impl Context {
         }
     }
 
-    /// Encodes a set off the runtime's threads, at most 16 at a time; one that is encoded already
-    /// costs nothing.
+    /// Encodes a set off the runtime's threads, at most 16 at a time. A set that is encoded already
+    /// also waits for its turn, but is not encoded again.
     pub async fn encode(&self, set: Arc<PlanSet>) {
         // The semaphore is never closed. A panic in the encoder repeats in the task that reads the
         // bytes.

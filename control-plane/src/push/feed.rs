@@ -33,9 +33,9 @@ pub struct Feed {
     source: Source,
     refusals: Arc<Refusals>,
     state: watch::Sender<State>,
-    /// Notified of requests to read the store; the number of those that must not wait.
+    /// Changes at every request to read the store. Its value counts the urgent ones.
     requested: watch::Sender<u64>,
-    /// Notified of every new set, whichever feed has it.
+    /// Notified after each read of any feed, whether its set changed or not.
     sets: watch::Sender<()>,
 }
 

@@ -1,5 +1,5 @@
 //! Follows the database for changes of other processes: generations, environments, nodes. They
-//! announce what they publish; a read from time to time finds what was announced in vain.
+//! announce what they publish; a poll finds changes whose announcement was lost.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -7,7 +7,7 @@ use kanat_net::tls::ClientCertificate;
 pub struct Grant {
     /// Lists of ids or names of environments: an environment has to be in each of them.
     pub(super) allowed: Vec<Vec<String>>,
-    /// Credentials of the node; none of a node of this process.
+    /// Credentials of the node; `None` for a node in this process.
     pub(super) credentials: Option<Credentials>,
 }
 

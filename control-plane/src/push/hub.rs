@@ -34,7 +34,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(2_500);
 /// How far a change has reached the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rollout {
-    /// Every connected node that serves the environment has answered for it.
+    /// Every connected node that serves the environment has answered for it. Draining nodes are not
+    /// waited for.
     Everywhere,
     /// Some nodes have not answered in time.
     Pending,
@@ -106,17 +107,18 @@ impl Hub {
         self.context.changed(environment, Urgency::Immediate);
     }
 
-    /// Returns whether more of `environment` was read than the store has: it was restored from a
-    /// backup meanwhile. The caller keeps others from changing the environment.
+    /// Returns whether the feed of `environment` has the generation `next` or a later one already:
+    /// the store was restored from a backup meanwhile. The caller keeps others from changing the
+    /// environment.
     pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &Version) -> bool {
         let feed = self.context.started_feed(environment);
         let set = feed.and_then(|feed| feed.state().set);
         set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
     }
 
-    /// Waits until every connected node that serves `environment` runs `change` or has refused part
-    /// of it, 5 s at most. That includes the nodes of other control planes, and a node of the same
-    /// process, which connects a moment after the first requests are served.
+    /// Waits until every connected node that serves `environment` and does not drain runs `change`
+    /// or has refused part of it, 5 s at most. That includes the nodes of other control planes, and
+    /// a node of the same process, which connects a moment after the first requests are served.
     pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Rollout {
         let nodes = &self.context.nodes;
         let mut changed = nodes.watch();

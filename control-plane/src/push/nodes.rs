@@ -100,7 +100,8 @@ impl Node {
                 .applied
                 .as_ref()
                 .is_some_and(|applied| change.is_in(applied)),
-            // The environment is new, and the node will serve it in a moment.
+            // The node does not know the environment. A node that serves all is waited for, because
+            // it will serve a new one in a moment; a node with a list does not serve it.
             (Status::Connected, None) => self.scope == Scope::Named,
         }
     }

@@ -78,7 +78,8 @@ pub enum AckOutcome {
     },
     /// The node kept what it had, for this reason.
     Refused(String),
-    /// The answer is to no push of this stream that is in flight.
+    /// The message changes nothing: an answer to no push in flight, or a heartbeat that shows no
+    /// mismatch.
     Stale,
     /// The node ended up with another set than it should: a snapshot follows.
     Mismatch,
@@ -140,7 +141,8 @@ impl Peer {
         self.in_flight.is_some()
     }
 
-    /// Returns the push to send now; `None` while another one waits for its answer.
+    /// Returns the push to send now; `None` while another one waits for its answer, when the node
+    /// runs the set already, and when it refused this set as a whole.
     pub fn next(
         &mut self,
         current: &Arc<PlanSet>,

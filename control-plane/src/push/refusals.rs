@@ -10,7 +10,7 @@ use kanat_plan_stream::{Hash, Schemas};
 
 use super::set::Entry;
 
-/// EnvironmentRefusals resources by environment, resource id and build.
+/// Refused resources, by environment, resource id and build.
 #[derive(Debug, Default)]
 pub struct Refusals {
     environments: Mutex<HashMap<EnvironmentId, EnvironmentRefusals>>,

@@ -133,8 +133,8 @@ impl PlanSet {
         self.entries.is_empty()
     }
 
-    /// Returns whether an empty set may replace a full one. A set that never had a resource may
-    /// not: the database may have been put in place by mistake.
+    /// Returns whether an empty set may replace a full one. Generation 0, which means that nothing
+    /// was ever published, may not: the database may have been put in place by mistake.
     pub fn empty_is_meant(&self) -> bool {
         self.generation > 0
     }

@@ -140,7 +140,7 @@ impl Source {
                     });
                 }
             }
-            // Lost rows are no other history.
+            // First check that the whole set is sound: missing rows are damage, not a restore.
             self.whole(environment, tx).await?;
             self.renew_epoch(&epoch).await?;
         }

@@ -56,9 +56,10 @@ pub struct Dedupe {
 pub enum Placement {
     /// Leased to the node that appends it, which runs it at once.
     Leased(BootId),
-    /// Leased to the node that appends it, where a caller waits for its outcome. Behind its
-    /// ordering key the message stays with that node ([`AppendOutcome::Awaited`]): no other one
-    /// claims it before the lease ends or the node gives it up.
+    /// Leased to the node that appends it, where a caller waits for its outcome. Used only with an
+    /// ordering key. Behind its ordering key the message stays with that node
+    /// ([`AppendOutcome::Awaited`]): no other one claims it before the lease ends or the node gives
+    /// it up.
     Awaited(BootId),
     /// Put into the backlog, due now, for any node to claim.
     Queued,

@@ -18,8 +18,10 @@ use crate::{
 
 /// The durable record of every message, shared by all nodes.
 ///
-/// A call that writes returns when its effect is on disk. A call that fails has had no effect. This
-/// holds for every trait of the log.
+/// A call that writes returns when its effect is on disk; with relaxed durability, when the effect
+/// would survive a crash of the process. A call that fails has had no effect, unless the disk or
+/// the server failed during the commit: then the effect may be there, or appear after the next
+/// start. This holds for every trait of the log.
 #[async_trait::async_trait]
 pub trait MessageLog:
     DeliveryStore + MessageReader + PlanStore + PollStore + QuotaStore + 'static
@@ -65,11 +67,12 @@ pub trait DeliveryStore: Send + Sync {
     /// the queue.
     async fn append_completed(&self, messages: Vec<Arc<CompletedMessage>>) -> Result<(), Error>;
 
-    /// Writes the end of an attempt, unless the lease is no longer valid. Waits for room in the
-    /// queue.
+    /// Writes the end of an attempt. It is fenced if the message has another owner or token than
+    /// the lease. The lease's time is not checked: after its end, the holder may settle until
+    /// another node claims the message. Waits for room in the queue.
     async fn settle(&self, settlement: &Settlement) -> Result<SettleOutcome, Error>;
 
-    /// Writes the output of a step with its message, unless the lease is no longer valid. An output
+    /// Writes the output of a step with its message. It is fenced as [`Self::settle`] is. An output
     /// of the same name is replaced.
     async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<SettleOutcome, Error>;
 
@@ -153,12 +156,13 @@ pub trait MessageReader: Send + Sync {
     async fn last_event(&self) -> Result<i64, Error>;
 }
 
-/// Counts since the start; messages over commits is the size of a group.
+/// Counts since the start. Operations over commits is the average size of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Transactions that reached the disk.
+    /// Commits with operations of callers: transactions, and records of the journal. A transaction
+    /// that only applies pending records is not counted.
     pub commits: u64,
-    /// Operations in these transactions.
+    /// Operations in these commits.
     pub operations: u64,
     pub appended: u64,
     pub settled: u64,

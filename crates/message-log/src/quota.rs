@@ -20,7 +20,8 @@ pub(crate) const CONNECTOR_RETENTION: Duration = Duration::from_secs(2 * 24 * 60
 #[async_trait::async_trait]
 pub trait QuotaStore: Send + Sync {
     /// Returns whether other processes may use the same log. A process that is alone need not
-    /// exchange anything.
+    /// exchange anything for connectors. The ledgers of consumer keys are exchanged in any case,
+    /// because they also count usage.
     fn is_shared(&self) -> bool;
 
     /// Applies an exchange to the ledgers of its keys, all of it or nothing. An exchange without

@@ -284,7 +284,8 @@ impl DeliveryStore for SqliteLog {
         Ok(lease)
     }
 
-    /// No other process can put another file in the place of the one that is open.
+    /// Never reports a restored log: once another file is at the path of the open one, the writer
+    /// refuses every operation.
     async fn renew_lease(&self, lease: &mut NodeLease) -> Result<RenewalOutcome, Error> {
         let owner = lease.owner.clone();
         let renew = Task::new(move |tx| lease::renew(tx, &owner));

@@ -32,5 +32,6 @@ pub const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Silence after which an end considers the other one gone: three heartbeats.
 pub const SILENCE: Duration = Duration::from_secs(30);
 
-/// Size limit of a gRPC message of the stream, in bytes: a larger delta is sent as a snapshot.
+/// Size limit of a gRPC message of the stream, in bytes. The control plane stays far below it: it
+/// sends a delta with more than 8 MiB of bodies as a snapshot, in chunks.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;

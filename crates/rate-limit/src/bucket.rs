@@ -23,7 +23,7 @@ const MIN_SHARE_CALLS: u32 = 4;
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
 /// Longest time after which a store without tokens is asked again. For a rate with a period beyond
-/// a second it is an eighth of the period.
+/// 800 ms it is an eighth of the period.
 const MAX_RETRY: Duration = Duration::from_millis(100);
 
 /// Time after which a store whose day is used up is asked again.
@@ -87,7 +87,8 @@ pub struct Bucket {
     day: Day,
     /// Calls since the last beat.
     calls: u32,
-    /// Calls between the two beats before, decaying.
+    /// Demand at the last tick: calls plus the largest number of waiting calls. Per idle tick it
+    /// falls to an eighth.
     demand: u32,
     /// Most calls that waited for their turn at once since the last beat.
     waiting: u32,
@@ -157,8 +158,8 @@ impl Bucket {
         }
     }
 
-    /// Decides on a call, or on the next attempt of a call that waits for its turn before `queued`
-    /// others.
+    /// Decides on a call, or on the next attempt of a call that waits for its turn. `queued` is the
+    /// number of calls that wait after this one.
     pub fn call(&mut self, limits: Limits, queued: u32, view: &ClusterView) -> Decision {
         self.calls = self.calls.saturating_add(1);
         self.waiting = self.waiting.max(queued);
@@ -233,7 +234,8 @@ impl Bucket {
             || self.demand >= MIN_SHARE_CALLS
     }
 
-    /// Returns whether a bucket without a store is idle and full, so that a new one is the same.
+    /// Returns whether a bucket without a store is idle and full. It can be dropped, because a new
+    /// one would be equal.
     pub fn is_full(&mut self, view: &ClusterView) -> bool {
         self.refill(view);
         self.idle_beats >= IDLE_BEATS && self.tokens >= full(self.limits.rate.calls)
@@ -423,8 +425,8 @@ impl Bucket {
         }
     }
 
-    /// Returns the instant since which the node uses its own part: no other node can hold an
-    /// earlier share any more.
+    /// Returns the instant since which the node uses its own part: every share granted before the
+    /// outage has expired by then.
     fn alone_since(&self, view: &ClusterView) -> Option<Instant> {
         let since = view.away.filter(|_| view.knows_nodes)?
             + if view.nodes > 1 {

@@ -17,7 +17,7 @@ pub struct Exchange {
     pub node: NodeId,
     /// Shares belong to one boot of a node. They end when another boot asks for the same key.
     pub owner: BootId,
-    /// Age of the boot, before which every earlier boot had ended.
+    /// Time since this boot began. All earlier boots had ended by then.
     pub boot_age: Duration,
     /// Number of the exchange, which grows with every exchange of the owner. An exchange whose
     /// outcome is not known is sent again under the same number.
@@ -36,14 +36,14 @@ pub struct ShareRequest {
     pub per_day: u64,
     /// Calls that wait to be admitted.
     pub calls: u32,
-    /// Number of `calls` that bring a token of the node.
+    /// Number of `calls` that are paid with tokens of the node's own share.
     pub own: u32,
     /// Share of the bucket that the node still holds.
     pub held: u32,
     /// Tokens that the node returns with the rest of its share, in millionths.
     pub tokens_back: u64,
-    /// Share that the node asks for if there are other nodes; alone it is given all. `None` returns
-    /// what it holds.
+    /// Share that the node asks for. A single node gets everything. With `None` the node gives back
+    /// its whole share.
     pub wanted: Option<u32>,
     /// Day of the allowance, counted from 1970.
     pub day: i64,

@@ -17,11 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DAY_MS, Period, Rate, SHARE_LEASE, ShareGrant, ShareRequest, TOKEN, full};
 
-/// Divisor of the calls left of a day, by the nodes, for the largest allowance of one node: the
-/// allowance of a dead node is lost.
+/// Divisor for the largest allowance of one node, which is (calls left of the day) / (256 x nodes).
+/// The allowance is small, because that of a dead node is lost.
 const ALLOWANCE_DIVISOR: u64 = 256;
 
-/// Time by which exchanges may overtake each other. A clock that is further back was set.
+/// Time by which exchanges may arrive out of order, in milliseconds. A larger step back means that
+/// the clock was changed.
 const CLOCK_SLACK_MS: i64 = 10_000;
 
 /// Limits of one key as the store keeps them, in JSON.
@@ -179,7 +180,8 @@ impl Ledger {
         now
     }
 
-    /// Refills the pool up to an instant. `held` are shares whose leases are not ended yet.
+    /// Refills the pool up to an instant. `held` is the sum of the shares that were removed from
+    /// `leases` but count as held up to `until`.
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
         let pool = self.pool().saturating_sub(held);

@@ -1,4 +1,6 @@
-//! Rate limits over several nodes, as pure functions of values and instants.
+//! Rate limits over several nodes, as decisions on values and instants. The crate does no I/O: it
+//! only reads clocks for [`ClusterView`], converts a [`Ledger`] to and from JSON, and logs one that
+//! it cannot read.
 //!
 //! A limit of n calls in a period is a token bucket of n tokens that gains n in a period. The
 //! bucket is divided into shares of whole tokens: a node that holds a share of k has a [`Bucket`]

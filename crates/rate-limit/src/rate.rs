@@ -1,4 +1,5 @@
-//! Rates in whole calls per period. The period is a second unless the rate is a fraction.
+//! Rates in whole calls per period. The period is a second unless the number of calls per second is
+//! not whole.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ pub enum Window {
 pub struct LimitError {
     /// Time after which a consumer may call again.
     pub retry_after: Duration,
-    /// Time after which a waiting call should try again; its token may go to another caller.
+    /// Time after which a waiting call should try again. A token is not reserved for it.
     pub retry_in: Duration,
     pub status: LimitStatus,
 }

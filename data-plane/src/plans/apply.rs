@@ -284,8 +284,7 @@ impl ApplyOutcome {
         }
     }
 
-    /// Notes a refusal. The former version stays, under its name unless another resource has that
-    /// now.
+    /// Notes a refusal. The old version stays. It keeps its name only if no other resource took it.
     fn refuse(&mut self, resource: Resource, mut message: String) {
         let former = self.environment.resources.get(&resource.id);
         // Removals apply all the same: the version that stays may have lost what it takes.

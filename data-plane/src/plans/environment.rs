@@ -50,7 +50,7 @@ pub(super) struct HeldResource {
     pub compiled: CompiledResource,
 }
 
-/// CompiledResource form of a resource.
+/// Compiled form of a resource.
 #[derive(Clone)]
 pub(super) enum CompiledResource {
     Flow(Arc<DeployedFlow>),

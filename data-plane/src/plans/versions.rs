@@ -16,7 +16,7 @@ use super::deployed::Flow;
 use super::environment::Environment;
 use super::snapshot::FlowChange;
 
-/// CompiledResource versions that are kept at hand.
+/// Largest number of compiled versions in the cache.
 const MAX_COMPILED_VERSIONS: usize = 1_000;
 
 /// Number of plans that one call saves.
@@ -108,9 +108,9 @@ impl Versions {
         Ok(Some(flow))
     }
 
-    /// Refuses a flow that `environment`, which lacks it, has lost by its deletion. The mark of a
-    /// deletion is written before the deletion is committed, which may fail: a node without the
-    /// flow obeys it only when it runs that change or a later one.
+    /// Refuses a flow that `environment` lacks because it was deleted. The mark may exist although
+    /// the deletion failed. It counts only if the node already runs the deleting generation or a
+    /// later one.
     ///
     /// # Errors
     /// The flow is deleted, or is marked so by a later change; the log cannot be read.

@@ -91,7 +91,7 @@ impl Session {
                     length: encoded.length(),
                     sha256: encoded.sha256().to_vec(),
                     set_hash,
-                    // That all of a set is withheld is no reason to empty the node.
+                    // A set that is empty only because all is withheld must not empty the node.
                     empty_is_meant: push.set.is_empty() && push.set.empty_is_meant(),
                 };
                 self.send(Out::SnapshotBegin(begin)).await?;

@@ -46,8 +46,9 @@ impl Subscription {
         self.feed.state().set
     }
 
-    /// Begins, if it has not, and returns whether it did. That a node is ahead of the store is
-    /// believed only after a read that came later than its hello.
+    /// Creates the state of the environment on the node once the set is known, and returns whether
+    /// it did. If the hello names a newer generation than that of the set, the store is read once
+    /// more before this.
     pub fn begin(&mut self) -> bool {
         let State { set, reads } = self.feed.state();
         let Some(set) = set.filter(|_| self.peer.is_none()) else {

@@ -1,5 +1,5 @@
-//! Execution of a group of operations in one transaction: pending writes of the journal first, then
-//! changes that end a hold on a message, then single operations, then new messages. So a new
+//! Execution of a group of operations in one transaction, in this order: pending writes of the
+//! journal, outputs of steps, settlements and claims, other operations, new messages. So a new
 //! message finds its ordering key free if its predecessor ends in the same group.
 
 use super::failpoints;

@@ -9,7 +9,8 @@ use crate::Error;
 /// Kind of a failure, which decides how a failed transaction is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The disk is full, or failed.
+    /// The disk is full or failed: SQLITE_FULL and every I/O error. Room can be made only
+    /// after the former.
     NoRoom,
     /// The file is locked, or cannot be read or written.
     Unavailable,

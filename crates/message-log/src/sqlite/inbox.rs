@@ -3,17 +3,18 @@
 //! The writer takes all operations as soon as it is free. A group forms while the one before it is
 //! committed, and no operation waits longer, with two exceptions.
 //!
-//! An end of a message that no caller depends on waits for the next message, as long as messages
-//! keep coming. Otherwise each message would cost two commits, and the second would delay the next
-//! message. Such an end does not even wake a writer that will wake in time by itself.
+//! A final outcome that no other message waits for joins the group of the next append, if one comes
+//! within 5 ms of the last one. Otherwise each message would cost two commits, and the second would
+//! delay the next message. Such an outcome does not wake a writer that wakes by itself within that
+//! time.
 //!
 //! When many callers append at once, those that were just answered append again within a moment.
-//! A caller waits for its answer, so the number of callers is at least the number of messages in
-//! the last group and of those that arrived while it was written. The writer gathers that many
-//! before it begins the next group, for a limited multiple of the time that the last group took. A
-//! few callers never wait. On a fast disk the writer waits for [`MAX_GATHERED`] messages only:
-//! while it writes these the others arrive, so that neither the disk nor the cores are idle. On a
-//! slow disk it is worthwhile to commit the messages of all callers together.
+//! The number of expected appends is that of the last group plus that of the appends that arrived
+//! during its write. The writer gathers that many before it begins the next group, for a limited
+//! multiple of the time that the last group took. A few callers never wait. On a fast disk the
+//! writer waits for [`MAX_GATHERED`] messages only: while it writes these the others arrive, so
+//! that neither the disk nor the cores are idle. On a slow disk it is worthwhile to commit the
+//! messages of all callers together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ use crate::change::Change;
 use crate::completed::CompletedRow;
 use crate::effect::ReleaseSink;
 
-/// Time after the arrival of a message within which the next one is expected.
+/// Time after the writer took a message within which the next one is expected.
 const LINGER: Duration = Duration::from_millis(5);
 /// Longest gathering, as a multiple of the time that the last group took. A journal record takes a
 /// fraction of the time in which its callers append again.
@@ -109,8 +110,8 @@ impl Inbox {
         state.is_urgent |= !operation.work.can_wait() || state.operations.len() >= COMMIT_THRESHOLD;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
-        // The first operation wakes a writer that sleeps without a limit, so that it decides how
-        // long the operation waits.
+        // The first operation wakes a writer that sleeps without a limit, or with one longer than
+        // `LINGER`, so that the writer decides how long the operation waits.
         let needs_limit = is_first && !state.is_timed_wait;
         let is_ready = state.is_urgent && (is_first || state.is_gathered());
         if state.is_asleep && (needs_limit || is_ready) {
@@ -224,8 +225,8 @@ impl Sleep {
 }
 
 impl State {
-    /// Returns whether a longer gathering is likely to bring little. Only appends are gathered, and
-    /// only after one has arrived.
+    /// Returns whether the writer should stop gathering. It gathers appends only, and begins once
+    /// one has arrived.
     fn is_gathered(&self) -> bool {
         let wanted = if self.last_duration() < MAX_GATHER_TIME {
             self.callers.min(MAX_GATHERED)

@@ -73,8 +73,8 @@ const FIND_LEASE: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND
 pub(super) struct Journal {
     /// Open file; `None` where every operation goes straight to the tables.
     file: Option<JournalFile>,
-    /// Failed syncs of the tables. After one the file is not used any more, because it may have
-    /// operations that the tables lost.
+    /// Failed syncs of the tables. After one the journal takes no more records, and its file stays:
+    /// only the file may still have operations that the tables lost.
     failures: SyncFailures,
     headroom: Headroom,
     /// Buffer of the record that is being written.

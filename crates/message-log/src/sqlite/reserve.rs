@@ -53,7 +53,7 @@ impl Reserve {
         self.free_bytes().is_some_and(|free| free < MIN_FREE_BYTES)
     }
 
-    /// Deletes the file, and returns whether that made room.
+    /// Deletes the file, and returns whether there was one to delete.
     pub fn release(&self) -> bool {
         let is_deleted = std::fs::remove_file(&self.path).is_ok();
         if is_deleted {

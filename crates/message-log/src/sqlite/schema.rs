@@ -157,8 +157,8 @@ ALTER TABLE polls ADD COLUMN ended_at BIGINT;
 ALTER TABLE polls ADD COLUMN error TEXT;
 ";
 
-/// `folded_lots` is the number of the last journal record that the tables have. `journal_salt` is
-/// the salt of their journal.
+/// `folded_lots` (historic name: applied records) is the number of the last journal record that the
+/// tables have. `journal_salt` is the salt of their journal.
 const JOURNAL: &str = "
 INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0);
 ";

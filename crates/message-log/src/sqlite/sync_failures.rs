@@ -1,5 +1,5 @@
-//! Failed syncs of the tables. The bytes of a failed sync may be lost: no later sync of the file
-//! reports it or writes them again, because the system takes them for written.
+//! Failed syncs of the tables. The bytes of a failed sync may be lost: the kernel marks the pages
+//! clean, so no later sync reports or retries them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

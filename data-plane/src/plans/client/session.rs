@@ -82,7 +82,7 @@ pub(super) async fn run(
         outdated: Vec::new(),
     };
     session.send(Out::Hello(session.hello())).await?;
-    // Nobody says what the node should run while there is no stream.
+    // Without a stream the lag is unknown: 0.
     kanat_telemetry::metrics().plans_lag.set(0);
     let serve = async {
         let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
@@ -343,6 +343,7 @@ impl Session<'_> {
             accepted,
         } = compiled.map_err(|_| Error::ShuttingDown)?;
         versions::save(&*self.client.log, &environment, &flows).await?;
+        // Built before the save, which takes the environment. It is sent only if the save succeeds.
         let answer = self.answer(nonce, &environment, rejections);
         self.client
             .put_in_place(environment, &flows, accepted)

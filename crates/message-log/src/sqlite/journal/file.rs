@@ -16,6 +16,7 @@ pub(in crate::sqlite) use self::scan::{JournalContents, RawRecord, read};
 #[cfg(feature = "fuzz")]
 pub(in crate::sqlite) use self::scan::{encode, parse};
 
+/// First bytes of the file. Historic name: lots are records.
 const MAGIC: &[u8; 8] = b"KNTLOTS1";
 /// Start of the magic of every version of the file.
 const MAGIC_PREFIX: &[u8; 7] = b"KNTLOTS";

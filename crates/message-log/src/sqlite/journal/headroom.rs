@@ -1,5 +1,6 @@
 //! Free space that the tables need for pending writes. An operation is acknowledged from the
-//! journal only while the tables are certain to find room for it later.
+//! journal only while the tables will very likely find room for it later. This is an estimate:
+//! another program may fill the disk, and a result is reused for a moment.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -11,7 +11,8 @@ use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{append, change, completed};
 use crate::{NewMessage, Placement};
 
-/// Stores the number of the last record that the tables have.
+/// Stores the number of the last record that the tables have. Historic name of the counter: folded
+/// lots are applied records.
 const SET_APPLIED_RECORDS: &str = "UPDATE counters SET value = ? WHERE name = 'folded_lots'";
 
 /// Messages and ends of messages, in the order of their arrival.
@@ -88,8 +89,8 @@ impl PendingWrites {
             .min()
     }
 
-    /// Gives all writes new sequence numbers after `last_seq`, if one of theirs is not after
-    /// `taken`, the last one of the tables. Returns whether it did.
+    /// Gives all writes new sequence numbers after `last_seq`, if the smallest pending number is at
+    /// most `taken`, the largest number in the tables. Returns whether it did.
     pub fn renumber(&mut self, taken: i64, last_seq: i64) -> bool {
         let Some(first) = self.first_seq().filter(|first| *first <= taken) else {
             return false;
@@ -183,7 +184,8 @@ impl PendingWrites {
         Ok(())
     }
 
-    /// Reaches the failpoint before the commit that applies the writes.
+    /// Reaches the failpoint before the commit that applies the writes. Historic name: to fold is
+    /// to apply.
     pub fn before_commit(&self) {
         kanat_failpoint::hit_for_each("fold.before_commit", || self.len());
     }

@@ -27,6 +27,9 @@ const LAST_TAKEN_SEQ: &str = "
 SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0)
     FROM transitions))";
 
+/// Suffix of the file of the journal after the path of the log. Historic name.
+const FILE_SUFFIX: &str = "-intake";
+
 const SET_SALT: &str = "UPDATE counters SET value = ? WHERE name = 'journal_salt'";
 
 /// Records of a former journal that the tables lack.
@@ -37,7 +40,7 @@ struct UnappliedRecords {
 
 /// Returns the path of the journal of the log in `file`.
 pub(in crate::sqlite) fn path_beside(file: &Path) -> PathBuf {
-    with_suffix(file, "-intake")
+    with_suffix(file, FILE_SUFFIX)
 }
 
 /// Applies the journal at `path` to the tables, in a synced commit. Returns the operations that the
@@ -128,7 +131,8 @@ fn read_unapplied(path: &Path, salt: i64, applied: i64) -> Result<Option<Unappli
     let is_damaged = !own.is_header_valid || !own.salvaged.is_empty();
     let mut records = own.records;
     records.retain(|record| record.number > applied);
-    // Tables of another time, as those of a backup, lack the records between theirs and the first.
+    // If the first record does not follow the applied one, the tables are older, for example from a
+    // backup.
     if records
         .first()
         .is_some_and(|first| first.number != applied + 1)
@@ -202,8 +206,8 @@ pub(super) fn create(
     failures: &SyncFailures,
 ) -> Result<JournalFile, Error> {
     let note = |error: &rusqlite::Error| failures.note(error);
-    // A clean stop leaves no file. A process that was killed may have relied on its journal for the
-    // sync of a commit, and a sync of its tables may have failed.
+    // A clean stop leaves no file. A process that was killed may have committed without a sync,
+    // because the journal had the data, and a sync of its tables may have failed.
     if path
         .try_exists()
         .map_err(|error| unreadable(path, &error))?

@@ -12,8 +12,8 @@ const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// Operations of one transaction.
 pub(super) struct Batch {
     pub operations: Vec<Operation>,
-    /// True if the transaction applies the journal's pending writes first. Without them it has only
-    /// operations that do not depend on these.
+    /// True if the transaction applies the journal's pending writes first. False only for deletions
+    /// that must work without the pending writes.
     pub includes_pending: bool,
 }
 

@@ -26,8 +26,8 @@ pub(in crate::sqlite) enum JournalContents {
 pub(in crate::sqlite) struct OwnRecords {
     /// Records from the start of the file to the first offset without a valid one.
     pub records: Vec<RawRecord>,
-    /// Records after that offset that the tables lack. Their numbers show that there was a record
-    /// at that offset, so the file is damaged there.
+    /// Records after that offset that the tables lack. Their higher numbers prove that a record is
+    /// missing before them, so the file is damaged there.
     pub salvaged: Vec<RawRecord>,
     /// True if the header is that of the tables' journal.
     pub is_header_valid: bool,
