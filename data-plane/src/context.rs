@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use kanat_net::jwks::TokenVerifier;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
 use crate::limit::Limiter;
-use crate::oauth2::Issuers;
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
 use crate::refusal_log::RefusalLog;
@@ -18,7 +18,7 @@ pub(crate) struct NodeContext {
     pub admission: Admission,
     pub refusals: RefusalLog,
     pub limiter: Arc<Limiter>,
-    pub issuers: Issuers,
+    pub tokens: TokenVerifier,
     /// Cancelled when the node is about to stop; it still serves.
     pub leaving: CancellationToken,
 }

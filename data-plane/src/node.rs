@@ -7,6 +7,7 @@ use std::time::Duration;
 use kanat_auth::Sealer;
 use kanat_message_log::{MessageLog, QuotaStore};
 use kanat_model::id::{BootId, NodeId};
+use kanat_net::jwks::TokenVerifier;
 use kanat_net::outbound;
 use kanat_proto::node::v1::Load;
 use tokio::sync::watch;
@@ -19,7 +20,6 @@ use crate::backlog;
 use crate::context::NodeContext;
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
-use crate::oauth2::Issuers;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans, SavedPlans};
 use crate::poll::Poller;
@@ -105,7 +105,7 @@ impl DataPlane {
         let plans = Plans::new(log.clone());
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let issuers = Issuers::new(outbound.clone(), tasks.clone(), stop.clone());
+        let tokens = TokenVerifier::new(outbound.clone(), tasks.clone(), stop.clone());
         let polled = outbound.with_max_response(options.poll_answer);
         let limiter = Arc::new(Limiter::new(
             Arc::clone(&log) as Arc<dyn QuotaStore>,
@@ -149,7 +149,7 @@ impl DataPlane {
             admission,
             refusals: RefusalLog::default(),
             limiter,
-            issuers,
+            tokens,
             leaving: CancellationToken::new(),
         };
         Self {

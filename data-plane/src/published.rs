@@ -107,7 +107,7 @@ where
     let deadline = Instant::now() + target.api.deadline;
     target.check_state()?;
     let now = Timestamp::now();
-    let caller = access::let_in(&shared.issuers, target, &mut parts.headers, now).await?;
+    let caller = access::let_in(&shared.tokens, target, &mut parts.headers, now).await?;
     if shared.pipeline.is_draining() {
         return Err(Refusal::draining());
     }

@@ -1,8 +1,9 @@
-//! Credentials and permissions: API keys, consumer keys, random tokens, roles, and the sealing of
-//! secrets at rest. No network, no database.
+//! Authentication and authorization: API keys, consumer keys, JWTs, random tokens, roles, and the
+//! sealing of secrets at rest. No network, no database.
 
 pub mod consumer_key;
 pub mod error;
+pub mod jwt;
 pub mod key;
 pub mod role;
 pub mod seal;

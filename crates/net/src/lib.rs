@@ -1,11 +1,12 @@
-//! What touches the network: listeners with limits and drain, and the one outbound client, behind
-//! the egress guard. What is said over the network is not known here.
+//! Network access: listeners with limits and drain, the one outbound client behind the egress
+//! guard, and the keys of token issuers. Messages and their contents are not known here.
 
 pub mod authority;
 pub mod body;
 pub mod budget;
 pub mod egress;
 mod inbound;
+pub mod jwks;
 pub mod outbound;
 pub mod peer;
 mod peers;

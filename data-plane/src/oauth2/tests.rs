@@ -1,4 +1,4 @@
-//! Tokens of an issuer with real keys, whose key set comes over a real socket.
+//! Tokens of an issuer with real keys. The key set comes over a real socket.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,17 +15,28 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;
 use kanat_model::Timestamp;
 use kanat_net::egress::{LocalTargets, Policy};
+use kanat_net::jwks::{self, TokenVerifier};
 use kanat_net::outbound;
 use kanat_proto::plan::v1::OAuth2;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Issuers, Refused, Subject};
+use super::{Subject, TokenError, authenticate};
 use crate::tests::target::Target;
 
 const NOW: Timestamp = Timestamp::from_millis(1_769_860_800_000);
 const EXP: i64 = 1_769_860_800 + 60;
+
+const UNAVAILABLE: Result<Subject, TokenError> =
+    Err(TokenError::Unverified(jwks::Error::KeysUnavailable));
+
+fn is_invalid(verified: &Result<Subject, TokenError>) -> bool {
+    matches!(
+        verified,
+        Err(TokenError::Unverified(jwks::Error::Invalid(_)))
+    )
+}
 
 enum Key {
     Rsa(RsaKeyPair),
@@ -119,8 +130,11 @@ impl Key {
     }
 
     fn token_with(&self, header: &Value, claims: &Value) -> String {
-        let [header, claims] =
-            [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        self.token_of(&header.to_string(), &claims.to_string())
+    }
+
+    fn token_of(&self, header: &str, claims: &str) -> String {
+        let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
         let signed = format!("{header}.{claims}");
         let signature = URL_SAFE_NO_PAD.encode(self.sign(signed.as_bytes()));
         format!("{signed}.{signature}")
@@ -132,13 +146,13 @@ struct Issuer {
     target: Target,
     keys: Arc<Mutex<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
-    issuers: Issuers,
+    verifier: TokenVerifier,
 }
 
-fn issuers(local: LocalTargets) -> Issuers {
+fn verifier(local: LocalTargets) -> TokenVerifier {
     let policy = Arc::new(Policy::new(Vec::new(), local));
     let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
-    Issuers::new(outbound, TaskTracker::new(), CancellationToken::new())
+    TokenVerifier::new(outbound, TaskTracker::new(), CancellationToken::new())
 }
 
 /// Lets so much time pass.
@@ -172,7 +186,7 @@ impl Issuer {
             target,
             keys,
             asked,
-            issuers: issuers(LocalTargets::Allowed),
+            verifier: verifier(LocalTargets::Allowed),
         }
     }
 
@@ -186,10 +200,11 @@ impl Issuer {
         }
     }
 
-    /// What a good token says.
+    /// Returns the claims of a valid token.
     fn claims(&self) -> Value {
         json!({
             "iss": self.target.url,
+            "sub": "7",
             "aud": "orders",
             "exp": EXP,
             "scope": "orders:read orders:write",
@@ -197,10 +212,8 @@ impl Issuer {
         })
     }
 
-    async fn verify(&self, token: &str) -> Result<Subject, Refused> {
-        self.issuers
-            .verify(&self.api(), token.as_bytes(), NOW)
-            .await
+    async fn verify(&self, token: &str) -> Result<Subject, TokenError> {
+        authenticate(&self.verifier, &self.api(), token.as_bytes(), NOW).await
     }
 }
 
@@ -260,15 +273,19 @@ async fn what_a_token_says_must_fit_the_api() {
         ("nbf", json!(EXP + 3_600)),
         ("iss", json!("https://elsewhere.example")),
         ("iss", Value::Null),
+        (
+            "iss",
+            json!([issuer.target.url, "https://elsewhere.example"]),
+        ),
         ("aud", json!("invoices")),
         ("aud", Value::Null),
+        ("aud", json!(["invoices", 1])),
+        ("sub", Value::Null),
+        ("sub", json!(7)),
     ];
     for (name, value) in bad {
         let refused = issuer.verify(&with(name, value.clone())).await;
-        assert!(
-            matches!(refused, Err(Refused::Invalid(_))),
-            "{name} {value}: {refused:?}"
-        );
+        assert!(is_invalid(&refused), "{name} {value}: {refused:?}");
     }
     for value in [
         Value::Null,
@@ -277,7 +294,7 @@ async fn what_a_token_says_must_fit_the_api() {
         json!(""),
     ] {
         let refused = issuer.verify(&with("scope", value)).await;
-        assert_eq!(refused, Err(Refused::Scope("orders:write".to_owned())));
+        assert_eq!(refused, Err(TokenError::Scope("orders:write".to_owned())));
     }
     let mut listed = issuer.claims();
     listed["scope"] = Value::Null;
@@ -321,17 +338,77 @@ async fn forged_tokens_open_nothing() {
         format!("{none}.{payload}."),
         hs256,
         key.token_with(&json!({"alg": "RS512", "kid": "1"}), &claims),
+        key.token_with(&json!({"alg": "PS256", "kid": "1"}), &claims),
+        key.token_with(&json!({"alg": "RS256", "kid": 1}), &claims),
+        key.token_with(&json!({"alg": "RS256", "kid": "../../dev/null"}), &claims),
+        key.token_with(&json!({"alg": "RS256", "kid": "1' OR '1'='1"}), &claims),
+        format!("{good}="),
+        format!("{good} "),
+        format!("{good}.{signature}"),
         String::new(),
         "a.b.c".to_owned(),
         "x".repeat(20_000),
     ];
     for token in forged {
         let refused = issuer.verify(&token).await;
-        assert!(
-            matches!(refused, Err(Refused::Invalid(_))),
-            "{token}: {refused:?}"
-        );
+        assert!(is_invalid(&refused), "{token}: {refused:?}");
     }
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn a_header_leads_to_no_other_key_and_has_no_extension_that_is_skipped() {
+    let key = Key::rsa();
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    let attacker = Key::rsa();
+    let trap = Issuer::with(vec![attacker.jwk("1")]).await;
+    let claims = issuer.claims();
+    let elsewhere = format!("{}/keys", trap.target.url);
+    let pointers = [
+        ("jku", json!(elsewhere)),
+        ("x5u", json!(elsewhere)),
+        ("jwk", attacker.jwk("1")),
+        ("x5c", json!(["MAo="])),
+    ];
+    for (name, value) in pointers {
+        let header = json!({"alg": attacker.algorithm(), "kid": "1", name: value});
+        let refused = issuer.verify(&attacker.token_with(&header, &claims)).await;
+        assert!(is_invalid(&refused), "{name}: {refused:?}");
+        let header = json!({"alg": key.algorithm(), "kid": "1", name: value});
+        let accepted = issuer.verify(&key.token_with(&header, &claims)).await;
+        assert!(accepted.is_ok(), "{name}: {accepted:?}");
+    }
+    let header = json!({"alg": key.algorithm(), "kid": "1", "crit": ["exp"]});
+    let refused = issuer.verify(&key.token_with(&header, &claims)).await;
+    assert!(is_invalid(&refused), "crit: {refused:?}");
+    assert_eq!(issuer.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(trap.asked.load(Ordering::SeqCst), 0);
+    trap.target.stop().await;
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_token_says_twice_counts_for_nothing() {
+    let key = Key::ec();
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    let good = issuer.claims().to_string();
+    let without_brace = good.strip_suffix('}').unwrap();
+    let header = r#"{"alg":"ES256","kid":"1"}"#;
+    for twice in [
+        r#""azp":"admin""#,
+        r#""sub":"1""#,
+        r#""aud":"orders""#,
+        r#""exp":99999999999"#,
+        r#""iss":"https://elsewhere.example""#,
+    ] {
+        let token = key.token_of(header, &format!("{without_brace},{twice}}}"));
+        let refused = issuer.verify(&token).await;
+        assert!(is_invalid(&refused), "{twice}: {refused:?}");
+    }
+    let twice = r#"{"alg":"ES256","kid":"1","kid":"1"}"#;
+    let refused = issuer.verify(&key.token_of(twice, &good)).await;
+    assert!(is_invalid(&refused), "kid: {refused:?}");
+    assert!(issuer.verify(&key.token_of(header, &good)).await.is_ok());
     issuer.target.stop().await;
 }
 
@@ -344,7 +421,7 @@ async fn an_issuer_is_not_asked_for_every_key_that_nobody_knows() {
         let refused = issuer
             .verify(&stranger.token(&format!("made up {number}"), &issuer.claims()))
             .await;
-        assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+        assert!(is_invalid(&refused), "{refused:?}");
     }
     assert!(
         issuer
@@ -362,13 +439,13 @@ async fn keys_that_cannot_be_had_are_nobodys_fault() {
     let issuer = Issuer::with(Vec::new()).await;
     assert_eq!(
         issuer.verify(&key.token("1", &issuer.claims())).await,
-        Err(Refused::Unreachable)
+        UNAVAILABLE
     );
-    let guarded = issuers(LocalTargets::Refused);
+    let guarded = verifier(LocalTargets::Refused);
     let token = key.token("1", &issuer.claims());
     assert_eq!(
-        guarded.verify(&issuer.api(), token.as_bytes(), NOW).await,
-        Err(Refused::Unreachable)
+        authenticate(&guarded, &issuer.api(), token.as_bytes(), NOW).await,
+        UNAVAILABLE
     );
     issuer.target.stop().await;
 }
@@ -395,7 +472,7 @@ async fn a_caller_that_goes_away_leaves_the_keys_that_it_asked_for_to_others() {
     issuer.target.release();
     assert!(issuer.verify(&new_token).await.is_ok());
     let refused = issuer.verify(&old_token).await;
-    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    assert!(is_invalid(&refused), "{refused:?}");
     assert_eq!(issuer.asked.load(Ordering::SeqCst), 2);
     issuer.target.stop().await;
 }
@@ -410,7 +487,7 @@ async fn keys_that_cannot_be_fetched_anew_are_trusted_for_an_hour() {
     after(Duration::from_secs(59 * 60)).await;
     assert!(issuer.verify(&token).await.is_ok());
     after(Duration::from_secs(60)).await;
-    assert_eq!(issuer.verify(&token).await, Err(Refused::Unreachable));
+    assert_eq!(issuer.verify(&token).await, UNAVAILABLE);
     *issuer.keys.lock().unwrap() = keys;
     after(Duration::from_secs(10)).await;
     assert!(issuer.verify(&token).await.is_ok());

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::Timestamp;
+use kanat_net::jwks::{self, TokenVerifier};
 use kanat_rate_limit::{LimitError, LimitStatus};
 
 use super::route::Target;
 use super::standing;
 use crate::error::Refusal;
 use crate::limit::Limiter;
-use crate::oauth2::{self, Issuers, Subject};
+use crate::oauth2::{self, Subject, TokenError};
 use crate::plans::published::api::Auth;
 use crate::plans::published::keys::{Key, KeyError, bearer};
 
@@ -47,7 +48,7 @@ impl Caller {
 
 /// Authenticates the caller.
 pub(crate) async fn let_in(
-    issuers: &Issuers,
+    tokens: &TokenVerifier,
     target: &Target,
     headers: &mut HeaderMap,
     now: Timestamp,
@@ -71,7 +72,7 @@ pub(crate) async fn let_in(
         },
         Auth::OAuth2(issuer) => {
             let token = bearer(headers).ok_or_else(no_token)?;
-            let verified = Box::pin(issuers.verify(issuer, token, now)).await;
+            let verified = Box::pin(oauth2::authenticate(tokens, issuer, token, now)).await;
             Caller::Subject(verified.map_err(|refused| unproved(&refused))?)
         }
     };
@@ -140,13 +141,15 @@ fn no_token() -> Refusal {
     )
 }
 
-fn unproved(refused: &oauth2::Refused) -> Refusal {
+fn unproved(refused: &TokenError) -> Refusal {
     let (status, error, scope) = match refused {
-        oauth2::Refused::Unreachable => {
+        TokenError::Unverified(jwks::Error::KeysUnavailable) => {
             return Refusal::unavailable(refused.to_string(), Duration::from_secs(5));
         }
-        oauth2::Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "invalid_token", String::new()),
-        oauth2::Refused::Scope(scopes) => (
+        TokenError::Unverified(jwks::Error::Invalid(_)) => {
+            (StatusCode::UNAUTHORIZED, "invalid_token", String::new())
+        }
+        TokenError::Scope(scopes) => (
             StatusCode::FORBIDDEN,
             "insufficient_scope",
             format!(", scope=\"{scopes}\""),
