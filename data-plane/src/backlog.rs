@@ -174,7 +174,7 @@ impl Backlog {
     }
 
     fn refused(&self, overload: Overload) -> Overload {
-        metrics::metrics().backlog_refused(match overload {
+        metrics::metrics().backlog_refusals.count(match overload {
             Overload::All => "all",
             Overload::Flow => "flow",
             Overload::Age => "age",

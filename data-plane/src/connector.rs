@@ -92,14 +92,14 @@ impl Connectors {
         let connector = self.connector(instance);
         // Checked before the wait for a turn too.
         if let Admission::Wait(wait) = lock(&connector.breaker).peek(Instant::now()) {
-            metrics().connector_waits("breaker");
+            metrics().connector_waits.count("breaker");
             return Err(Unavailable(wait));
         }
         let turn = async {
             let is_queued = connector.permits.available_permits() == 0;
             let permit = Arc::clone(&connector.permits).acquire_owned().await;
             if connector.queue.wait_turn().await || is_queued {
-                metrics().connector_waits("turn");
+                metrics().connector_waits.count("turn");
             }
             permit
         };
@@ -112,7 +112,7 @@ impl Connectors {
             Admission::Allow => CallKind::Regular,
             Admission::Probe => CallKind::Probe,
             Admission::Wait(wait) => {
-                metrics().connector_waits("breaker");
+                metrics().connector_waits.count("breaker");
                 return Err(Unavailable(wait));
             }
         };
@@ -192,14 +192,14 @@ impl CallPermit {
         self.is_recorded = true;
         match lock(&self.breaker).record(outcome, self.kind, Instant::now()) {
             Some(Transition::Opened) => {
-                metrics().breaker_turned("open");
+                metrics().breaker_turns.count("open");
                 tracing::warn!(
                     instance.id = %self.instance,
                     "circuit breaker opened: messages to the connector wait",
                 );
             }
             Some(Transition::Closed) => {
-                metrics().breaker_turned("closed");
+                metrics().breaker_turns.count("closed");
                 tracing::info!(
                     instance.id = %self.instance,
                     "circuit breaker closed: messages to the connector continue",

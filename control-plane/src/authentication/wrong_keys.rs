@@ -125,7 +125,7 @@ impl WrongKeys {
 
     /// Notes that a key of `address` was refused because too many were wrong before it.
     pub fn refused(&self, address: IpAddr) {
-        metrics().api_key_refused("limited");
+        metrics().api_keys_refused.count("limited");
         let mut counted = self.counted();
         if counted
             .warned_at
@@ -185,7 +185,7 @@ impl Judgement {
 
     /// Ends with a key that is wrong.
     pub fn wrong(self) {
-        metrics().api_key_refused("wrong");
+        metrics().api_keys_refused.count("wrong");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Role of a credential, from all permissions to reading.
+/// Role of a credential. Each one has all permissions of those below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     Owner,
@@ -66,16 +66,7 @@ impl Role {
 
     /// Returns whether this role may grant `other`: nobody grants more than they have.
     pub fn may_grant(self, other: Self) -> bool {
-        self.rank() >= other.rank()
-    }
-
-    fn rank(self) -> u8 {
-        match self {
-            Self::Owner => 3,
-            Self::Admin => 2,
-            Self::Editor => 1,
-            Self::Viewer => 0,
-        }
+        self as u8 <= other as u8
     }
 }
 

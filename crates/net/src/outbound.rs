@@ -96,21 +96,12 @@ impl Client {
     /// # Errors
     /// The system has no TLS roots.
     pub fn new(policy: Arc<Policy>, options: &Options) -> Result<Self, Error> {
-        let http = pool(
-            GuardedResolver {
-                policy: Arc::clone(&policy),
-                check: Policy::check,
-            },
-            options,
-        )?;
-        let check = Policy::check_apart_from_own_listeners;
-        let elsewhere = pool(
-            GuardedResolver {
-                policy: Arc::clone(&policy),
-                check,
-            },
-            options,
-        )?;
+        let pool = |check| {
+            let policy = Arc::clone(&policy);
+            pool(GuardedResolver { policy, check }, options)
+        };
+        let http = pool(Policy::check)?;
+        let elsewhere = pool(Policy::check_apart_from_own_listeners)?;
         Ok(Self {
             http,
             elsewhere,
@@ -138,33 +129,13 @@ impl Client {
     pub async fn open(&self, request: Request) -> Result<Stream, Error> {
         let timeout = request.timeout;
         let begun = tokio::time::Instant::now();
-        let execute = async {
-            self.check_literal(&request.url)?;
-            self.execute(request).await
-        };
-        let outcome = tokio::time::timeout(timeout, execute)
-            .await
-            .unwrap_or(Err(Error::Timeout(timeout)));
-        if matches!(outcome, Err(Error::Egress(_))) {
-            kanat_telemetry::metrics().egress_refused.inc();
-        }
-        Ok(Stream::new(outcome?, timeout, begun.elapsed()))
+        let answer = within(timeout, self.execute(request)).await?;
+        Ok(Stream::new(answer, timeout, begun.elapsed()))
     }
 
     /// Makes the call once.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        let timeout = request.timeout;
-        let exchange = async {
-            self.check_literal(&request.url)?;
-            self.exchange(request).await
-        };
-        let outcome = tokio::time::timeout(timeout, exchange)
-            .await
-            .unwrap_or(Err(Error::Timeout(timeout)));
-        if matches!(outcome, Err(Error::Egress(_))) {
-            kanat_telemetry::metrics().egress_refused.inc();
-        }
-        outcome
+        within(request.timeout, self.exchange(request)).await
     }
 
     async fn exchange(&self, request: Request) -> Result<Response, Error> {
@@ -181,14 +152,20 @@ impl Client {
     }
 
     async fn execute(&self, request: Request) -> Result<reqwest::Response, Error> {
+        let (http, check) = if self.policy.concerns_own_listeners(&request.url) {
+            (
+                &self.elsewhere,
+                Policy::check_apart_from_own_listeners as Check,
+            )
+        } else {
+            (&self.http, Policy::check as Check)
+        };
+        if let Some(address) = literal(&request.url)? {
+            check(&self.policy, address).map_err(|refused| Error::Egress(refused.to_string()))?;
+        }
         let mut call = reqwest::Request::new(request.method, request.url);
         *call.headers_mut() = request.headers;
         *call.body_mut() = Some(request.body.into());
-        let http = if self.policy.concerns_own_listeners(call.url()) {
-            &self.elsewhere
-        } else {
-            &self.http
-        };
         http.execute(call).await.map_err(|error| match error.url() {
             Some(url) => classify(&error, url),
             None => Error::Network(error.to_string()),
@@ -201,21 +178,13 @@ impl Client {
         let announced = answer
             .content_length()
             .and_then(|length| usize::try_from(length).ok());
-        let Some(first) = answer
-            .chunk()
-            .await
-            .map_err(|error| classify(&error, answer.url()))?
-        else {
+        let Some(first) = next_chunk(&mut answer).await? else {
             return Ok((Bytes::new(), false));
         };
         if first.len() > self.max_response {
             return Ok((first.slice(..self.max_response), true));
         }
-        let Some(second) = answer
-            .chunk()
-            .await
-            .map_err(|error| classify(&error, answer.url()))?
-        else {
+        let Some(second) = next_chunk(&mut answer).await? else {
             return Ok((first, false));
         };
         let mut body = BytesMut::with_capacity(
@@ -236,28 +205,41 @@ impl Client {
                 return Ok((body.freeze(), true));
             }
             body.extend_from_slice(&chunk);
-            next = answer
-                .chunk()
-                .await
-                .map_err(|error| classify(&error, answer.url()))?;
+            next = next_chunk(&mut answer).await?;
         }
         Ok((body.freeze(), false))
     }
+}
 
-    /// Checks an address literal in the URL, which never reaches the resolver.
-    fn check_literal(&self, url: &Url) -> Result<(), Error> {
-        let address = match url.host() {
-            Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
-            Some(Host::Ipv6(v6)) => IpAddr::V6(v6),
-            Some(Host::Domain(_)) => return Ok(()),
-            None => return Err(Error::Network("the URL names no host".to_owned())),
-        };
-        let checked = if self.policy.concerns_own_listeners(url) {
-            self.policy.check_apart_from_own_listeners(address)
-        } else {
-            self.policy.check(address)
-        };
-        checked.map_err(|refused| Error::Egress(refused.to_string()))
+/// Runs a call for at most `timeout`, and counts a refusal of the egress guard.
+async fn within<T>(
+    timeout: Duration,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let outcome = tokio::time::timeout(timeout, call)
+        .await
+        .unwrap_or(Err(Error::Timeout(timeout)));
+    if matches!(outcome, Err(Error::Egress(_))) {
+        kanat_telemetry::metrics().egress_refused.inc();
+    }
+    outcome
+}
+
+/// Reads the next bytes of a body; `None` after the last.
+async fn next_chunk(answer: &mut reqwest::Response) -> Result<Option<Bytes>, Error> {
+    answer
+        .chunk()
+        .await
+        .map_err(|error| classify(&error, answer.url()))
+}
+
+/// Returns the address of a URL that has one in the place of a name: it never reaches the resolver.
+fn literal(url: &Url) -> Result<Option<IpAddr>, Error> {
+    match url.host() {
+        Some(Host::Ipv4(v4)) => Ok(Some(v4.into())),
+        Some(Host::Ipv6(v6)) => Ok(Some(v6.into())),
+        Some(Host::Domain(_)) => Ok(None),
+        None => Err(Error::Network("the URL names no host".to_owned())),
     }
 }
 
@@ -280,9 +262,12 @@ fn pool(resolver: GuardedResolver, options: &Options) -> Result<reqwest::Client,
         .map_err(|error| Error::Network(error.to_string()))
 }
 
+/// Check of an address by the egress guard.
+type Check = fn(&Policy, IpAddr) -> Result<(), EgressError>;
+
 struct GuardedResolver {
     policy: Arc<Policy>,
-    check: fn(&Policy, IpAddr) -> Result<(), EgressError>,
+    check: Check,
 }
 
 impl Resolve for GuardedResolver {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use kanat_telemetry::metrics::cpu_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
@@ -223,7 +224,7 @@ impl Process {
 
     /// How long it has been on a core since its last answer.
     fn on_core(&self) -> Option<Duration> {
-        on_core(self.id()).map(|used| used.saturating_sub(self.used))
+        cpu_time(&self.id().to_string()).map(|used| used.saturating_sub(self.used))
     }
 
     /// Kills what is still there, and gives how it ended: by itself, if it was gone already.
@@ -269,18 +270,4 @@ fn command(program: &Path, limits: Limits) -> Command {
         .process_group(0);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     command
-}
-
-/// How long a process has been on a core, in the hundredths of a second that Linux counts; `None`
-/// elsewhere.
-fn on_core(id: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let mut fields = stat
-        .get(stat.rfind(')')? + 1..)?
-        .split_ascii_whitespace()
-        .skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_millis((user + system) * 10))
 }

@@ -54,7 +54,7 @@ impl Session {
     /// is killed.
     pub fn call(&mut self, script: &Script, input: &str, context: &str) -> CallResult {
         let called = self.answered(script, input, context);
-        metrics().adapter_called(
+        metrics().adapter_calls.count(
             called
                 .output
                 .as_ref()
@@ -64,35 +64,18 @@ impl Session {
     }
 
     fn answered(&mut self, script: &Script, input: &str, context: &str) -> CallResult {
-        match self.ask(script, Some((input, context))) {
-            Ok(Answer {
-                outcome: Outcome::Output(output),
-                logs,
-                ..
-            }) => CallResult {
-                output: Ok(output),
-                logs,
-            },
-            Ok(Answer {
-                outcome: Outcome::Failed(failure),
-                logs,
-                ..
-            }) => CallResult {
-                output: Err(self.worded(failure)),
-                logs,
-            },
-            Ok(Answer {
-                outcome: Outcome::Unknown,
-                logs,
-                ..
-            }) => CallResult {
-                output: Err(Failure::unavailable("its worker does not know it")),
-                logs,
-            },
-            Err(failure) => CallResult {
-                output: Err(failure),
-                logs: Vec::new(),
-            },
+        let (output, logs) = match self.ask(script, Some((input, context))) {
+            Ok(answer) => (self.output(answer.outcome), answer.logs),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        CallResult { output, logs }
+    }
+
+    fn output(&self, outcome: Outcome) -> Result<Option<String>, Failure> {
+        match outcome {
+            Outcome::Output(output) => Ok(output),
+            Outcome::Failed(failure) => Err(self.worded(failure)),
+            Outcome::Unknown => Err(Failure::unavailable("its worker does not know it")),
         }
     }
 

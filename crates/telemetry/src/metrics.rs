@@ -18,16 +18,15 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 pub use flows::{Flow, Flows, Outcome};
 pub use histogram::Histogram;
+pub use process::cpu_time;
 pub use readings::{ControlPlane, Environment, Log, Node, Nodes, Readings, Waiting};
 
 /// Content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-type CounterFamily<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
 
 /// Metrics of this process.
 pub struct Metrics {
@@ -51,9 +50,6 @@ pub struct Metrics {
     pub egress_refused: Counter,
     /// Resources that this node refused to run.
     pub plans_refused: Counter,
-    /// Environments of which this node does not run the plans of its control plane's last
-    /// heartbeat.
-    pub plans_lag: Gauge,
     /// Spans that could not be exported.
     pub spans_dropped: Counter,
     /// Adapter processes that were killed because their code did not end in time.
@@ -62,15 +58,40 @@ pub struct Metrics {
     pub poll_messages: Counter,
     /// Jumps of the wall clock of more than 5 s.
     pub clock_jumps: Counter,
-    adapter_calls: CounterFamily<1>,
-    breaker_turns: CounterFamily<1>,
-    connector_waits: CounterFamily<1>,
-    attempts: CounterFamily<1>,
-    refused: CounterFamily<1>,
-    api_keys_refused: CounterFamily<1>,
-    backlog_refusals: CounterFamily<1>,
+    /// Environments of which this node does not run the plans of its control plane's last
+    /// heartbeat.
+    pub plans_lag: Gauge,
+    /// Attempts by result: `delivered`, `filtered`, or the kind of the failure.
+    pub attempts: CounterFamily,
+    /// Calls of adapters by result: `ok`, or the kind of the failure.
+    pub adapter_calls: CounterFamily,
+    /// Transitions of circuit breakers to `open` or `closed`.
+    pub breaker_turns: CounterFamily,
+    /// Calls that wait for their `turn` or for an open `breaker`.
+    pub connector_waits: CounterFamily,
+    /// Refused keys of the management API: `wrong`, or `limited` when their address has sent too
+    /// many wrong ones.
+    pub api_keys_refused: CounterFamily,
+    /// Messages that were refused for the backlog: of `all` flows, of one `flow`, or for the `age`
+    /// of a flow's.
+    pub backlog_refusals: CounterFamily,
+    refused: CounterFamily,
     api_requests: Family<[(&'static str, String); 2], Counter>,
     registry: Registry,
+}
+
+/// Counters of the values of one label.
+#[derive(Debug, Clone)]
+pub struct CounterFamily {
+    label: &'static str,
+    counters: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+impl CounterFamily {
+    /// Counts one of `value`.
+    pub fn count(&self, value: &'static str) {
+        self.counters.get_or_create(&[(self.label, value)]).inc();
+    }
 }
 
 /// Returns the metrics of this process.
@@ -81,102 +102,111 @@ pub fn metrics() -> &'static Metrics {
 
 impl Metrics {
     fn new() -> Self {
-        let mut metrics = Self {
-            flows: Flows::default(),
-            ack: Histogram::new(histogram::SHORT),
-            delivery: Histogram::new(histogram::LONG),
-            attempt: Histogram::new(histogram::SHORT),
-            api: Histogram::new(histogram::SHORT),
-            append_failures: Counter::default(),
-            settle_failures: Counter::default(),
-            settles_fenced: Counter::default(),
-            egress_refused: Counter::default(),
-            plans_refused: Counter::default(),
-            plans_lag: Gauge::default(),
-            spans_dropped: Counter::default(),
-            adapter_kills: Counter::default(),
-            poll_messages: Counter::default(),
-            clock_jumps: Counter::default(),
-            adapter_calls: Family::default(),
-            breaker_turns: Family::default(),
-            connector_waits: Family::default(),
-            attempts: Family::default(),
-            refused: Family::default(),
-            api_keys_refused: Family::default(),
-            backlog_refusals: Family::default(),
-            api_requests: Family::default(),
-            registry: Registry::default(),
-        };
-        metrics.begin();
-        metrics.registry = metrics.register();
-        metrics
-    }
-
-    /// Exposes the counters of all known labels from the start.
-    fn begin(&self) {
-        let lists: [(&CounterFamily<1>, &'static str, &[&'static str]); 5] = [
-            (
-                &self.adapter_calls,
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process::Process));
+        let ours = &mut Namespace(registry.sub_registry_with_prefix("kanat"));
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        ours.0.register("build", "The build that runs", version);
+        let flows = Flows::default();
+        ours.0.register_collector(Box::new(flows.clone()));
+        Self {
+            flows,
+            ack: ours.histogram(
+                "ack_duration",
+                "From a webhook's arrival to its 202",
+                histogram::SHORT,
+            ),
+            delivery: ours.histogram(
+                "delivery_duration",
+                "From a message's arrival to its delivery, retries included",
+                histogram::LONG,
+            ),
+            attempt: ours.histogram("attempt_duration", "One call to a target", histogram::SHORT),
+            api: ours.histogram(
+                "api_request_duration",
+                "One call of the management API, to the head of its answer",
+                histogram::SHORT,
+            ),
+            append_failures: ours
+                .metric("log_append_failures", "Messages that the log did not take"),
+            settle_failures: ours.metric(
+                "log_settle_failures",
+                "Tries to write an outcome that failed",
+            ),
+            settles_fenced: ours.metric(
+                "log_settles_fenced",
+                "Outcomes refused because the message was taken over",
+            ),
+            egress_refused: ours.metric(
+                "egress_refused",
+                "Calls that the egress guard did not let out",
+            ),
+            plans_refused: ours.metric(
+                "plan_resources_refused",
+                "Resources that this node refused to run",
+            ),
+            spans_dropped: ours.metric(
+                "trace_spans_dropped",
+                "Spans that could not be sent to the collector",
+            ),
+            adapter_kills: ours.metric(
+                "adapter_kills",
+                "Adapter processes killed because their code did not end in time",
+            ),
+            poll_messages: ours.metric("poll_messages", "Messages that polls made"),
+            clock_jumps: ours.metric("clock_jumps", "Jumps of the wall clock of more than 5 s"),
+            plans_lag: ours.metric(
+                "node_plans_behind",
+                "Environments of which this node does not run what its control plane says",
+            ),
+            attempts: ours.family("attempts", "Attempts by what they came to", "result", &[]),
+            adapter_calls: ours.family(
+                "adapter_calls",
+                "Calls of adapters by what they came to",
                 "result",
                 &["ok", "code", "thrown", "time", "memory", "unavailable"],
             ),
-            (&self.breaker_turns, "to", &["open", "closed"]),
-            (&self.connector_waits, "reason", &["turn", "breaker"]),
-            (&self.api_keys_refused, "reason", &["wrong", "limited"]),
-            (&self.backlog_refusals, "reason", &["all", "flow", "age"]),
-        ];
-        for (family, label, values) in lists {
-            for value in values {
-                family.get_or_create(&[(label, value)]).inc_by(0);
-            }
+            breaker_turns: ours.family(
+                "breaker_turns",
+                "Turns of the circuit breakers of connectors",
+                "to",
+                &["open", "closed"],
+            ),
+            connector_waits: ours.family(
+                "connector_waits",
+                "Calls of connectors that waited, by what for",
+                "reason",
+                &["turn", "breaker"],
+            ),
+            api_keys_refused: ours.family(
+                "api_keys_refused",
+                "Keys that the management API refused, by reason",
+                "reason",
+                &["wrong", "limited"],
+            ),
+            backlog_refusals: ours.family(
+                "backlog_refusals",
+                "Times that intake was refused because the backlog is at its bound, by reason",
+                "reason",
+                &["all", "flow", "age"],
+            ),
+            refused: ours.family(
+                "ingress_refused",
+                "Requests to the data plane that were answered with an error, by reason",
+                "reason",
+                &[],
+            ),
+            api_requests: ours.metric(
+                "api_requests",
+                "Calls of the management API by gRPC method and code",
+            ),
+            registry,
         }
-    }
-
-    /// Counts an attempt: `result` is `delivered`, `filtered`, or the kind of the failure.
-    pub fn attempted(&self, result: &'static str) {
-        self.attempts.get_or_create(&[("result", result)]).inc();
-    }
-
-    /// Counts a call of an adapter: `result` is `ok`, or the kind of the failure.
-    pub fn adapter_called(&self, result: &'static str) {
-        self.adapter_calls
-            .get_or_create(&[("result", result)])
-            .inc();
-    }
-
-    /// Counts a transition of a circuit breaker to `open` or `closed`.
-    pub fn breaker_turned(&self, to: &'static str) {
-        self.breaker_turns.get_or_create(&[("to", to)]).inc();
-    }
-
-    /// Counts a call that waits for its `turn` or for an open `breaker`.
-    pub fn connector_waits(&self, reason: &'static str) {
-        self.connector_waits
-            .get_or_create(&[("reason", reason)])
-            .inc();
     }
 
     /// Counts a request to the data plane that was refused with this status.
     pub fn refused(&self, status: u16) {
-        self.refused
-            .get_or_create(&[("reason", names::refusal(status))])
-            .inc();
-    }
-
-    /// Counts a refused key of the management API: `wrong`, or `limited` when its address has sent
-    /// too many wrong ones.
-    pub fn api_key_refused(&self, reason: &'static str) {
-        self.api_keys_refused
-            .get_or_create(&[("reason", reason)])
-            .inc();
-    }
-
-    /// Counts a message that was refused for the backlog: of `all` flows, of one `flow`, or for the
-    /// `age` of a flow's.
-    pub fn backlog_refused(&self, reason: &'static str) {
-        self.backlog_refusals
-            .get_or_create(&[("reason", reason)])
-            .inc();
+        self.refused.count(names::refusal(status));
     }
 
     /// Counts a call of the management API. `method` is the path of an existing gRPC method;
@@ -202,125 +232,38 @@ impl Metrics {
         }
         text
     }
+}
 
-    fn register(&self) -> Registry {
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(process::Process));
-        let ours = registry.sub_registry_with_prefix("kanat");
-        ours.register(
-            "build",
-            "The build that runs",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
-        ours.register_collector(Box::new(self.flows.clone()));
-        for (name, help, histogram) in [
-            (
-                "ack_duration",
-                "From a webhook's arrival to its 202",
-                &self.ack,
-            ),
-            (
-                "delivery_duration",
-                "From a message's arrival to its delivery, retries included",
-                &self.delivery,
-            ),
-            ("attempt_duration", "One call to a target", &self.attempt),
-            (
-                "api_request_duration",
-                "One call of the management API, to the head of its answer",
-                &self.api,
-            ),
-        ] {
-            ours.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+/// The metrics with our prefix, while they are made.
+struct Namespace<'r>(&'r mut Registry);
+
+impl Namespace<'_> {
+    fn metric<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    /// Makes the counters of a label. Those of known values are exposed from the start.
+    fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        values: &[&'static str],
+    ) -> CounterFamily {
+        let counters = self.metric::<Family<_, Counter>>(name, help);
+        for value in values {
+            counters.get_or_create(&[(label, *value)]).inc_by(0);
         }
-        for (name, help, counter) in [
-            (
-                "log_append_failures",
-                "Messages that the log did not take",
-                &self.append_failures,
-            ),
-            (
-                "log_settle_failures",
-                "Tries to write an outcome that failed",
-                &self.settle_failures,
-            ),
-            (
-                "log_settles_fenced",
-                "Outcomes refused because the message was taken over",
-                &self.settles_fenced,
-            ),
-            (
-                "egress_refused",
-                "Calls that the egress guard did not let out",
-                &self.egress_refused,
-            ),
-            (
-                "plan_resources_refused",
-                "Resources that this node refused to run",
-                &self.plans_refused,
-            ),
-            (
-                "trace_spans_dropped",
-                "Spans that could not be sent to the collector",
-                &self.spans_dropped,
-            ),
-            (
-                "adapter_kills",
-                "Adapter processes killed because their code did not end in time",
-                &self.adapter_kills,
-            ),
-            (
-                "poll_messages",
-                "Messages that polls made",
-                &self.poll_messages,
-            ),
-            (
-                "clock_jumps",
-                "Jumps of the wall clock of more than 5 s",
-                &self.clock_jumps,
-            ),
-        ] {
-            ours.register(name, help, counter.clone());
-        }
-        let help = "Environments of which this node does not run what its control plane says";
-        ours.register("node_plans_behind", help, self.plans_lag.clone());
-        ours.register(
-            "attempts",
-            "Attempts by what they came to",
-            self.attempts.clone(),
-        );
-        let families = [
-            (
-                "adapter_calls",
-                "Calls of adapters by what they came to",
-                &self.adapter_calls,
-            ),
-            (
-                "breaker_turns",
-                "Turns of the circuit breakers of connectors",
-                &self.breaker_turns,
-            ),
-            (
-                "connector_waits",
-                "Calls of connectors that waited, by what for",
-                &self.connector_waits,
-            ),
-            (
-                "api_keys_refused",
-                "Keys that the management API refused, by reason",
-                &self.api_keys_refused,
-            ),
-        ];
-        for (name, help, family) in families {
-            ours.register(name, help, family.clone());
-        }
-        let help = "Requests to the data plane that were answered with an error, by reason";
-        ours.register("ingress_refused", help, self.refused.clone());
-        let help = "Times that intake was refused because the backlog is at its bound, by reason";
-        ours.register("backlog_refusals", help, self.backlog_refusals.clone());
-        let help = "Calls of the management API by gRPC method and code";
-        ours.register("api_requests", help, self.api_requests.clone());
-        registry
+        CounterFamily { label, counters }
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, bounds: &'static [f64]) -> Histogram {
+        let histogram = Histogram::new(bounds);
+        self.0
+            .register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        histogram
     }
 }
 
@@ -335,7 +278,7 @@ mod tests {
             .flows
             .flow("flw_1", "order \"sync\"")
             .count(Outcome::Accepted);
-        metrics.attempted("delivered");
+        metrics.attempts.count("delivered");
         metrics.refused(413);
         metrics.api_called("/kanat.v1.FlowService/GetFlow", 5, Duration::from_millis(3));
         metrics.egress_refused.inc();

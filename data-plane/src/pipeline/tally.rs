@@ -69,6 +69,6 @@ impl Tally {
             metrics().delivery.observe(at.since(self.received_at));
         }
         self.flow.count(outcome);
-        metrics().attempted(result);
+        metrics().attempts.count(result);
     }
 }

@@ -1,12 +1,13 @@
 //! Sources of master keys: text, or a file that only its owner may read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use kanat_model::Secret;
+use tempfile::NamedTempFile;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::MASTER_KEY;
@@ -92,15 +93,10 @@ impl KeyFile {
 
     /// Replaces the file: a crash leaves the former text or the new one.
     fn write(&self, text: &Secret<String>) -> Result<(), Error> {
-        let beside = beside(&self.path);
-        let written =
-            write_private(&beside, text.expose()).and_then(|()| fs::rename(&beside, &self.path));
-        let written = written.and_then(|()| sync_folder_of(&self.path));
-        written.map_err(|source| {
-            // It may not be there.
-            let _ = fs::remove_file(&beside);
-            self.failed(source)
-        })
+        let written = beside(&self.path, text)
+            .and_then(|file| Ok(file.persist(&self.path)?))
+            .and_then(|_| sync_folder_of(&self.path));
+        written.map_err(|source| self.failed(source))
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -180,44 +176,34 @@ fn new_key() -> Secret<String> {
     ))
 }
 
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension(format!("key.{}", std::process::id()))
-}
-
 /// A rename is durable once its folder is synced.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     path.parent()
         .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Written beside, synced, then linked: a crash leaves no half a key, and of two processes that
+/// Written beside, synced, then renamed: a crash leaves no half a key, and of two processes that
 /// start at once both end with the same key.
 fn make(path: &Path) -> io::Result<Secret<String>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let beside = beside(path);
     let text = new_key();
-    let written = write_private(&beside, text.expose());
-    let linked = written.and_then(|()| fs::hard_link(&beside, path));
-    let removed = fs::remove_file(&beside);
-    match linked {
-        Ok(()) => removed.map(|()| text),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+    match beside(path, &text)?.persist_noclobber(path) {
+        Ok(_) => Ok(text),
+        Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
             fs::read_to_string(path).map(Secret::new)
         }
-        Err(error) => Err(error),
+        Err(failed) => Err(failed.error),
     }
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+/// Writes a file for its owner alone in the folder of `path`. It is removed unless it is renamed.
+fn beside(path: &Path, text: &Secret<String>) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new("")))?;
+    file.write_all(text.expose().as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use super::{Error, classify};
+use super::{Error, next_chunk};
 
 /// Answer whose body is not read yet.
 #[derive(Debug)]
@@ -43,10 +43,8 @@ impl Stream {
     /// Returns the next bytes of the body; `None` after the last.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let begun = Instant::now();
-        let outcome = tokio::time::timeout(self.left, self.answer.chunk()).await;
+        let outcome = tokio::time::timeout(self.left, next_chunk(&mut self.answer)).await;
         self.left = self.left.saturating_sub(begun.elapsed());
-        outcome
-            .map_err(|_| Error::Timeout(self.timeout))?
-            .map_err(|error| classify(&error, self.answer.url()))
+        outcome.unwrap_or(Err(Error::Timeout(self.timeout)))
     }
 }

@@ -4,6 +4,7 @@
 //! Bytes count from the time when a response is known until the connection has taken them, plain or
 //! encrypted. Counting neither allocates nor locks for responses over HTTP/1.
 
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,9 +89,8 @@ impl Answers {
 
 impl Line {
     pub fn new(answers: &Arc<Answers>, holdings: Option<Arc<Holdings>>) -> Arc<Self> {
-        let answers = Arc::clone(answers);
         Arc::new(Self {
-            answers,
+            answers: Arc::clone(answers),
             holdings,
             reading: Reading::default(),
             streams: Reading::default(),
@@ -106,59 +106,37 @@ impl Account {
     /// Returns whether the bound is reached, so that no further response is started.
     pub fn is_full(&self) -> bool {
         let bounds = &self.line.answers.bounds;
-        self.line.answers.waiting.load(Ordering::Relaxed) > bounds.all
-            || self
-                .holdings()
-                .is_some_and(|held| held.answers.load(Ordering::Relaxed) > bounds.of_a_peer)
+        self.counters()
+            .zip([bounds.all, bounds.of_a_peer])
+            .any(|(waiting, bound)| waiting.load(Ordering::Relaxed) > bound)
     }
 
-    fn begin(&self) {
-        match &self.stream {
-            None => self.line.reading.begin(),
-            Some(stream) => {
-                self.line.streams.begin();
-                stream.begin();
-            }
-        }
-    }
-
-    fn went_on(&self) {
-        match &self.stream {
-            None => self.line.reading.went_on(),
-            Some(stream) => {
-                self.line.streams.went_on();
-                stream.went_on();
-            }
-        }
-    }
-
-    fn end(&self) {
-        match &self.stream {
-            None => self.line.reading.end(),
-            Some(stream) => {
-                self.line.streams.end();
-                stream.end();
-            }
-        }
+    /// Returns the waiting bytes of the listener, and those of the peer.
+    fn counters(&self) -> impl Iterator<Item = &AtomicUsize> {
+        let of_the_peer = self.holdings().map(|held| &held.answers);
+        iter::once(&self.line.answers.waiting).chain(of_the_peer)
     }
 
     fn take(&self, bytes: usize) {
-        self.line
-            .answers
-            .waiting
-            .fetch_add(bytes, Ordering::Relaxed);
-        if let Some(held) = self.holdings() {
-            held.answers.fetch_add(bytes, Ordering::Relaxed);
+        for waiting in self.counters() {
+            waiting.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
     fn give_back(&self, bytes: usize) {
-        self.line
-            .answers
-            .waiting
-            .fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(held) = self.holdings() {
-            held.answers.fetch_sub(bytes, Ordering::Relaxed);
+        for waiting in self.counters() {
+            waiting.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the progress of the reader.
+    fn note(&self, progress: impl Fn(&Reading)) {
+        match &self.stream {
+            None => progress(&self.line.reading),
+            Some(stream) => {
+                progress(&self.line.streams);
+                progress(stream);
+            }
         }
     }
 }
@@ -183,48 +161,40 @@ impl Answer {
         account: Account,
         refusal: impl FnOnce() -> Response<Body>,
     ) -> Response<Self> {
-        if response.extensions().get::<AtAnyPace>().is_some() {
-            return response.map(|body| Self {
-                body,
-                rest: Bytes::new(),
-                ahead: 0,
-                account: None,
-            });
-        }
-        let mut ahead = exact(&response);
-        if ahead > MAX_UNREFUSED_BYTES && account.is_full() {
-            response = refusal();
+        let counts = response.extensions().get::<AtAnyPace>().is_none();
+        let account = counts.then_some(account);
+        let mut ahead = 0;
+        if let Some(account) = &account {
             ahead = exact(&response);
+            if ahead > MAX_UNREFUSED_BYTES && account.is_full() {
+                response = refusal();
+                ahead = exact(&response);
+            }
+            account.take(ahead);
         }
-        account.take(ahead);
         response.map(|body| Self {
             body,
             rest: Bytes::new(),
             ahead,
-            account: Some(account),
+            account,
         })
     }
 
     fn piece(&mut self, bytes: Bytes) -> Piece {
-        let Some(account) = &self.account else {
-            return Piece {
-                bytes,
-                counted: 0,
-                account: None,
-            };
-        };
         let counted = bytes.len();
-        let known = counted.min(self.ahead);
-        self.ahead -= known;
-        if counted > known {
-            // What an answer of unknown length makes is there already, and not much at a time.
-            account.take(counted - known);
+        if let Some(account) = &self.account {
+            let known = counted.min(self.ahead);
+            self.ahead -= known;
+            if counted > known {
+                // What an answer of unknown length makes is there already, and not much at a time.
+                account.take(counted - known);
+            }
+            account.note(Reading::begin);
         }
-        account.begin();
         Piece {
             bytes,
             counted,
-            account: Some(account.clone()),
+            account: self.account.clone(),
         }
     }
 
@@ -317,7 +287,7 @@ impl Buf for Piece {
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
         if let Some(account) = &self.account {
-            account.went_on();
+            account.note(Reading::went_on);
         }
     }
 }
@@ -326,6 +296,6 @@ impl Drop for Piece {
     fn drop(&mut self) {
         let Some(account) = &self.account else { return };
         account.give_back(self.counted);
-        account.end();
+        account.note(Reading::end);
     }
 }

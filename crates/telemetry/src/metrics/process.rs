@@ -1,21 +1,23 @@
 //! Resource usage of the process under the standard names of Prometheus clients. It is known on
 //! Linux only.
 
+use std::time::Duration;
+
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Clock ticks per second in `/proc`, a constant of the kernel's interface.
-const TICKS_PER_SECOND: f64 = 100.0;
+/// Length of a clock tick in `/proc`, a constant of the kernel's interface.
+const TICK: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Process;
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
-        if let Some(seconds) = cpu_seconds() {
+        if let Some(time) = cpu_time("self") {
             let help = "User and system time that the process took.";
             let encoder = encoder.encode_descriptor(
                 "process_cpu_seconds",
@@ -23,7 +25,7 @@ impl Collector for Process {
                 None,
                 MetricType::Counter,
             )?;
-            ConstCounter::new(seconds).encode(encoder)?;
+            ConstCounter::new(time.as_secs_f64()).encode(encoder)?;
         }
         let gauges = [
             (
@@ -49,16 +51,18 @@ impl Collector for Process {
     }
 }
 
-fn cpu_seconds() -> Option<f64> {
-    cpu_of(&std::fs::read_to_string("/proc/self/stat").ok()?)
+/// Returns the time that a process was on a core, to 10 ms; `None` where it is not known.
+/// `process` is its id, or `self`.
+pub fn cpu_time(process: &str) -> Option<Duration> {
+    cpu_of(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 /// Reads fields 14 and 15. The second field is a name in parentheses that may contain anything.
-fn cpu_of(stat: &str) -> Option<f64> {
+fn cpu_of(stat: &str) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u32>().ok().map(f64::from);
-    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+    let mut ticks = || fields.next()?.parse::<u32>().ok();
+    Some(TICK * ticks()?.saturating_add(ticks()?))
 }
 
 fn resident_bytes() -> Option<u64> {
@@ -90,14 +94,14 @@ mod tests {
     #[test]
     fn reads_the_times_past_a_name_with_spaces_and_brackets() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 2040 0 0 0 250 50 0 0 20 0 3 0 100 200 300";
-        assert_eq!(cpu_of(stat), Some(3.0));
+        assert_eq!(cpu_of(stat), Some(Duration::from_secs(3)));
         assert_eq!(cpu_of("7 (kanat) S 1"), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn the_kernel_has_all_of_it() {
-        assert!(cpu_seconds().is_some() && resident_bytes().is_some_and(|bytes| bytes > 0));
+        assert!(cpu_time("self").is_some() && resident_bytes().is_some_and(|bytes| bytes > 0));
         assert!(
             open_files().is_some_and(|files| files > 2)
                 && max_files().is_some()

@@ -107,28 +107,30 @@ impl Collector for Readings {
 
 impl Log {
     fn write(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        writer.counter(
-            "log_commits",
-            "Transactions of the message log that reached the disk.",
-            self.commits,
-        )?;
-        writer.counter(
-            "log_operations",
-            "Operations that these carried.",
-            self.operations,
-        )?;
-        writer.counter("log_appended", "Messages that the log took.", self.appended)?;
-        writer.counter("log_settled", "Outcomes that the log took.", self.settled)?;
-        writer.counter(
-            "log_claimed",
-            "Messages taken up from the log.",
-            self.claimed,
-        )?;
-        writer.gauge(
+        writer.counters([
+            (
+                "log_commits",
+                "Transactions of the message log that reached the disk.",
+                self.commits,
+            ),
+            (
+                "log_operations",
+                "Operations that these carried.",
+                self.operations,
+            ),
+            ("log_appended", "Messages that the log took.", self.appended),
+            ("log_settled", "Outcomes that the log took.", self.settled),
+            (
+                "log_claimed",
+                "Messages taken up from the log.",
+                self.claimed,
+            ),
+        ])?;
+        writer.gauges([(
             "log_readable",
             "Whether the message log could be read.",
             u64::from(self.waiting.is_some()),
-        )?;
+        )])?;
         let mut waiting: Vec<_> = self.waiting.iter().flatten().collect();
         waiting.sort_by_key(|flow| std::cmp::Reverse(flow.oldest));
         waiting.truncate(MAX_BACKLOGS);
@@ -147,7 +149,7 @@ impl Log {
             .iter()
             .enumerate()
             .map(|(at, flow)| (labels(at), flow.messages as f64));
-        writer.gauges(
+        writer.gauge_family(
             "queue_depth",
             "Messages that are due and that nobody works on; 1000 is that many or more.",
             depth,
@@ -156,7 +158,7 @@ impl Log {
             .iter()
             .enumerate()
             .map(|(at, flow)| (labels(at), flow.oldest.as_secs_f64()));
-        writer.gauges(
+        writer.gauge_family(
             "queue_oldest_age_seconds",
             "How long ago the oldest of these became due.",
             age,
@@ -166,63 +168,64 @@ impl Log {
 
 impl Node {
     fn write(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        writer.gauge(
-            "node_ready",
-            "Whether this node takes messages in and runs them.",
-            u64::from(self.ready),
-        )?;
-        writer.gauge(
-            "node_draining",
-            "Whether this node finishes what it has and goes.",
-            u64::from(self.draining),
-        )?;
-        writer.gauge(
-            "messages_in_flight",
-            "Messages that are being stored or sent.",
-            self.in_flight as u64,
-        )?;
-        writer.gauge(
-            "messages_in_memory",
-            "Messages that hold a place in a lane.",
-            self.in_memory as u64,
-        )?;
-        writer.gauge(
-            "messages_memory_bytes",
-            "Bytes that these hold.",
-            self.memory_bytes as u64,
-        )?;
-        let open = self.breakers_open as u64;
-        writer.gauge(
-            "breakers_open",
-            "Connectors whose circuit breaker is open: their messages wait.",
-            open,
-        )?;
-        writer.gauge(
-            "messages_waiting_for_plans",
-            "Messages that are due in flows of which this node cannot run some versions with the \
-             plans that it has.",
-            self.waiting_for_plans,
-        )?;
-        writer.gauge(
-            "backlog_bytes",
-            "Bytes of all unfinished messages of the log, about.",
-            self.backlog_bytes,
-        )?;
-        writer.gauge(
-            "backlog_limit_bytes",
-            "Bytes of unfinished messages at which all intake is refused.",
-            self.backlog_limit_bytes,
-        )?;
-        writer.gauge(
-            "lanes",
-            "Targets that messages were sent to.",
-            self.lanes as u64,
-        )?;
+        writer.gauges([
+            (
+                "node_ready",
+                "Whether this node takes messages in and runs them.",
+                u64::from(self.ready),
+            ),
+            (
+                "node_draining",
+                "Whether this node finishes what it has and goes.",
+                u64::from(self.draining),
+            ),
+            (
+                "messages_in_flight",
+                "Messages that are being stored or sent.",
+                self.in_flight as u64,
+            ),
+            (
+                "messages_in_memory",
+                "Messages that hold a place in a lane.",
+                self.in_memory as u64,
+            ),
+            (
+                "messages_memory_bytes",
+                "Bytes that these hold.",
+                self.memory_bytes as u64,
+            ),
+            (
+                "breakers_open",
+                "Connectors whose circuit breaker is open: their messages wait.",
+                self.breakers_open as u64,
+            ),
+            (
+                "messages_waiting_for_plans",
+                "Messages that are due in flows of which this node cannot run some versions with \
+                 the plans that it has.",
+                self.waiting_for_plans,
+            ),
+            (
+                "backlog_bytes",
+                "Bytes of all unfinished messages of the log, about.",
+                self.backlog_bytes,
+            ),
+            (
+                "backlog_limit_bytes",
+                "Bytes of unfinished messages at which all intake is refused.",
+                self.backlog_limit_bytes,
+            ),
+            (
+                "lanes",
+                "Targets that messages were sent to.",
+                self.lanes as u64,
+            ),
+        ])?;
         let environments = self
             .environments
             .iter()
             .map(|(id, generation)| ([("environment", id.as_str())], *generation as f64));
-        writer.gauges(
+        writer.gauge_family(
             "node_plan_generation",
             "The generation of an environment's plans that this node runs.",
             environments,
@@ -239,17 +242,17 @@ impl ControlPlane {
         let nodes = nodes
             .into_iter()
             .map(|(status, nodes)| ([("status", status)], nodes as f64));
-        writer.gauges("nodes", "Nodes with a stream to this control plane.", nodes)?;
-        writer.gauge(
+        writer.gauge_family("nodes", "Nodes with a stream to this control plane.", nodes)?;
+        writer.gauges([(
             "plan_refusals",
             "Resources that connected nodes refuse to run, once a node.",
             self.refused as u64,
-        )?;
+        )])?;
         let generations = self
             .environments
             .iter()
             .map(|e| ([("environment", e.id.as_str())], e.generation as f64));
-        writer.gauges(
+        writer.gauge_family(
             "plan_generation",
             "The generation that the nodes of an environment are to run.",
             generations,
@@ -258,7 +261,7 @@ impl ControlPlane {
             .environments
             .iter()
             .map(|e| ([("environment", e.id.as_str())], e.lag as f64));
-        writer.gauges(
+        writer.gauge_family(
             "plan_lag",
             "Generations that the node furthest behind has to go.",
             lags,
@@ -266,26 +269,33 @@ impl ControlPlane {
     }
 }
 
+/// Name, description and value of a metric without labels.
+type Reading = (&'static str, &'static str, u64);
+
 struct Writer<'e> {
     encoder: DescriptorEncoder<'e>,
 }
 
 impl Writer<'_> {
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        let encoder = self
-            .encoder
-            .encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(value).encode(encoder)
+    fn counters<const N: usize>(&mut self, counters: [Reading; N]) -> std::fmt::Result {
+        counters.into_iter().try_for_each(|(name, help, value)| {
+            let encoder = self
+                .encoder
+                .encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(encoder)
+        })
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        let encoder = self
-            .encoder
-            .encode_descriptor(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(value).encode(encoder)
+    fn gauges<const N: usize>(&mut self, gauges: [Reading; N]) -> std::fmt::Result {
+        gauges.into_iter().try_for_each(|(name, help, value)| {
+            let encoder = self
+                .encoder
+                .encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(encoder)
+        })
     }
 
-    fn gauges<L: EncodeLabelSet>(
+    fn gauge_family<L: EncodeLabelSet>(
         &mut self,
         name: &str,
         help: &str,
