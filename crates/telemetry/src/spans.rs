@@ -2,9 +2,14 @@
 //! atomic load.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use kanat_model::Timestamp;
+pub use opentelemetry::trace::SpanKind as Kind;
+use opentelemetry::trace::{SpanContext, SpanId, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+pub use opentelemetry_sdk::trace::SpanData;
+use opentelemetry_sdk::trace::{SpanEvents, SpanLinks};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::metrics;
@@ -12,37 +17,18 @@ use crate::metrics;
 /// Spans that wait for the exporter. Further ones are dropped and counted.
 const QUEUE_CAPACITY: usize = 8 * 1024;
 
-static EXPORT: OnceLock<Sender<Span>> = OnceLock::new();
+static EXPORT: OnceLock<Sender<SpanData>> = OnceLock::new();
 
-/// A span: one operation in a trace.
+/// A span: one operation in a trace. The SDK makes ids of its own for the spans that it begins;
+/// ours are known before, because they travel with messages.
 #[derive(Debug)]
 pub struct Span {
-    pub name: &'static str,
-    pub kind: Kind,
-    /// 32 hexadecimal digits.
-    pub trace_id: String,
-    /// 16 hexadecimal digits.
-    pub span_id: String,
-    /// Parent span, 16 hexadecimal digits.
-    pub parent_id: Option<String>,
-    pub start: Timestamp,
-    pub took: Duration,
-    pub attributes: Vec<(&'static str, String)>,
-    /// Error of the operation.
-    pub failure: Option<String>,
+    data: SpanData,
     begun: Instant,
 }
 
-/// Kind of a span, by its side of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Internal,
-    Server,
-    Client,
-}
-
 /// Registers the exporter; `None` when there is one already.
-pub fn take() -> Option<Receiver<Span>> {
+pub fn take() -> Option<Receiver<SpanData>> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     EXPORT.set(sender).ok().map(|()| receiver)
 }
@@ -74,51 +60,66 @@ impl Span {
         traceparent: &str,
         parent: Option<&str>,
     ) -> Option<Self> {
-        let (trace_id, span_id) = sampled(traceparent)?;
-        let parent_id = parent
-            .and_then(|parent| parent.split('-').nth(2))
-            .map(str::to_owned);
-        Some(Self {
-            name,
-            kind,
-            trace_id: trace_id.to_owned(),
-            span_id: span_id.to_owned(),
-            parent_id,
-            start: Timestamp::now(),
-            took: Duration::ZERO,
+        let span_context = context(traceparent).filter(SpanContext::is_sampled)?;
+        let parent = parent.and_then(context);
+        let begun = Instant::now();
+        let since_1970 = Duration::from_millis(Timestamp::now().as_millis().unsigned_abs());
+        let start_time = UNIX_EPOCH + since_1970;
+        let data = SpanData {
+            span_context,
+            parent_span_id: parent.map_or(SpanId::INVALID, |parent| parent.span_id()),
+            parent_span_is_remote: kind == Kind::Server,
+            span_kind: kind,
+            name: name.into(),
+            start_time,
+            end_time: start_time,
             attributes: Vec::new(),
-            failure: None,
-            begun: Instant::now(),
-        })
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: InstrumentationScope::builder("kanat").build(),
+        };
+        Some(Self { data, begun })
     }
 
     #[must_use]
     pub fn with(mut self, attribute: &'static str, value: impl Into<String>) -> Self {
-        self.attributes.push((attribute, value.into()));
+        self.data
+            .attributes
+            .push(KeyValue::new(attribute, value.into()));
         self
     }
 
     /// Ends the span and hands it to the exporter.
     pub fn end(mut self, failure: Option<String>) {
-        self.took = self.begun.elapsed();
-        self.failure = failure;
+        self.data.end_time += self.begun.elapsed();
+        if let Some(failure) = failure {
+            self.data.status = Status::error(failure);
+        }
         if EXPORT
             .get()
-            .is_none_or(|export| export.try_send(self).is_err())
+            .is_none_or(|export| export.try_send(self.data).is_err())
         {
             metrics().spans_dropped.inc();
         }
     }
 }
 
-/// Returns the ids of trace and span of a sampled `traceparent`.
-fn sampled(traceparent: &str) -> Option<(&str, &str)> {
+/// Reads a `traceparent`.
+fn context(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-').skip(1);
-    let trace = parts.next()?;
-    let span = parts.next()?;
-    let flags = parts.next()?;
-    let sampled = u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1);
-    sampled.then_some((trace, span))
+    let trace = TraceId::from_hex(parts.next()?).ok()?;
+    let span = SpanId::from_hex(parts.next()?).ok()?;
+    let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
+    let state = TraceState::default();
+    Some(SpanContext::new(
+        trace,
+        span,
+        TraceFlags::new(flags),
+        true,
+        state,
+    ))
 }
 
 #[cfg(test)]
@@ -131,9 +132,10 @@ mod tests {
     fn a_span_is_what_its_traceparent_names_under_its_parent() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-1111111111111111-01";
         let span = Span::new("run", Kind::Internal, SAMPLED, Some(parent)).unwrap();
-        assert_eq!(span.trace_id.as_str(), &SAMPLED[3..35]);
-        assert_eq!(span.span_id.as_str(), "00f067aa0ba902b7");
-        assert_eq!(span.parent_id.as_deref(), Some("1111111111111111"));
+        let context = &span.data.span_context;
+        assert_eq!(context.trace_id().to_string(), &SAMPLED[3..35]);
+        assert_eq!(context.span_id().to_string(), "00f067aa0ba902b7");
+        assert_eq!(span.data.parent_span_id.to_string(), "1111111111111111");
     }
 
     #[test]
