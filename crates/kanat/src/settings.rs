@@ -30,6 +30,26 @@ pub use sources::Sources;
 /// Text that is printed in the place of a secret.
 const MASK: &str = "********";
 
+/// Defines settings as the command line, the environment and the file give them: before the name of
+/// each stands its variable.
+macro_rules! flags {
+    (
+        $(#[$about:meta])*
+        pub struct Flags {
+            $($(#[$meta:meta])* $($variable:literal =>)? $field:ident: $type:ty),* $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Default, clap::Args, serde::Serialize, serde::Deserialize)]
+        #[group(skip)]
+        #[serde(default)]
+        pub struct Flags {
+            $($(#[$meta])* $(#[arg(long, env = $variable)])? pub $field: $type),*
+        }
+    };
+}
+use flags;
+
 /// Settings of a kind of process, as the command line, the environment and the file give them; each
 /// may be left out.
 pub trait Flags: clap::Args + Serialize + DeserializeOwned + Default {

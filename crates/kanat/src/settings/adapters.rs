@@ -2,25 +2,20 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use super::{Problems, flags, value};
 
-use super::{Problems, value};
-
-/// Settings of adapters, as the command line, the environment and the file give them; each may be
-/// left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[group(skip)]
-#[serde(default)]
-pub struct Flags {
-    /// Memory that an adapter may take, in MiB [default: 64].
-    #[arg(long, env = "KANAT_ADAPTER_MEMORY")]
-    pub adapter_memory: Option<u64>,
-    /// Time on a core that an adapter may take for one message, in milliseconds [default: 1000].
-    #[arg(long, env = "KANAT_ADAPTER_TIME")]
-    pub adapter_time: Option<u64>,
-    /// Processes that run adapters, at most [default: twice the cores, at least 4].
-    #[arg(long, env = "KANAT_ADAPTER_PROCESSES")]
-    pub adapter_processes: Option<u64>,
+flags! {
+    /// Settings of adapters, as the command line, the environment and the file give them; each may
+    /// be left out.
+    pub struct Flags {
+        /// Memory that an adapter may take, in MiB [default: 64].
+        "KANAT_ADAPTER_MEMORY" => adapter_memory: Option<u64>,
+        /// Time on a core that an adapter may take for one message, in milliseconds [default:
+        /// 1000].
+        "KANAT_ADAPTER_TIME" => adapter_time: Option<u64>,
+        /// Processes that run adapters, at most [default: twice the cores, at least 4].
+        "KANAT_ADAPTER_PROCESSES" => adapter_processes: Option<u64>,
+    }
 }
 
 /// How adapters are run, checked.

@@ -5,70 +5,54 @@ use std::path::{Path, PathBuf};
 
 use kanat_control_plane::{Access, PublicUrl};
 use kanat_model::Secret;
-use serde::{Deserialize, Serialize};
 
-use super::{Problems, nodes, process, value};
+use super::{Problems, flags, nodes, process, value};
 
-/// Settings that `up` and `control-plane` share, as the command line, the environment and the file
-/// give them; each may be left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[group(skip)]
-#[serde(default)]
-pub struct Flags {
-    /// Beginning of webhook URLs, when the service stands behind a proxy [default: the address
-    /// listened on].
-    #[arg(long, env = "KANAT_PUBLIC_URL")]
-    pub public_url: Option<String>,
-    /// Address of the management API as browsers reach it, for OAuth2 providers to send people back
-    /// to [default: the public URL, or the address listened on where webhooks have one of their
-    /// own].
-    #[arg(long, env = "KANAT_API_URL")]
-    pub api_url: Option<String>,
-    /// Origins of pages whose scripts may call the management API, separated by commas, as in
-    /// `https://app.example.com` [default: none].
-    #[arg(long, env = "KANAT_ALLOWED_ORIGINS", value_delimiter = ',')]
-    pub allowed_origins: Option<Vec<String>>,
-    /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
-    #[arg(long, env = "KANAT_RETENTION_DAYS", alias = "retention")]
-    pub retention_days: Option<u32>,
-    /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever
-    /// [default: 30].
-    #[arg(long, env = "KANAT_BATCH_RETENTION_DAYS")]
-    pub batch_retention_days: Option<u32>,
-    /// The owner's API key of a first start: `kanat_ak_` and then at least 32 letters, digits, `-`
-    /// or `_` [default: a random one, printed once].
-    #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
-    pub bootstrap_api_key: Option<String>,
-    /// Begin a new configuration although there is a message log with messages, which nobody will
-    /// see then.
-    #[arg(
-        long,
-        env = "KANAT_ACCEPT_EMPTY_CONFIG",
-        num_args = 0..=1,
-        default_missing_value = "true"
-    )]
-    pub accept_empty_config: Option<bool>,
-    /// Token by which data-plane nodes get their plans, 16 characters or more [default: none can
-    /// connect].
-    #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
-    pub join_token: Option<String>,
-    /// Authority whose certificates data-plane nodes must show, besides the join token if there is
-    /// one (PEM file).
-    #[arg(long, env = "KANAT_TLS_CLIENT_CA")]
-    pub tls_client_ca: Option<PathBuf>,
-    /// Tokens and certificates that open some environments alone: tables of the file.
-    #[arg(skip)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Vec<nodes::Entry>>,
-    /// Let nodes connect without TLS from other machines, although plans carry the secrets of
-    /// connectors.
-    #[arg(
-        long,
-        env = "KANAT_SEND_SECRETS_UNENCRYPTED",
-        num_args = 0..=1,
-        default_missing_value = "true"
-    )]
-    pub send_secrets_unencrypted: Option<bool>,
+flags! {
+    /// Settings that `up` and `control-plane` share, as the command line, the environment and the
+    /// file give them; each may be left out.
+    pub struct Flags {
+        /// Beginning of webhook URLs, when the service stands behind a proxy [default: the address
+        /// listened on].
+        "KANAT_PUBLIC_URL" => public_url: Option<String>,
+        /// Address of the management API as browsers reach it, for OAuth2 providers to send people
+        /// back to [default: the public URL, or the address listened on where webhooks have one of
+        /// their own].
+        "KANAT_API_URL" => api_url: Option<String>,
+        /// Origins of pages whose scripts may call the management API, separated by commas, as in
+        /// `https://app.example.com` [default: none].
+        #[arg(value_delimiter = ',')]
+        "KANAT_ALLOWED_ORIGINS" => allowed_origins: Option<Vec<String>>,
+        /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
+        #[arg(alias = "retention")]
+        "KANAT_RETENTION_DAYS" => retention_days: Option<u32>,
+        /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever
+        /// [default: 30].
+        "KANAT_BATCH_RETENTION_DAYS" => batch_retention_days: Option<u32>,
+        /// The owner's API key of a first start: `kanat_ak_` and then at least 32 letters, digits,
+        /// `-` or `_` [default: a random one, printed once].
+        #[arg(hide_env_values = true)]
+        "KANAT_BOOTSTRAP_API_KEY" => bootstrap_api_key: Option<String>,
+        /// Begin a new configuration although there is a message log with messages, which nobody
+        /// will see then.
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        "KANAT_ACCEPT_EMPTY_CONFIG" => accept_empty_config: Option<bool>,
+        /// Token by which data-plane nodes get their plans, 16 characters or more [default: none
+        /// can connect].
+        #[arg(hide_env_values = true)]
+        "KANAT_JOIN_TOKEN" => join_token: Option<String>,
+        /// Authority whose certificates data-plane nodes must show, besides the join token if there
+        /// is one (PEM file).
+        "KANAT_TLS_CLIENT_CA" => tls_client_ca: Option<PathBuf>,
+        /// Tokens and certificates that open some environments alone: tables of the file.
+        #[arg(skip)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nodes: Option<Vec<nodes::Entry>>,
+        /// Let nodes connect without TLS from other machines, although plans carry the secrets of
+        /// connectors.
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        "KANAT_SEND_SECRETS_UNENCRYPTED" => send_secrets_unencrypted: Option<bool>,
+    }
 }
 
 /// The settings of the control plane, checked.

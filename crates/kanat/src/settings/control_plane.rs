@@ -2,31 +2,29 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use super::{Problems, control, flags, process};
 
-use super::{Problems, control, process};
-
-/// Settings of a control plane, as the command line, the environment and the file give them; each
-/// may be left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Flags {
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub process: process::Flags,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub control: control::Flags,
-    /// Write what is published into this file, sealed under the master key, and end:
-    /// `kanat data-plane --plan-file` takes it.
-    #[arg(long)]
-    #[serde(skip)]
-    pub write_plan_file: Option<PathBuf>,
-    /// Tell the node of this id to drain and end, by whichever control plane it is connected to,
-    /// and end.
-    #[arg(long, value_name = "NODE")]
-    #[serde(skip)]
-    pub drain_node: Option<String>,
+flags! {
+    /// Settings of a control plane, as the command line, the environment and the file give them;
+    /// each may be left out.
+    pub struct Flags {
+        #[command(flatten)]
+        #[serde(flatten)]
+        process: process::Flags,
+        #[command(flatten)]
+        #[serde(flatten)]
+        control: control::Flags,
+        /// Write what is published into this file, sealed under the master key, and end:
+        /// `kanat data-plane --plan-file` takes it.
+        #[arg(long)]
+        #[serde(skip)]
+        write_plan_file: Option<PathBuf>,
+        /// Tell the node of this id to drain and end, by whichever control plane it is connected
+        /// to, and end.
+        #[arg(long, value_name = "NODE")]
+        #[serde(skip)]
+        drain_node: Option<String>,
+    }
 }
 
 /// The settings of the process, checked.

@@ -3,51 +3,44 @@
 use std::path::PathBuf;
 
 use kanat_model::Secret;
-use serde::{Deserialize, Serialize};
 
-use super::{Problems, node, process, value};
+use super::{Problems, flags, node, process, value};
 
-/// Settings of a data plane, as the command line, the environment and the file give them; each may
-/// be left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Flags {
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub process: process::Flags,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub node: node::Flags,
-    /// Addresses of the control planes, separated by commas, as in `https://control.example.com`.
-    #[arg(long, env = "KANAT_CONTROL_PLANE", value_delimiter = ',')]
-    pub control_plane: Option<Vec<String>>,
-    /// Ids or names of the environments to serve, separated by commas [default: all].
-    #[arg(long, env = "KANAT_ENVIRONMENTS", value_delimiter = ',')]
-    pub environments: Option<Vec<String>>,
-    /// The control planes' join token.
-    #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
-    pub join_token: Option<String>,
-    /// Authority that vouches for the control planes (PEM file) [default: the public ones].
-    #[arg(long, env = "KANAT_TLS_CA")]
-    pub tls_ca: Option<PathBuf>,
-    /// Plans for a start without any, when no control plane is in reach: a file of
-    /// `kanat control-plane --write-plan-file` [default: what was published last, from the
-    /// database].
-    #[arg(long, env = "KANAT_PLAN_FILE")]
-    pub plan_file: Option<PathBuf>,
-    /// Listen without TLS, for a proxy on the same machine, and show --tls-cert to the control
-    /// planes alone.
-    #[arg(long, env = "KANAT_LISTEN_WITHOUT_TLS", num_args = 0..=1, default_missing_value = "true")]
-    pub listen_without_tls: Option<bool>,
-    /// Reach control planes on other machines without TLS, although plans carry the secrets of
-    /// connectors.
-    #[arg(
-        long,
-        env = "KANAT_SEND_SECRETS_UNENCRYPTED",
-        num_args = 0..=1,
-        default_missing_value = "true"
-    )]
-    pub send_secrets_unencrypted: Option<bool>,
+flags! {
+    /// Settings of a data plane, as the command line, the environment and the file give them; each
+    /// may be left out.
+    pub struct Flags {
+        #[command(flatten)]
+        #[serde(flatten)]
+        process: process::Flags,
+        #[command(flatten)]
+        #[serde(flatten)]
+        node: node::Flags,
+        /// Addresses of the control planes, separated by commas, as in
+        /// `https://control.example.com`.
+        #[arg(value_delimiter = ',')]
+        "KANAT_CONTROL_PLANE" => control_plane: Option<Vec<String>>,
+        /// Ids or names of the environments to serve, separated by commas [default: all].
+        #[arg(value_delimiter = ',')]
+        "KANAT_ENVIRONMENTS" => environments: Option<Vec<String>>,
+        /// The control planes' join token.
+        #[arg(hide_env_values = true)]
+        "KANAT_JOIN_TOKEN" => join_token: Option<String>,
+        /// Authority that vouches for the control planes (PEM file) [default: the public ones].
+        "KANAT_TLS_CA" => tls_ca: Option<PathBuf>,
+        /// Plans for a start without any, when no control plane is in reach: a file of
+        /// `kanat control-plane --write-plan-file` [default: what was published last, from the
+        /// database].
+        "KANAT_PLAN_FILE" => plan_file: Option<PathBuf>,
+        /// Listen without TLS, for a proxy on the same machine, and show --tls-cert to the control
+        /// planes alone.
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        "KANAT_LISTEN_WITHOUT_TLS" => listen_without_tls: Option<bool>,
+        /// Reach control planes on other machines without TLS, although plans carry the secrets of
+        /// connectors.
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        "KANAT_SEND_SECRETS_UNENCRYPTED" => send_secrets_unencrypted: Option<bool>,
+    }
 }
 
 /// The settings of the process, checked.

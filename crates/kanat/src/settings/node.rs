@@ -2,38 +2,30 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Problems, value};
+use super::{Problems, flags, value};
 
 /// Largest limit of a body, in bytes.
 const MAX_BODY_LIMIT: usize = 64 << 20;
 /// Largest limit of a poll's answer, in bytes.
 const MAX_POLL_ANSWER_LIMIT: usize = 256 << 20;
 
-/// Settings of a node, as the command line, the environment and the file give them; each may be
-/// left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[group(skip)]
-#[serde(default)]
-pub struct Flags {
-    /// Largest body that a webhook may have, in bytes [default: 1048576].
-    #[arg(long, env = "KANAT_BODY_LIMIT")]
-    pub body_limit: Option<usize>,
-    /// Bytes of unfinished messages at which intake is refused [default: a quarter of the free disk
-    /// at the start, at least 1073741824; with PostgreSQL 8589934592].
-    #[arg(long, env = "KANAT_BACKLOG_BYTES")]
-    pub backlog_bytes: Option<u64>,
-    /// How long the oldest message of a flow may wait for its first attempt before intake of the
-    /// flow is refused, such as 10m [default: without a bound].
-    #[arg(long, env = "KANAT_BACKLOG_AGE")]
-    pub backlog_age: Option<String>,
-    /// How long messages of a process that died wait for another, in seconds [default: 30].
-    #[arg(long, env = "KANAT_LEASE_SECONDS")]
-    pub lease_seconds: Option<u64>,
-    /// Largest answer that a poll takes, in bytes [default: 16777216].
-    #[arg(long, env = "KANAT_POLL_ANSWER_LIMIT")]
-    pub poll_answer_limit: Option<usize>,
+flags! {
+    /// Settings of a node, as the command line, the environment and the file give them; each may be
+    /// left out.
+    pub struct Flags {
+        /// Largest body that a webhook may have, in bytes [default: 1048576].
+        "KANAT_BODY_LIMIT" => body_limit: Option<usize>,
+        /// Bytes of unfinished messages at which intake is refused [default: a quarter of the free
+        /// disk at the start, at least 1073741824; with PostgreSQL 8589934592].
+        "KANAT_BACKLOG_BYTES" => backlog_bytes: Option<u64>,
+        /// How long the oldest message of a flow may wait for its first attempt before intake of
+        /// the flow is refused, such as 10m [default: without a bound].
+        "KANAT_BACKLOG_AGE" => backlog_age: Option<String>,
+        /// How long messages of a process that died wait for another, in seconds [default: 30].
+        "KANAT_LEASE_SECONDS" => lease_seconds: Option<u64>,
+        /// Largest answer that a poll takes, in bytes [default: 16777216].
+        "KANAT_POLL_ANSWER_LIMIT" => poll_answer_limit: Option<usize>,
+    }
 }
 
 /// The settings of a node, checked.

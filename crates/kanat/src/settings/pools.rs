@@ -1,33 +1,27 @@
 //! Settings of the pools of connections to PostgreSQL.
 
 use kanat_message_log::postgres;
-use serde::{Deserialize, Serialize};
 
-use super::{Problems, value};
+use super::{Problems, flags, value};
 
 /// Most connections for one purpose.
 const MAX_CONNECTIONS: u32 = 1_000;
 
-/// Settings of connection pools, as the command line, the environment and the file give them; each
-/// may be left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[group(skip)]
-#[serde(default)]
-pub struct Flags {
-    /// Most connections to the configuration store [default: 8].
-    #[arg(long, env = "KANAT_STORE_CONNECTIONS")]
-    pub store_connections: Option<u32>,
-    /// Connections that write groups of messages to PostgreSQL at the same time [default: 2].
-    #[arg(long, env = "KANAT_LOG_WRITERS")]
-    pub log_writers: Option<u32>,
-    /// Most connections that read messages from PostgreSQL: lists, searches, live streams [default:
-    /// 4].
-    #[arg(long, env = "KANAT_LOG_READERS")]
-    pub log_readers: Option<u32>,
-    /// Most connections for what else is done with messages in PostgreSQL: claims, leases, retries
-    /// [default: 4].
-    #[arg(long, env = "KANAT_LOG_WORKERS")]
-    pub log_workers: Option<u32>,
+flags! {
+    /// Settings of connection pools, as the command line, the environment and the file give them;
+    /// each may be left out.
+    pub struct Flags {
+        /// Most connections to the configuration store [default: 8].
+        "KANAT_STORE_CONNECTIONS" => store_connections: Option<u32>,
+        /// Connections that write groups of messages to PostgreSQL at the same time [default: 2].
+        "KANAT_LOG_WRITERS" => log_writers: Option<u32>,
+        /// Most connections that read messages from PostgreSQL: lists, searches, live streams
+        /// [default: 4].
+        "KANAT_LOG_READERS" => log_readers: Option<u32>,
+        /// Most connections for what else is done with messages in PostgreSQL: claims, leases,
+        /// retries [default: 4].
+        "KANAT_LOG_WORKERS" => log_workers: Option<u32>,
+    }
 }
 
 /// The pools, checked.

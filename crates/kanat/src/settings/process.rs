@@ -8,90 +8,77 @@ use ipnet::IpNet;
 use kanat_auth::KeyFile;
 use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
-use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Problems, adapters, pools};
+use super::{Problems, adapters, flags, pools};
 
-/// Settings of all processes, as the command line, the environment and the file give them; each may
-/// be left out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[group(skip)]
-#[serde(default)]
-pub struct Flags {
-    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080].
-    #[arg(long, env = "KANAT_LISTEN")]
-    pub listen: Option<String>,
-    /// Folder of keys and plans, and of the databases where no other is given [default:
-    /// ./kanat-data].
-    #[arg(long, env = "KANAT_DATA_DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
-    /// Several addresses of one database, with commas between, are those of its primary and its
-    /// standbys.
-    #[arg(long, env = "KANAT_DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub pools: pools::Flags,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub adapters: adapters::Flags,
-    /// Permission to call this machine and private networks: `guarded` refuses them, `local` allows
-    /// them [default: guarded; local for `up` where it listens on loopback alone and has no public
-    /// URL].
-    #[arg(long, env = "KANAT_EGRESS", value_name = "guarded|local")]
-    pub egress: Option<String>,
-    /// Networks that targets may be in although they are private or special, separated by commas
-    /// (CIDR).
-    #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
-    pub egress_allow: Option<Vec<String>>,
-    /// Networks of proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed,
-    /// separated by commas (CIDR) [default: none].
-    #[arg(long, env = "KANAT_TRUSTED_PROXIES", value_delimiter = ',')]
-    pub trusted_proxies: Option<Vec<String>>,
-    /// Address of its own for /metrics, and for /health and /ready beside it; a port alone is one
-    /// of this machine alone [default: no metrics].
-    #[arg(long, env = "KANAT_METRICS_LISTEN")]
-    pub metrics_listen: Option<String>,
-    /// Certificate of the address for metrics, with its chain (PEM file) [default: no TLS].
-    #[arg(long, env = "KANAT_METRICS_TLS_CERT")]
-    pub metrics_tls_cert: Option<PathBuf>,
-    /// Key of that certificate (PEM file).
-    #[arg(long, env = "KANAT_METRICS_TLS_KEY")]
-    pub metrics_tls_key: Option<PathBuf>,
-    /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default: no
-    /// traces].
-    #[arg(long, env = "KANAT_OTLP_ENDPOINT")]
-    pub otlp_endpoint: Option<String>,
-    /// Certificate of the listener, with its chain (PEM file) [default: no TLS].
-    #[arg(long, env = "KANAT_TLS_CERT")]
-    pub tls_cert: Option<PathBuf>,
-    /// Key of that certificate (PEM file).
-    #[arg(long, env = "KANAT_TLS_KEY")]
-    pub tls_key: Option<PathBuf>,
-    /// How long a stop waits for what is in flight, in seconds [default: 25].
-    #[arg(long, env = "KANAT_DRAIN_SECONDS")]
-    pub drain_seconds: Option<u64>,
-    /// How long a stop goes on serving while `/ready` says 503 already, so that a proxy can turn
-    /// away first, in seconds [default: 0].
-    #[arg(long, env = "KANAT_DRAIN_GRACE", alias = "drain-grace-seconds")]
-    pub drain_grace: Option<u64>,
-    /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets, not one repeated byte
-    /// [default: a file in the data folder].
-    #[arg(long, env = "KANAT_MASTER_KEY", hide_env_values = true)]
-    pub master_key: Option<String>,
-    /// Filter of the log, such as `info` or `info,kanat_data_plane=debug` [default: info].
-    #[arg(long, env = "KANAT_LOG")]
-    pub log: Option<String>,
-    /// File with these settings, in TOML [default: kanat.toml, when there is one].
-    #[arg(long, env = "KANAT_CONFIG")]
-    #[serde(skip)]
-    pub config: Option<PathBuf>,
-    /// Print the settings that would be used, and end.
-    #[arg(long)]
-    #[serde(skip)]
-    pub print_config: bool,
+flags! {
+    /// Settings of all processes, as the command line, the environment and the file give them; each
+    /// may be left out.
+    pub struct Flags {
+        /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080].
+        "KANAT_LISTEN" => listen: Option<String>,
+        /// Folder of keys and plans, and of the databases where no other is given [default:
+        /// ./kanat-data].
+        "KANAT_DATA_DIR" => data_dir: Option<PathBuf>,
+        /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
+        /// Several addresses of one database, with commas between, are those of its primary and its
+        /// standbys.
+        #[arg(hide_env_values = true)]
+        "KANAT_DATABASE_URL" => database_url: Option<String>,
+        #[command(flatten)]
+        #[serde(flatten)]
+        pools: pools::Flags,
+        #[command(flatten)]
+        #[serde(flatten)]
+        adapters: adapters::Flags,
+        /// Permission to call this machine and private networks: `guarded` refuses them, `local`
+        /// allows them [default: guarded; local for `up` where it listens on loopback alone and has
+        /// no public URL].
+        #[arg(value_name = "guarded|local")]
+        "KANAT_EGRESS" => egress: Option<String>,
+        /// Networks that targets may be in although they are private or special, separated by
+        /// commas (CIDR).
+        #[arg(value_delimiter = ',')]
+        "KANAT_EGRESS_ALLOW" => egress_allow: Option<Vec<String>>,
+        /// Networks of proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed,
+        /// separated by commas (CIDR) [default: none].
+        #[arg(value_delimiter = ',')]
+        "KANAT_TRUSTED_PROXIES" => trusted_proxies: Option<Vec<String>>,
+        /// Address of its own for /metrics, and for /health and /ready beside it; a port alone is
+        /// one of this machine alone [default: no metrics].
+        "KANAT_METRICS_LISTEN" => metrics_listen: Option<String>,
+        /// Certificate of the address for metrics, with its chain (PEM file) [default: no TLS].
+        "KANAT_METRICS_TLS_CERT" => metrics_tls_cert: Option<PathBuf>,
+        /// Key of that certificate (PEM file).
+        "KANAT_METRICS_TLS_KEY" => metrics_tls_key: Option<PathBuf>,
+        /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default:
+        /// no traces].
+        "KANAT_OTLP_ENDPOINT" => otlp_endpoint: Option<String>,
+        /// Certificate of the listener, with its chain (PEM file) [default: no TLS].
+        "KANAT_TLS_CERT" => tls_cert: Option<PathBuf>,
+        /// Key of that certificate (PEM file).
+        "KANAT_TLS_KEY" => tls_key: Option<PathBuf>,
+        /// How long a stop waits for what is in flight, in seconds [default: 25].
+        "KANAT_DRAIN_SECONDS" => drain_seconds: Option<u64>,
+        /// How long a stop goes on serving while `/ready` says 503 already, so that a proxy can
+        /// turn away first, in seconds [default: 0].
+        #[arg(alias = "drain-grace-seconds")]
+        "KANAT_DRAIN_GRACE" => drain_grace: Option<u64>,
+        /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets, not one repeated
+        /// byte [default: a file in the data folder].
+        #[arg(hide_env_values = true)]
+        "KANAT_MASTER_KEY" => master_key: Option<String>,
+        /// Filter of the log, such as `info` or `info,kanat_data_plane=debug` [default: info].
+        "KANAT_LOG" => log: Option<String>,
+        /// File with these settings, in TOML [default: kanat.toml, when there is one].
+        #[serde(skip)]
+        "KANAT_CONFIG" => config: Option<PathBuf>,
+        /// Print the settings that would be used, and end.
+        #[arg(long)]
+        #[serde(skip)]
+        print_config: bool,
+    }
 }
 
 /// The settings of any process, checked.

@@ -6,28 +6,26 @@ use std::path::Path;
 use anyhow::Result;
 use kanat_model::Secret;
 use kanat_net::egress::LocalTargets;
-use serde::{Deserialize, Serialize};
 
-use super::{Problems, control, node, process, value};
+use super::{Problems, control, flags, node, process, value};
 use crate::process::egress::Reach;
 
-/// Settings of `up`, as the command line, the environment and the file give them; each may be left
-/// out.
-#[derive(Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Flags {
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub process: process::Flags,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub control: control::Flags,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub node: node::Flags,
-    /// Address of its own for webhooks and published APIs [default: the same as --listen].
-    #[arg(long, env = "KANAT_DATA_PLANE_LISTEN")]
-    pub data_plane_listen: Option<String>,
+flags! {
+    /// Settings of `up`, as the command line, the environment and the file give them; each may be
+    /// left out.
+    pub struct Flags {
+        #[command(flatten)]
+        #[serde(flatten)]
+        process: process::Flags,
+        #[command(flatten)]
+        #[serde(flatten)]
+        control: control::Flags,
+        #[command(flatten)]
+        #[serde(flatten)]
+        node: node::Flags,
+        /// Address of its own for webhooks and published APIs [default: the same as --listen].
+        "KANAT_DATA_PLANE_LISTEN" => data_plane_listen: Option<String>,
+    }
 }
 
 /// The settings of the process, checked.
