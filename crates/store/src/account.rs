@@ -3,7 +3,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::AccountId;
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -14,16 +14,14 @@ pub struct Account {
     pub created_at: Timestamp,
 }
 
-record!(Account {
+record!(Account in "account" {
     id,
     name,
     created_at
 });
 
-const INSERT: &str = sql!(Account, "INSERT INTO account ({COLUMNS}) VALUES ({VALUES})");
-
 pub async fn insert(db: &mut Db, account: &Account) -> Result<(), Error> {
-    db.run(INSERT, &account.values()).await
+    db.insert(account).await
 }
 
 const GET: &str = sql!(Account, "SELECT {COLUMNS} FROM account WHERE id = $1");

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
@@ -33,17 +33,15 @@ pub struct Filter {
 }
 
 record! {
-    Adapter {
+    Adapter in "adapter" {
         id, account_id, environment_id, name, description, kind, code, version, created_at,
         updated_at
     }
 }
 
-const INSERT: &str = sql!(Adapter, "INSERT INTO adapter ({COLUMNS}) VALUES ({VALUES})");
-
 /// Errors when the environment has an adapter of that name.
 pub async fn insert(db: &mut Db, adapter: &Adapter) -> Result<(), Error> {
-    db.run(INSERT, &adapter.values())
+    db.insert(adapter)
         .await
         .map_err(Error::taken("adapter", &adapter.name))
 }
@@ -78,9 +76,14 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<ListPage<Adapter>, Error> {
-    let pattern = search::pattern(db, &filter.search)?;
-    db.page(COUNT, LIST, &[environment, &filter.kind, &pattern], page)
-        .await
+    db.search(
+        COUNT,
+        LIST,
+        &[environment, &filter.kind],
+        &filter.search,
+        page,
+    )
+    .await
 }
 
 const UPDATE: &str = sql!(

@@ -4,7 +4,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::page::{ListPage, Page};
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -26,16 +26,14 @@ pub struct ApiKey {
 }
 
 record! {
-    ApiKey {
+    ApiKey in "api_key" {
         id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at,
         last_used_at
     }
 }
 
-const INSERT: &str = sql!(ApiKey, "INSERT INTO api_key ({COLUMNS}) VALUES ({VALUES})");
-
 pub async fn insert(db: &mut Db, key: &ApiKey) -> Result<(), Error> {
-    db.run(INSERT, &key.values()).await
+    db.insert(key).await
 }
 
 const BY_HASH: &str = sql!(
@@ -45,7 +43,7 @@ const BY_HASH: &str = sql!(
 
 /// The key of that hash, unless it was revoked; whether it has expired is the caller's to see.
 pub async fn by_hash(db: &mut Db, sha256: &[u8; 32]) -> Result<Option<ApiKey>, Error> {
-    db.first(BY_HASH, &[&sha256.as_slice()]).await
+    db.first(BY_HASH, &[sha256]).await
 }
 
 const HASHES: &str = "SELECT sha256 FROM api_key WHERE deleted_at IS NULL";

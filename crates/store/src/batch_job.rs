@@ -10,7 +10,7 @@ use kanat_model::id::{AccountId, BatchJobId, EnvironmentId, FlowId};
 use kanat_model::page::{ListPage, Page};
 
 use crate::column::Value;
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -32,20 +32,15 @@ pub struct BatchJob {
 }
 
 record! {
-    BatchJob {
+    BatchJob in "batch_job" {
         id, account_id, environment_id, flow_id, status, total, concurrency, succeeded,
         failed, retry_of, created_at, started_at, finished_at
     }
 }
 
-const INSERT: &str = sql!(
-    BatchJob,
-    "INSERT INTO batch_job ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Adds a job of which nothing has begun.
 pub async fn insert(db: &mut Db, job: &BatchJob) -> Result<(), Error> {
-    db.run(INSERT, &job.values()).await
+    db.insert(job).await
 }
 
 const GET: &str = sql!(

@@ -2,11 +2,7 @@
 
 use kanat_model::batch_job::Status as BatchJobStatus;
 use kanat_model::flow::Status as FlowStatus;
-use kanat_model::id::{
-    AccountId, AdapterId, ApiKeyId, BatchJobId, BootId, ConsumerKeyId, EnvironmentId, EpochId,
-    FlowId, HealthChangeId, InstanceId, LookupTableId, MessageId, NodeId, PolicyId, PublishedApiId,
-    ScheduleId,
-};
+use kanat_model::id::{self, EnvironmentId};
 use kanat_model::policy::Severity;
 use kanat_model::published_api::{
     Auth, Cors, Method, OAuth2, OnTimeout, Validation, VersionStatus,
@@ -106,8 +102,8 @@ columns! {
 
 /// Ids are their texts.
 macro_rules! ids {
-    ($($id:ty),* $(,)?) => {
-        columns! { $($id as String: |id| id.as_str().to_owned(), |text| Ok(text.into());)* }
+    ($($id:ident),* $(,)?) => {
+        columns! { $(id::$id as String: |id| id.as_str().to_owned(), |text| Ok(text.into());)* }
     };
 }
 

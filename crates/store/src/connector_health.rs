@@ -60,7 +60,7 @@ pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<ConnectorH
     db.first(GET, &[instance]).await
 }
 
-record!(HealthChange {
+record!(HealthChange in "connector_health_change" {
     id,
     instance_id,
     previous,
@@ -69,14 +69,9 @@ record!(HealthChange {
     at
 });
 
-const INSERT_CHANGE: &str = sql!(
-    HealthChange,
-    "INSERT INTO connector_health_change ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Adds a change to the history.
 pub async fn insert_change(db: &mut Db, change: &HealthChange) -> Result<(), Error> {
-    db.run(INSERT_CHANGE, &change.values()).await
+    db.insert(change).await
 }
 
 const COUNT_CHANGES: &str =

@@ -7,7 +7,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectorInstance {
@@ -43,20 +43,15 @@ pub struct Name {
 }
 
 record! {
-    ConnectorInstance {
+    ConnectorInstance in "connector_instance" {
         id, account_id, environment_id, catalog_id, name, display_name, config, revision,
         created_at, updated_at
     }
 }
 
-const INSERT: &str = sql!(
-    ConnectorInstance,
-    "INSERT INTO connector_instance ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Errors when the environment has an instance of that name.
 pub async fn insert(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
-    db.run(INSERT, &instance.values())
+    db.insert(instance)
         .await
         .map_err(Error::taken("connector instance", &instance.name))
 }
@@ -93,11 +88,11 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<ListPage<ConnectorInstance>, Error> {
-    let pattern = search::pattern(db, &filter.search)?;
-    db.page(
+    db.search(
         COUNT,
         LIST,
-        &[environment, &filter.catalog_id, &pattern],
+        &[environment, &filter.catalog_id],
+        &filter.search,
         page,
     )
     .await

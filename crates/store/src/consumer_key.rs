@@ -27,19 +27,14 @@ pub struct ConsumerKey {
 }
 
 record! {
-    ConsumerKey {
+    ConsumerKey in "consumer_key" {
         id, api_id, consumer, prefix, sha256, rate_limit_per_second, daily_limit, standing:
         Standing { suspended, expires_at, revoked_at }, rotated_from, created_at
     }
 }
 
-const INSERT: &str = sql!(
-    ConsumerKey,
-    "INSERT INTO consumer_key ({COLUMNS}) VALUES ({VALUES})"
-);
-
 pub async fn insert(db: &mut Db, key: &ConsumerKey) -> Result<(), Error> {
-    db.run(INSERT, &key.values()).await
+    db.insert(key).await
 }
 
 const GET: &str = sql!(

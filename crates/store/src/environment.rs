@@ -26,21 +26,16 @@ pub struct Environment {
 }
 
 record! {
-    Environment {
+    Environment in "environment" {
         id, account_id, name, is_default, generation, base_url, revision, created_at,
         updated_at
     }
 }
 
-const INSERT: &str = sql!(
-    Environment,
-    "INSERT INTO environment ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Errors when the account has an environment of that name. Whether another one has its base URL is
 /// the caller's to see.
 pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error> {
-    db.run(INSERT, &environment.values())
+    db.insert(environment)
         .await
         .map_err(Error::taken("environment", &environment.name))
 }

@@ -8,7 +8,7 @@ use kanat_model::page::{ListPage, Page};
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
@@ -48,7 +48,7 @@ pub struct Filter {
 }
 
 record! {
-    Flow {
+    Flow in "flow" {
         id, account_id, environment_id, name, description, status, version, trigger_kind,
         yaml_config, sealed_config, change_summary, webhook_token, revision, created_at,
         updated_at
@@ -73,11 +73,9 @@ macro_rules! select {
     };
 }
 
-const INSERT: &str = sql!(Flow, "INSERT INTO flow ({COLUMNS}) VALUES ({VALUES})");
-
 /// Errors when the environment has a flow of that name.
 pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
-    db.run(INSERT, &flow.values())
+    db.insert(flow)
         .await
         .map_err(Error::taken("flow", &flow.name))
 }
@@ -134,8 +132,7 @@ pub async fn list(
     page: Page,
 ) -> Result<ListPage<Flow>, Error> {
     let status = filter.status.map_or("", Status::as_str);
-    let pattern = search::pattern(db, &filter.search)?;
-    db.page(COUNT, LIST, &[environment, &status, &pattern], page)
+    db.search(COUNT, LIST, &[environment, &status], &filter.search, page)
         .await
 }
 

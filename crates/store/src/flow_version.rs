@@ -5,7 +5,7 @@ use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::page::{ListPage, Page};
 use sqlx::any::AnyRow;
 
-use crate::record::{FromRow, Record, RowExt, record};
+use crate::record::{FromRow, RowExt, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -25,18 +25,13 @@ pub struct FlowVersion {
 }
 
 record! {
-    FlowVersion {
+    FlowVersion in "flow_version" {
         flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by
     }
 }
 
-const INSERT: &str = sql!(
-    FlowVersion,
-    "INSERT INTO flow_version ({COLUMNS}) VALUES ({VALUES})"
-);
-
 pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
-    db.run(INSERT, &version.values()).await
+    db.insert(version).await
 }
 
 const GET: &str = sql!(
@@ -57,9 +52,9 @@ pub struct Running {
 }
 
 impl FromRow for Running {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    fn read(row: &AnyRow, _: usize) -> Result<Self, Error> {
         Ok(Self {
-            version: FlowVersion::read(row)?,
+            version: FlowVersion::read(row, 0)?,
             environment_id: row.column("environment_id")?,
             flow_name: row.column("name")?,
         })

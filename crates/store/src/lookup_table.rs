@@ -7,9 +7,9 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, LookupTableId};
 use kanat_model::page::{ListPage, Page};
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupTable {
@@ -26,20 +26,15 @@ pub struct LookupTable {
 }
 
 record! {
-    LookupTable {
+    LookupTable in "lookup_table" {
         id, account_id, environment_id, name, description, version, entries_count,
         created_at, updated_at
     }
 }
 
-const INSERT: &str = sql!(
-    LookupTable,
-    "INSERT INTO lookup_table ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Errors when the environment has a table of that name.
 pub async fn insert(db: &mut Db, table: &LookupTable) -> Result<(), Error> {
-    db.run(INSERT, &table.values())
+    db.insert(table)
         .await
         .map_err(Error::taken("lookup table", &table.name))
 }
@@ -73,8 +68,7 @@ pub async fn list(
     search: &str,
     page: Page,
 ) -> Result<ListPage<LookupTable>, Error> {
-    let pattern = search::pattern(db, search)?;
-    db.page(COUNT, LIST, &[environment, &pattern], page).await
+    db.search(COUNT, LIST, &[environment], search, page).await
 }
 
 const MODIFIED: &str = sql!(

@@ -4,24 +4,30 @@
 use crate::dialect::Dialect;
 use crate::{Db, Error, meta};
 
+macro_rules! texts {
+    ($($name:literal),* $(,)?) => {
+        &[$(include_str!(concat!("../migrations/", $name, ".sql"))),*]
+    };
+}
+
 /// The texts of `migrations/`, oldest first; the n-th one leads to schema n.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_spine.sql"),
-    include_str!("../migrations/0002_answered_request.sql"),
-    include_str!("../migrations/0003_many_processes.sql"),
-    include_str!("../migrations/0004_set_hash.sql"),
-    include_str!("../migrations/0005_schedule.sql"),
-    include_str!("../migrations/0006_adapter.sql"),
-    include_str!("../migrations/0007_connector.sql"),
-    include_str!("../migrations/0008_batch_job.sql"),
-    include_str!("../migrations/0009_published_api.sql"),
-    include_str!("../migrations/0010_batch_upload.sql"),
-    include_str!("../migrations/0011_paused_flow.sql"),
-    include_str!("../migrations/0012_calls.sql"),
-    include_str!("../migrations/0013_control_plane.sql"),
-    include_str!("../migrations/0014_sealed_definition.sql"),
-    include_str!("../migrations/0015_control_plane_key.sql"),
-    include_str!("../migrations/0016_policy.sql"),
+const MIGRATIONS: &[&str] = texts![
+    "0001_spine",
+    "0002_answered_request",
+    "0003_many_processes",
+    "0004_set_hash",
+    "0005_schedule",
+    "0006_adapter",
+    "0007_connector",
+    "0008_batch_job",
+    "0009_published_api",
+    "0010_batch_upload",
+    "0011_paused_flow",
+    "0012_calls",
+    "0013_control_plane",
+    "0014_sealed_definition",
+    "0015_control_plane_key",
+    "0016_policy",
 ];
 
 const CREATE: &str =

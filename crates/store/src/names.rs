@@ -15,11 +15,11 @@ pub enum NamedResource {
     Adapter(AdapterId),
 }
 
-const OF: &str = "SELECT 'instance' AS kind, id, name, catalog_id FROM connector_instance \
+const OF: &str = "SELECT name, 'instance' AS kind, id, catalog_id FROM connector_instance \
     WHERE environment_id = $1 AND deleted_at IS NULL \
-    UNION ALL SELECT 'table' AS kind, id, name, '' AS catalog_id FROM lookup_table \
+    UNION ALL SELECT name, 'table' AS kind, id, '' AS catalog_id FROM lookup_table \
     WHERE environment_id = $1 AND deleted_at IS NULL \
-    UNION ALL SELECT 'adapter' AS kind, id, name, '' AS catalog_id FROM adapter \
+    UNION ALL SELECT name, 'adapter' AS kind, id, '' AS catalog_id FROM adapter \
     WHERE environment_id = $1 AND deleted_at IS NULL";
 
 /// All of the environment, with their names, in no order.
@@ -30,19 +30,17 @@ pub async fn of(
     db.all(OF, &[environment]).await
 }
 
-/// Name, and what has it.
-impl FromRow for (String, NamedResource) {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+impl FromRow for NamedResource {
+    fn read(row: &AnyRow, _: usize) -> Result<Self, Error> {
         let kind: String = row.column("kind")?;
-        let named = match kind.as_str() {
-            "instance" => NamedResource::Instance {
+        Ok(match kind.as_str() {
+            "instance" => Self::Instance {
                 id: row.column("id")?,
                 catalog_id: row.column("catalog_id")?,
             },
-            "table" => NamedResource::Table(row.column("id")?),
-            "adapter" => NamedResource::Adapter(row.column("id")?),
+            "table" => Self::Table(row.column("id")?),
+            "adapter" => Self::Adapter(row.column("id")?),
             _ => return Err(Error::corrupt("kind", kind)),
-        };
-        Ok((row.column("name")?, named))
+        })
     }
 }

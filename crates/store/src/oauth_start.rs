@@ -4,7 +4,7 @@
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, InstanceId};
 
-use crate::record::{Record, record};
+use crate::record::record;
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -21,19 +21,14 @@ pub struct OauthStart {
 }
 
 record! {
-    OauthStart {
+    OauthStart in "oauth_start" {
         state_sha256, account_id, environment_id, instance_id, redirect_uri, verifier,
         expires_at
     }
 }
 
-const INSERT: &str = sql!(
-    OauthStart,
-    "INSERT INTO oauth_start ({COLUMNS}) VALUES ({VALUES})"
-);
-
 pub async fn insert(db: &mut Db, start: &OauthStart) -> Result<(), Error> {
-    db.run(INSERT, &start.values()).await
+    db.insert(start).await
 }
 
 const TAKE: &str = sql!(

@@ -47,12 +47,8 @@ impl LeftAlone {
 
 /// A list that queries find an id in: ids have no spaces.
 fn listed(ids: &[EnvironmentId]) -> String {
-    let mut list = " ".to_owned();
-    for id in ids {
-        list.push_str(id.as_str());
-        list.push(' ');
-    }
-    list
+    let ids: Vec<&str> = ids.iter().map(EnvironmentId::as_str).collect();
+    format!(" {} ", ids.join(" "))
 }
 
 record! {

@@ -7,7 +7,7 @@ use kanat_model::policy::Severity;
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -29,17 +29,15 @@ pub struct Policy {
 }
 
 record! {
-    Policy {
+    Policy in "policy" {
         id, account_id, name, description, severity, expression, message, environment_ids,
         enabled, revision, created_at, updated_at
     }
 }
 
-const INSERT: &str = sql!(Policy, "INSERT INTO policy ({COLUMNS}) VALUES ({VALUES})");
-
 /// Errors when the account has a policy of that name.
 pub async fn insert(db: &mut Db, policy: &Policy) -> Result<(), Error> {
-    db.run(INSERT, &policy.values())
+    db.insert(policy)
         .await
         .map_err(Error::taken("policy", &policy.name))
 }
@@ -68,8 +66,7 @@ pub async fn list(
     search: &str,
     page: Page,
 ) -> Result<ListPage<Policy>, Error> {
-    let pattern = search::pattern(db, search)?;
-    db.page(COUNT, LIST, &[account, &pattern], page).await
+    db.search(COUNT, LIST, &[account], search, page).await
 }
 
 const UPDATE: &str = sql!(

@@ -11,7 +11,7 @@ use kanat_model::published_api::{Auth, Cors, Method, OAuth2, OnTimeout, Validati
 
 use crate::record::{Record, record};
 use crate::sql::sql;
-use crate::{Db, Error, search};
+use crate::{Db, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedApi {
@@ -40,22 +40,17 @@ pub struct PublishedApi {
 }
 
 record! {
-    PublishedApi {
+    PublishedApi in "published_api" {
         id, account_id, environment_id, name, description, method, path, shape, auth,
         oauth2, validation, deadline_ms, on_timeout, strict_response, cors, revision,
         created_at, updated_at
     }
 }
 
-const INSERT: &str = sql!(
-    PublishedApi,
-    "INSERT INTO published_api ({COLUMNS}) VALUES ({VALUES})"
-);
-
 /// Errors when the environment has an API of that name. Whether another one takes the same requests
 /// is the caller's to see.
 pub async fn insert(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
-    db.run(INSERT, &api.values())
+    db.insert(api)
         .await
         .map_err(Error::taken("published API", &api.name))
 }
@@ -107,8 +102,7 @@ pub async fn list(
     search: &str,
     page: Page,
 ) -> Result<ListPage<PublishedApi>, Error> {
-    let pattern = search::pattern(db, search)?;
-    db.page(COUNT, LIST, &[environment, &pattern], page).await
+    db.search(COUNT, LIST, &[environment], search, page).await
 }
 
 const UPDATE: &str = sql!(

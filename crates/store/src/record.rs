@@ -7,12 +7,14 @@ use sqlx::any::AnyRow;
 use crate::Error;
 use crate::column::{Column, Value};
 
-/// What is read from a row.
+/// Value that is read from a row.
 pub(crate) trait FromRow: Sized {
-    fn read(row: &AnyRow) -> Result<Self, Error>;
+    /// Reads the value from columns by their names, or from the one at `position` where it names
+    /// none.
+    fn read(row: &AnyRow, position: usize) -> Result<Self, Error>;
 }
 
-/// What a row of a table holds.
+/// Value that has columns of its own.
 pub(crate) trait Record: FromRow {
     /// Names of the columns, those of each field together, in the order of [`Self::values`].
     const COLUMNS: &'static [&'static [&'static str]];
@@ -26,13 +28,19 @@ pub(crate) trait Record: FromRow {
     }
 }
 
-/// Makes a struct the [`Record`] of the columns of its fields. A column is named like its field, or
-/// by the text after `as`. The fields of a struct within it have columns of their own. The fields
-/// after `read` are columns of statements, and not of the table: they are read, and not bound. Those
-/// after `default` are filled in later.
+/// Record of a table that has no other columns, or defaults for them.
+pub(crate) trait Table: Record {
+    /// Inserts [`Record::values`].
+    const INSERT: &'static str;
+}
+
+/// Makes a struct a [`Record`], and a [`Table`] with `in`. A column is named like its field, or by
+/// the text after `as`. The fields of a struct within it have columns of their own. The fields
+/// after `read` are columns of statements, and not of the table: they are read, and not bound. The
+/// fields after `default` are filled in later.
 macro_rules! record {
     (
-        $record:ident {
+        $record:ident $(in $table:literal)? {
             $($field:ident $(as $column:literal)?
                 $(: $part:ident { $($inner:ident $(as $of_inner:literal)?),* })?),* $(,)?
         }
@@ -40,7 +48,7 @@ macro_rules! record {
         $(default { $($absent:ident),* })?
     ) => {
         impl $crate::record::FromRow for $record {
-            fn read(row: &sqlx::any::AnyRow) -> Result<Self, $crate::Error> {
+            fn read(row: &sqlx::any::AnyRow, _: usize) -> Result<Self, $crate::Error> {
                 Ok(Self {
                     $($field: $crate::record::record!(
                         @read row $field $(as $column)?
@@ -51,6 +59,13 @@ macro_rules! record {
                 })
             }
         }
+
+        $(impl $crate::record::Table for $record {
+            const INSERT: &'static str = $crate::sql::sql!(
+                $record,
+                concat!("INSERT INTO ", $table, " ({COLUMNS}) VALUES ({VALUES})")
+            );
+        })?
 
         impl $crate::record::Record for $record {
             const COLUMNS: &'static [&'static [&'static str]] = &[$(
@@ -113,17 +128,17 @@ impl RowExt for AnyRow {
     }
 }
 
-/// The first column of a row.
 impl<T: Column> FromRow for T {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        T::parse(row.try_get(0)?).map_err(|value| Error::corrupt("1", value))
+    fn read(row: &AnyRow, position: usize) -> Result<Self, Error> {
+        let value = T::parse(row.try_get(position)?);
+        value.map_err(|value| Error::corrupt(&position.to_string(), value))
     }
 }
 
-/// The first two columns of a row.
-impl<A: Column, B: Column> FromRow for (A, B) {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        let second = B::parse(row.try_get(1)?).map_err(|value| Error::corrupt("2", value))?;
-        Ok((FromRow::read(row)?, second))
+/// A column, and what comes after it.
+impl<A: Column, T: FromRow> FromRow for (A, T) {
+    fn read(row: &AnyRow, position: usize) -> Result<Self, Error> {
+        let first = <A as FromRow>::read(row, position)?;
+        Ok((first, T::read(row, position + 1)?))
     }
 }

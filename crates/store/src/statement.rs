@@ -1,11 +1,15 @@
 //! Runs statements: a text, and the values of its placeholders in their order.
 
 use kanat_model::page::{ListPage, Page};
-use sqlx::SqlSafeStr;
+use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::column::{Statement, Value};
-use crate::record::FromRow;
+use crate::record::{FromRow, Table};
 use crate::{Db, Error, search};
+
+/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
+/// prepared.
+const CHUNK: usize = 100;
 
 impl Db {
     /// Runs a statement, and returns the number of rows that it wrote.
@@ -35,13 +39,40 @@ impl Db {
         self.execute(text, values).await.map(drop)
     }
 
+    /// Inserts a row.
+    pub(crate) async fn insert<T: Table>(&mut self, row: &T) -> Result<(), Error> {
+        self.run(T::INSERT, &row.values()).await
+    }
+
+    /// Inserts rows. `begin` is the statement up to the rows, and `end` what follows them.
+    pub(crate) async fn insert_rows<const N: usize>(
+        &mut self,
+        begin: &'static str,
+        rows: &[[&dyn Value; N]],
+        end: &'static str,
+    ) -> Result<(), Error> {
+        let chunks = rows.chunks_exact(CHUNK);
+        let rest = chunks.remainder();
+        for chunk in chunks.chain(rest.chunks(1)) {
+            // Holds placeholders only; every value is bound.
+            let row = |row: usize| {
+                let row: Vec<String> = (1..=N).map(|nth| format!("${}", N * row + nth)).collect();
+                format!("({})", row.join(", "))
+            };
+            let rows: Vec<String> = (0..chunk.len()).map(row).collect();
+            let text = format!("{begin} {} {end}", rows.join(", "));
+            self.run(AssertSqlSafe(text), &chunk.concat()).await?;
+        }
+        Ok(())
+    }
+
     /// Reads the one row of a statement.
     pub(crate) async fn one<T: FromRow>(
         &mut self,
         text: impl SqlSafeStr,
         values: &[&dyn Value],
     ) -> Result<T, Error> {
-        T::read(&bound(text, values).fetch_one(self).await?)
+        T::read(&bound(text, values).fetch_one(self).await?, 0)
     }
 
     /// Reads the first row of a statement, if there is one.
@@ -51,7 +82,7 @@ impl Db {
         values: &[&dyn Value],
     ) -> Result<Option<T>, Error> {
         let row = bound(text, values).fetch_optional(self).await?;
-        row.as_ref().map(T::read).transpose()
+        row.map(|row| T::read(&row, 0)).transpose()
     }
 
     /// Reads all rows of a statement.
@@ -61,7 +92,23 @@ impl Db {
         values: &[&dyn Value],
     ) -> Result<Vec<T>, Error> {
         let rows = bound(text, values).fetch_all(self).await?;
-        rows.iter().map(T::read).collect()
+        rows.iter().map(|row| T::read(row, 0)).collect()
+    }
+
+    /// Reads a page of a list in which a text is looked for. Its [`search::pattern`] is the last of
+    /// the values.
+    pub(crate) async fn search<T: FromRow>(
+        &mut self,
+        count: &'static str,
+        list: &'static str,
+        values: &[&dyn Value],
+        text: &str,
+        page: Page,
+    ) -> Result<ListPage<T>, Error> {
+        let pattern = search::pattern(self, text)?;
+        let mut values = values.to_vec();
+        values.push(&pattern);
+        self.page(count, list, &values, page).await
     }
 
     /// Reads a page of a list. `count` is a statement that counts all of it; `list` has the limit

@@ -2,11 +2,9 @@
 
 use kanat_model::id::{BatchJobId, MessageId};
 use kanat_model::page::{ListPage, Page};
-use sqlx::AssertSqlSafe;
-use sqlx::any::AnyRow;
 
 use crate::column::Value;
-use crate::record::{FromRow, RowExt, record};
+use crate::record::record;
 use crate::{Db, Error};
 
 /// A record that has begun and not ended.
@@ -38,17 +36,9 @@ record!(StartedRecord {
     payload
 });
 
-impl FromRow for FailedRecord {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        let text = |column| Ok::<_, Error>(row.column::<Option<_>>(column)?.unwrap_or_default());
-        Ok(Self {
-            position: row.column("position")?,
-            message_id: row.column("message_id")?,
-            kind: text("error_kind")?,
-            message: text("error_message")?,
-            field: row.column("error_field")?,
-            payload: row.column("payload")?,
-        })
+record! {
+    FailedRecord {
+        position, message_id, kind, message, field, payload
     }
 }
 
@@ -63,11 +53,7 @@ pub enum End {
     },
 }
 
-/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
-/// prepared.
-const CHUNK: usize = 100;
-
-const INSERT: &str = "INSERT INTO batch_record (job_id, position, state, payload) VALUES ";
+const INSERT: &str = "INSERT INTO batch_record (job_id, position, payload, state) VALUES";
 
 /// Adds records, JSON texts, in their order; the first one gets the place `first`.
 pub async fn insert(
@@ -76,36 +62,12 @@ pub async fn insert(
     first: u32,
     payloads: &[String],
 ) -> Result<(), Error> {
-    let numbered: Vec<(i64, &str)> = (i64::from(first)..)
-        .zip(payloads.iter().map(String::as_str))
-        .collect();
-    let chunks = numbered.chunks_exact(CHUNK);
-    let rest = chunks.remainder();
-    for chunk in chunks.chain(rest.chunks(1)) {
-        let values: Vec<&dyn Value> = chunk
-            .iter()
-            .flat_map(|(position, payload)| [job as &dyn Value, position, payload])
-            .collect();
-        db.run(AssertSqlSafe(insert_text(chunk.len())), &values)
-            .await?;
+    let numbered: Vec<(i64, &String)> = (i64::from(first)..).zip(payloads).collect();
+    let mut rows: Vec<[&dyn Value; 4]> = Vec::with_capacity(payloads.len());
+    for (position, payload) in &numbered {
+        rows.push([job, position, *payload, &"pending"]);
     }
-    Ok(())
-}
-
-/// Holds placeholders only; every value is bound.
-fn insert_text(rows: usize) -> String {
-    let row = |n: usize| {
-        format!(
-            "(${}, ${}, 'pending', ${})",
-            3 * n + 1,
-            3 * n + 2,
-            3 * n + 3
-        )
-    };
-    format!(
-        "{INSERT}{}",
-        (0..rows).map(row).collect::<Vec<_>>().join(", ")
-    )
+    db.insert_rows(INSERT, &rows, "").await
 }
 
 const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
@@ -209,9 +171,10 @@ pub async fn end(db: &mut Db, job: &BatchJobId, position: i64, end: &End) -> Res
 
 const COUNT_FAILED: &str =
     "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'failed'";
-const LIST_FAILED: &str = "SELECT position, message_id, error_kind, error_message, error_field, \
-                           payload FROM batch_record WHERE job_id = $1 AND state = 'failed' ORDER \
-                           BY position LIMIT $2 OFFSET $3";
+const LIST_FAILED: &str = "SELECT position, message_id, COALESCE(error_kind, '') AS kind, \
+                           COALESCE(error_message, '') AS message, error_field AS field, payload \
+                           FROM batch_record WHERE job_id = $1 AND state = 'failed' ORDER BY \
+                           position LIMIT $2 OFFSET $3";
 
 /// Returns the records that failed, by position.
 pub async fn failed(

@@ -1,7 +1,6 @@
 //! Entries of lookup tables: text by text.
 
 use kanat_model::id::LookupTableId;
-use sqlx::AssertSqlSafe;
 
 use crate::column::Value;
 use crate::record::record;
@@ -15,35 +14,16 @@ pub struct Entry {
 
 record!(Entry { key as "name", value });
 
-/// Rows of one statement. Statements come in this length and in length 1 only, so that both stay
-/// prepared.
-const CHUNK: usize = 100;
-
-const UPSERT: &str = "INSERT INTO lookup_entry (table_id, name, value) VALUES ";
-const OR_REPLACE: &str = " ON CONFLICT (table_id, name) DO UPDATE SET value = excluded.value";
+const UPSERT: &str = "INSERT INTO lookup_entry (table_id, name, value) VALUES";
+const OR_REPLACE: &str = "ON CONFLICT (table_id, name) DO UPDATE SET value = excluded.value";
 
 /// Adds or overwrites entries, whose keys must all differ.
 pub async fn upsert(db: &mut Db, table: &LookupTableId, entries: &[Entry]) -> Result<(), Error> {
-    let chunks = entries.chunks_exact(CHUNK);
-    let rest = chunks.remainder();
-    for chunk in chunks.chain(rest.chunks(1)) {
-        let values: Vec<&dyn Value> = chunk
-            .iter()
-            .flat_map(|entry| [table as &dyn Value, &entry.key, &entry.value])
-            .collect();
-        db.run(AssertSqlSafe(upsert_text(chunk.len())), &values)
-            .await?;
+    let mut rows: Vec<[&dyn Value; 3]> = Vec::with_capacity(entries.len());
+    for Entry { key, value } in entries {
+        rows.push([table, key, value]);
     }
-    Ok(())
-}
-
-/// Holds placeholders only; every value is bound.
-fn upsert_text(rows: usize) -> String {
-    let row = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
-    format!(
-        "{UPSERT}{}{OR_REPLACE}",
-        (0..rows).map(row).collect::<Vec<_>>().join(", ")
-    )
+    db.insert_rows(UPSERT, &rows, OR_REPLACE).await
 }
 
 const DELETE: &str = "DELETE FROM lookup_entry WHERE table_id = $1 AND name = $2";

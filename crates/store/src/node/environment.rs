@@ -2,9 +2,8 @@
 
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use sqlx::any::AnyRow;
 
-use crate::record::{FromRow, Record, RowExt, record};
+use crate::record::{Record, record};
 use crate::sql::sql;
 use crate::{Db, Error};
 
@@ -28,13 +27,6 @@ record!(Running {
     set_hash,
     rejected
 });
-
-/// Node, and its state in one environment.
-impl FromRow for (NodeId, Running) {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        Ok((row.column("node_id")?, FromRow::read(row)?))
-    }
-}
 
 const UPSERT: &str = sql!(
     Running,

@@ -34,7 +34,7 @@ impl Revision {
 }
 
 impl FromRow for Revision {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    fn read(row: &AnyRow, _: usize) -> Result<Self, Error> {
         let generation: i64 = row.column("generation")?;
         let text: String = row.column("set_hash")?;
         let set_hash = if row.column::<i64>("set_hash_of")? == generation {
@@ -47,20 +47,6 @@ impl FromRow for Revision {
             generation: row.column("generation")?,
             set_hash,
         })
-    }
-}
-
-/// Environment, and its revision.
-impl FromRow for (EnvironmentId, Revision) {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        Ok((row.column("id")?, Revision::read(row)?))
-    }
-}
-
-/// Revision, and the former hash of the resource that the next one changes.
-impl FromRow for (Revision, Option<[u8; 32]>) {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
-        Ok((Revision::read(row)?, row.column("hash")?))
     }
 }
 
@@ -79,9 +65,8 @@ pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error>
 }
 
 const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 RETURNING \
-                    generation - 1 AS generation, set_hash, set_hash_of, (SELECT hash FROM \
-                    published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0) AS \
-                    hash";
+                    (SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 \
+                    AND removed = 0) AS hash, generation - 1 AS generation, set_hash, set_hash_of";
 const FORMER: &str =
     "SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
 const HASHES: &str =
@@ -100,7 +85,7 @@ pub(super) async fn next(
     first: Next<'_>,
     others: impl Iterator<Item = Next<'_>>,
 ) -> Result<u64, Error> {
-    let (before, former): (Revision, _) = db.one(BUMP, &[environment, &first.0]).await?;
+    let (former, before): (_, Revision) = db.one(BUMP, &[environment, &first.0]).await?;
     let mut set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
         None => whole(db, environment).await?,
