@@ -1,6 +1,6 @@
 //! The mapping of eleven fields of an order, by Kanat and by other crates: the same order in, the
-//! same document out, from bytes to bytes, and what each allocates for it. Run by
-//! `cargo xtask bench`.
+//! same document out, from bytes to bytes, and what each allocates for it. `docs/benchmarks.md` has
+//! the command that runs it.
 
 mod jaq;
 mod kanat;

@@ -1,14 +1,14 @@
 //! Adapters alone: the cost of a call from the service's side, over the pipe and back, on a payload
 //! of two kilobytes.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kanat_script::{Asker, Limits, Options, Pool, Script};
 
 use crate::figures::percentile;
+use crate::load::nanos;
+use crate::plan::Plan;
 
 /// A common adapter: it picks, renames and adds up.
 const CODE: &str = "function transform(order) {
@@ -22,50 +22,43 @@ const CODE: &str = "function transform(order) {
   return { id: order.id, buyer, lines, total: total.toFixed(2) };
 }";
 
-const PAYLOAD_BYTES: usize = 2_000;
+/// Lines of the order: they make about two kilobytes.
+const LINES: usize = 32;
 
-/// Measures a caller with one script, and one with a new script for each call, each for `length`.
-/// Returns a table.
-pub async fn measure(kanat: &Path, length: Duration) -> Result<String> {
+/// Measures a caller with one script, and one with a new script for each call, and prints a table.
+pub async fn measure(plan: &Plan) -> Result<()> {
     let options = Options {
-        program: kanat.to_owned(),
+        program: plan.kanat.clone(),
         ..Options::new(Limits::default())
     };
     let pool = Pool::new(options);
     let payload = payload();
-    let mut table = format!(
-        "adapters, on a payload of {} bytes\n\n| what | calls/s | median | 99 % |\n| --- | --- | \
-         --- | --- |\n",
-        payload.len()
-    );
+    println!("adapters, on a payload of {} bytes\n", payload.len());
+    println!("| what | calls/s | median | 99 % |\n| --- | --- | --- | --- |");
     let known = Script::new(CODE);
-    for (name, is_new) in [
-        ("code that the process has run before", false),
-        ("code that is new to a warm process", true),
-    ] {
-        let begun = Instant::now();
-        let mut nanos = Vec::new();
-        while begun.elapsed() < length {
-            let mut script = known.clone();
-            if is_new {
-                // A process that has answered this call has finished the work of the call before.
-                call(&pool, &known, &payload).await?;
-                script = Script::new(format!("{CODE}\n// {}", nanos.len()));
-            }
-            let took = call(&pool, &script, &payload).await?;
-            nanos.push(u64::try_from(took.as_nanos())?);
-        }
-        nanos.sort_unstable();
-        let sum = nanos.iter().sum::<u64>() as f64;
-        writeln!(
-            table,
-            "| {name} | {:.0} | {:.3} ms | {:.3} ms |",
-            nanos.len() as f64 * 1e9 / sum,
-            percentile(&nanos, 50),
-            percentile(&nanos, 99)
-        )?;
+    let mut known_nanos = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < plan.length {
+        known_nanos.push(nanos(call(&pool, &known, &payload).await?));
     }
-    Ok(table)
+    print("code that the process has run before", known_nanos);
+    let mut new_nanos = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < plan.length {
+        // A process that has answered this call has finished the work of the call before.
+        call(&pool, &known, &payload).await?;
+        let script = Script::new(format!("{CODE}\n// {}", new_nanos.len()));
+        new_nanos.push(nanos(call(&pool, &script, &payload).await?));
+    }
+    print("code that is new to a warm process", new_nanos);
+    Ok(())
+}
+
+fn print(name: &str, mut nanos: Vec<u64>) {
+    nanos.sort_unstable();
+    let per_second = nanos.len() as f64 * 1e9 / nanos.iter().sum::<u64>() as f64;
+    let [half, most] = [50, 99].map(|percent| percentile(&nanos, percent));
+    println!("| {name} | {per_second:.0} | {half:.3} ms | {most:.3} ms |");
 }
 
 /// Calls the adapter and returns the time that the call took.
@@ -84,23 +77,17 @@ async fn call(pool: &Pool, script: &Script, payload: &str) -> Result<Duration> {
 
 /// An order of about two kilobytes.
 fn payload() -> String {
-    let mut lines = Vec::new();
-    let mut bytes = 150;
-    while bytes < PAYLOAD_BYTES {
-        let number = lines.len();
-        let line = format!(
-            r#"{{"sku":"kb-87-de-{number}","qty":{},"price":{}.5,"note":"a note"}}"#,
-            number % 7 + 1,
-            10 + number
-        );
-        bytes += line.len() + 1;
-        lines.push(line);
-    }
+    let lines = (0..LINES).map(|number| {
+        let qty = number % 7 + 1;
+        let price = 10 + number;
+        format!(r#"{{"sku":"kb-87-de-{number}","qty":{qty},"price":{price}.5,"note":"a note"}}"#)
+    });
+    let lines = lines.collect::<Vec<_>>().join(",");
     format!(
         concat!(
             r#"{{"id":"SO-10241","placed_at":"2026-10-05T08:15:00Z","#,
             r#""buyer":{{"first":"Anna","last":"Vogel"}},"lines":[{}]}}"#
         ),
-        lines.join(",")
+        lines
     )
 }

@@ -1,15 +1,12 @@
 //! A published API under measurement: with a key, both limits, a strict schema of twenty members,
 //! and an answer mapped from the request.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::kanat::Kanat;
-use crate::load::{self, Call, Until};
+use crate::load::Call;
 
 /// Path of the calls.
 const PATH: &str = "/v1/bench/orders";
@@ -26,9 +23,6 @@ source:
 mapping:
   order_id: source.id
 ";
-
-/// Time within which the API has to answer after it was published.
-const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An order that fits the schema.
 fn order(number: u64, sent_at: u64) -> String {
@@ -60,13 +54,11 @@ pub fn call(key: &str) -> Call {
 /// Makes flow, API and consumer key, and returns the key once calls are answered. The limits are
 /// too wide to be reached.
 pub async fn set_up(kanat: &Kanat) -> Result<String> {
-    let flow = kanat
-        .post("/api/v1/flows", json!({ "yamlConfig": FLOW }))
-        .await?;
+    let flow = json!({ "yamlConfig": FLOW });
+    let flow = kanat.post("/api/v1/flows", flow).await?;
     let id = flow["id"].as_str().context("the flow has no id")?;
-    kanat
-        .post(&format!("/api/v1/flows/{id}/deploy"), json!({}))
-        .await?;
+    let deploy = format!("/api/v1/flows/{id}/deploy");
+    kanat.post(&deploy, json!({})).await?;
     let api = json!({
         "path": PATH.strip_prefix("/v1/").unwrap_or(PATH),
         "method": "POST",
@@ -92,30 +84,13 @@ pub async fn set_up(kanat: &Kanat) -> Result<String> {
         "rateLimitPerSecond": 1_000_000,
         "dailyLimit": 1_000_000_000,
     });
-    let key = kanat
-        .post(&format!("/api/v1/published-apis/{id}/keys"), limits)
-        .await?;
-    let key = key["key"].as_str();
-    let key = key.context("the consumer key does not show its secret")?;
-    wait_until_live(kanat, key).await?;
+    let path = format!("/api/v1/published-apis/{id}/keys");
+    let key = kanat.post(&path, limits).await?;
+    let key = key["key"]
+        .as_str()
+        .context("the consumer key does not show its secret")?;
+    kanat.wait_for(&call(key)).await?;
     Ok(key.to_owned())
-}
-
-async fn wait_until_live(kanat: &Kanat, key: &str) -> Result<()> {
-    let begun = Instant::now();
-    let address = kanat.server.address;
-    loop {
-        let once = Until::Count(1, Arc::default());
-        let outcome = load::closed(address, &call(key), 1, once).await?;
-        if !outcome.acked.is_empty() {
-            return Ok(());
-        }
-        anyhow::ensure!(
-            begun.elapsed() < PUBLISH_TIMEOUT,
-            "the published API does not answer"
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[cfg(test)]

@@ -22,8 +22,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// A running `kanat up`.
 pub struct Kanat {
     pub server: Server,
-    pub base: String,
-    metrics: SocketAddr,
+    pub metrics: SocketAddr,
 }
 
 /// Arguments of a start.
@@ -67,7 +66,6 @@ impl Start<'_> {
         let server = server.with_context(|| std::fs::read_to_string(&log).unwrap_or_default())?;
         let metrics = metrics_address(&std::fs::read_to_string(&log)?);
         Ok(Kanat {
-            base: format!("http://{}", server.address),
             server,
             metrics: metrics.context("kanat serves no metrics")?,
         })
@@ -116,7 +114,10 @@ impl Kanat {
         body: Option<Value>,
     ) -> Result<(HeaderMap, Value)> {
         let mut request = client()
-            .request(method.clone(), format!("{}{path}", self.base))
+            .request(
+                method.clone(),
+                format!("http://{}{path}", self.server.address),
+            )
             .bearer_auth(KEY);
         if let Some(body) = body {
             request = request.json(&body);
@@ -129,36 +130,30 @@ impl Kanat {
         Ok((headers, serde_json::from_str(&text)?))
     }
 
-    /// Transactions of the message log since the start.
-    pub async fn commits(&self) -> Result<f64> {
-        let metrics = client()
-            .get(format!("http://{}/metrics", self.metrics))
-            .send();
-        let text = metrics.await?.error_for_status()?.text().await?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("kanat_log_commits_total "));
-        line.and_then(|value| value.trim().parse().ok())
-            .context("the metrics have no commits of the log")
-    }
-
-    /// Waits until a webhook takes an order: it answers 503 while the node has no plans.
-    pub async fn wait_for_webhook(&self, path: &str) -> Result<()> {
+    /// Waits until a call is answered: a node answers with an error while it does not have the plan.
+    pub async fn wait_for(&self, call: &Call) -> Result<()> {
         let begun = Instant::now();
-        let call = Call::webhook(path);
         loop {
             let once = Until::Count(1, Arc::default());
-            let answered = load::closed(self.server.address, &call, 1, once).await;
+            let answered = load::closed(self.server.address, call, 1, once).await;
             if answered.is_ok_and(|outcome| !outcome.acked.is_empty()) {
                 return Ok(());
             }
-            ensure!(
-                begun.elapsed() < START_TIMEOUT,
-                "the webhook {path} takes no order"
-            );
+            let is_late = begun.elapsed() > START_TIMEOUT;
+            ensure!(!is_late, "{} is not answered", call.path);
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
+}
+
+/// Reads the commits of a message log since its start.
+pub async fn commits(metrics: SocketAddr) -> Result<f64> {
+    let answer = client().get(format!("http://{metrics}/metrics")).send();
+    let text = answer.await?.error_for_status()?.text().await?;
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("kanat_log_commits_total "));
+    let count = count.context("the metrics have no commits of the log")?;
+    Ok(count.trim().parse()?)
 }
 
 #[expect(
@@ -175,9 +170,7 @@ fn metrics_address(log: &str) -> Option<SocketAddr> {
         .lines()
         .find(|line| line.contains("metrics are served"))?;
     let event: Value = serde_json::from_str(line).ok()?;
-    let url = event
-        .get("url")
-        .or_else(|| event.get("fields")?.get("url"))?;
-    let address = url.as_str()?.rsplit("http://").next()?;
+    let url = event.get("url").or_else(|| event.get("fields")?.get("url"));
+    let address = url?.as_str()?.rsplit("http://").next()?;
     address.trim_end_matches('/').parse().ok()
 }

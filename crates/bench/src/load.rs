@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
@@ -45,12 +45,6 @@ pub struct Outcome {
     pub latencies: Vec<u64>,
 }
 
-impl Outcome {
-    pub fn per_second(&self) -> f64 {
-        self.acked.len() as f64 / self.elapsed.as_secs_f64()
-    }
-}
-
 /// One kind of request.
 #[derive(Clone)]
 pub struct Call {
@@ -61,19 +55,6 @@ pub struct Call {
     pub body: fn(u64, u64) -> String,
     /// Status of a right answer.
     pub status: u16,
-}
-
-impl Call {
-    /// Posts orders to a webhook.
-    pub fn webhook(path: &str) -> Self {
-        Self {
-            method: Method::POST,
-            path: path.to_owned(),
-            bearer: None,
-            body: order::order,
-            status: 202,
-        }
-    }
 }
 
 /// End of a closed loop.
@@ -90,6 +71,44 @@ pub struct Pace {
     pub per_second: u32,
     pub length: Duration,
     pub connections: usize,
+}
+
+impl Call {
+    /// Posts orders to a webhook.
+    pub fn webhook(path: &str) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.to_owned(),
+            bearer: None,
+            body: order::order,
+            status: 202,
+        }
+    }
+}
+
+impl Outcome {
+    /// Gathers the calls of all connections.
+    pub async fn gather(
+        mut connections: JoinSet<Result<Vec<Ack>>>,
+        begun: Instant,
+    ) -> Result<Self> {
+        let mut acked = Vec::new();
+        while let Some(done) = connections.join_next().await {
+            acked.extend(done.context("a connection's task failed")??);
+        }
+        let elapsed = begun.elapsed();
+        let mut latencies: Vec<u64> = acked.iter().map(|ack: &Ack| ack.nanos).collect();
+        latencies.sort_unstable();
+        Ok(Self {
+            acked,
+            elapsed,
+            latencies,
+        })
+    }
+
+    pub fn per_second(&self) -> f64 {
+        self.acked.len() as f64 / self.elapsed.as_secs_f64()
+    }
 }
 
 /// Sends calls in a closed loop on each of `connections`.
@@ -109,7 +128,7 @@ pub async fn closed(
             caller.repeat(begun, &until).await
         });
     }
-    gather(tasks, begun).await
+    Outcome::gather(tasks, begun).await
 }
 
 /// Sends calls at fixed instants. One that finds no free connection is sent late, and its latency
@@ -133,37 +152,18 @@ pub async fn open(address: SocketAddr, call: &Call, pace: Pace) -> Result<Outcom
     }
     let begun = Instant::now();
     // The runtime's clock ticks in milliseconds; a thread sleeps more exactly.
-    std::thread::spawn(move || pace.tick(begun, &sender));
-    gather(tasks, begun).await
-}
-
-async fn gather(mut tasks: JoinSet<Result<Vec<Ack>>>, begun: Instant) -> Result<Outcome> {
-    let mut acked = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        acked.extend(done.context("a connection's task failed")??);
-    }
-    let elapsed = begun.elapsed();
-    let mut latencies: Vec<u64> = acked.iter().map(|ack: &Ack| ack.nanos).collect();
-    latencies.sort_unstable();
-    Ok(Outcome {
-        acked,
-        elapsed,
-        latencies,
-    })
-}
-
-impl Pace {
-    fn tick(self, begun: Instant, due: &mpsc::UnboundedSender<Instant>) {
-        let between = Duration::from_secs(1) / self.per_second.max(1);
-        let mut next = begun + between;
-        while next < begun + self.length {
-            std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            if due.send(next).is_err() {
+    std::thread::spawn(move || {
+        let interval = Duration::from_secs(1) / pace.per_second.max(1);
+        let mut due = begun + interval;
+        while due < begun + pace.length {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if sender.send(due).is_err() {
                 return;
             }
-            next += between;
+            due += interval;
         }
-    }
+    });
+    Outcome::gather(tasks, begun).await
 }
 
 /// One connection.
@@ -177,9 +177,8 @@ struct Caller {
 impl Caller {
     async fn connect(address: SocketAddr, call: Call) -> Result<Self> {
         LazyLock::force(&START);
-        let stream = TcpStream::connect(address)
-            .await
-            .context("cannot connect")?;
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.context("cannot connect")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
@@ -232,20 +231,22 @@ impl Caller {
         let answer = self.sender.send_request(request).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
-        if status != self.call.status {
-            let text = String::from_utf8_lossy(&body);
-            bail!("the server answered {status}: {text}");
-        }
+        let is_right = status == self.call.status;
+        ensure!(
+            is_right,
+            "the server answered {status}: {}",
+            String::from_utf8_lossy(&body)
+        );
         let nanos = nanos(due.elapsed());
         Ok(Ack { number, nanos })
     }
 }
 
-/// Nanoseconds from the start of the measurement to an instant.
+/// Returns the nanoseconds from the start of the measurement to an instant.
 pub fn since_start(at: Instant) -> u64 {
     nanos(at.saturating_duration_since(*START))
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -3,31 +3,37 @@
 
 mod adapter;
 mod api;
+mod backlog;
 mod bare;
+mod burst;
 mod figures;
 mod fill;
-mod finding;
+mod gateway;
+mod idle;
 mod instructions;
 mod kanat;
 mod load;
-mod machine;
-mod measure;
+mod mapping;
 mod order;
-mod page;
 mod pair;
 mod plan;
+mod postgres;
 mod process;
+mod published;
+mod report;
+mod scale;
 mod subject;
 mod target;
+mod webhook;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::measure::{Group, published};
-use crate::plan::{Plan, Sizes};
+use crate::plan::Plan;
+use crate::report::{Measure, Report};
 
 /// How fast Kanat is, at what price, beside bare servers: P1 to P12 of docs/benchmarks.md.
 #[derive(Parser)]
@@ -37,8 +43,8 @@ struct Arguments {
     #[arg(long)]
     kanat: PathBuf,
     /// Only these measures, as in p1,p7; those that run together come together.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    #[arg(long, value_delimiter = ',', ignore_case = true)]
+    only: Vec<Measure>,
     /// Tiny loads, to see that all of it runs; the figures mean nothing.
     #[arg(long)]
     quick: bool,
@@ -57,12 +63,6 @@ struct Arguments {
     /// Folder for data, on the disk to be measured; the system's temporary one when left out.
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// The program of benches/peers, for P9.
-    #[arg(long)]
-    peers: Option<PathBuf>,
-    /// File to write the page of results to.
-    #[arg(long)]
-    write: Option<PathBuf>,
     #[command(subcommand)]
     role: Option<Role>,
 }
@@ -71,8 +71,6 @@ struct Arguments {
 enum Role {
     /// Measures adapters alone: calls a second and the time of one.
     Adapter,
-    /// Measures published APIs alone, with one connection and with many, beside a bare server.
-    Api,
     /// Measures a former build and the present one in turn, and fails when the present one takes
     /// more CPU time.
     Pair(pair::Task),
@@ -82,9 +80,6 @@ enum Role {
         /// The committed figures.
         #[arg(long)]
         figures: PathBuf,
-        /// Writes the figures instead.
-        #[arg(long)]
-        write: bool,
     },
     /// Does one work a number of times, under a program that counts its instructions.
     #[command(hide = true)]
@@ -96,49 +91,28 @@ enum Role {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    tokio::runtime::Runtime::new()?.block_on(run(arguments))
+    tokio::runtime::Runtime::new()?.block_on(run(&arguments))
 }
 
-async fn run(arguments: Arguments) -> Result<()> {
+async fn run(arguments: &Arguments) -> Result<()> {
     let plan = arguments.plan();
     match &arguments.role {
+        Some(Role::Work(task)) => tokio::task::block_in_place(|| instructions::work::run(task)),
         Some(Role::Bare(task)) => bare::serve(task).await,
-        Some(Role::Work(task)) => {
-            let task = task.clone();
-            tokio::task::spawn_blocking(move || instructions::work::run(&task)).await?
-        }
-        Some(Role::Instructions { figures, write }) => {
-            instructions::check(&plan, figures, *write).await
-        }
+        Some(Role::Instructions { figures }) => instructions::check(&plan, figures).await,
         Some(Role::Pair(task)) => pair::measure(&plan, task).await,
-        Some(Role::Adapter) => {
-            print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);
-            Ok(())
-        }
-        Some(Role::Api) => {
-            let connections = [1, plan.sizes.connections];
-            for connections in connections {
-                let series = published::compare(&plan, connections).await?;
-                print!("{}", page::runs(&series));
-            }
-            Ok(())
-        }
+        Some(Role::Adapter) => adapter::measure(&plan).await,
         None => arguments.measure(&plan).await,
     }
 }
 
 impl Arguments {
     fn plan(&self) -> Plan {
-        let mut sizes = if self.quick {
-            Sizes::quick()
-        } else {
-            Sizes::full()
-        };
+        let mut sizes = if self.quick { plan::QUICK } else { plan::FULL };
         sizes.connections = self.connections.unwrap_or(sizes.connections);
         sizes.messages = self.messages.unwrap_or(sizes.messages);
         Plan {
             kanat: self.kanat.clone(),
-            peers: self.peers.clone(),
             folder: self.folder.clone(),
             rounds: if self.quick { 1 } else { self.rounds.max(1) },
             length: if self.quick {
@@ -150,62 +124,44 @@ impl Arguments {
         }
     }
 
-    /// Lists the groups of the measures that were asked for; all groups when none is named.
-    fn groups(&self) -> Result<Vec<Group>> {
-        let asked: Vec<String> = self.only.iter().map(|name| name.to_uppercase()).collect();
-        let is_asked = |name: &&str| asked.iter().any(|asked| asked == name);
-        for name in &asked {
-            let known = Group::ALL
-                .iter()
-                .any(|group| group.names().contains(&name.as_str()));
-            ensure!(known, "there is no measure {name}: they are P1 to P12");
-        }
-        let groups = Group::ALL.into_iter();
-        Ok(groups
-            .filter(|group| asked.is_empty() || group.names().iter().any(is_asked))
-            .collect())
+    /// Returns whether one of these measures is to be taken: all are when none is named.
+    fn asks_for(&self, measures: &[Measure]) -> bool {
+        self.only.is_empty() || measures.iter().any(|measure| self.only.contains(measure))
     }
 
     async fn measure(&self, plan: &Plan) -> Result<()> {
+        use Measure::{P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12};
         let begun = Instant::now();
-        let mut findings = Vec::new();
-        let mut series = Vec::new();
-        for group in self.groups()? {
-            let names = || group.names().join(", ");
-            let found = group.run(plan).await.with_context(names)?;
-            eprint!("{}", page::table(&found.findings));
-            findings.extend(found.findings);
-            series.extend(found.series);
+        let mut report = Report::default();
+        if self.asks_for(&[P1, P2, P3, P6, P8]) {
+            webhook::measure(plan, &mut report).await?;
         }
-        // A stable sort: those of one measure stay in the order that they were found in.
-        findings.sort_by_key(|finding| finding.measure[1..].parse::<u32>().unwrap_or_default());
-        println!("\n{}\n{}", page::table(&findings), page::runs(&series));
+        if self.asks_for(&[P4]) {
+            burst::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P5]) {
+            published::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P6]) {
+            idle::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P7]) {
+            postgres::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P9]) {
+            mapping::measure(plan, &mut report)?;
+        }
+        if self.asks_for(&[P10]) {
+            scale::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P11]) {
+            backlog::measure(plan, &mut report).await?;
+        }
+        if self.asks_for(&[P12]) {
+            gateway::measure(plan, &mut report).await?;
+        }
+        println!("\n{}", report.text());
         eprintln!("in {} s", begun.elapsed().as_secs());
-        let Some(file) = &self.write else {
-            return Ok(());
-        };
-        let machine = machine::describe(&plan.kanat);
-        let page = page::write(&findings, &series, &machine, plan.rounds);
-        std::fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn groups(only: &[&str]) -> Option<Vec<Group>> {
-        let line = ["bench", "--kanat", "-"]
-            .into_iter()
-            .chain(only.iter().flat_map(|only| ["--only", *only]));
-        Arguments::parse_from(line).groups().ok()
-    }
-
-    #[test]
-    fn measures_are_chosen_by_their_names() {
-        assert_eq!(groups(&[]).map(|all| all.len()), Some(9));
-        assert!(groups(&["p6"]) == Some(vec![Group::Webhook, Group::Idle]));
-        assert!(groups(&["P7,p12"]) == Some(vec![Group::Postgres, Group::Gateway]));
-        assert!(groups(&["p13"]).is_none());
+        Ok(())
     }
 }

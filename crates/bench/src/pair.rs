@@ -32,23 +32,16 @@ enum Work {
     Call,
 }
 
-/// Ratios of the present build over the former one, one for each pair.
-#[derive(Default)]
-struct Ratios {
-    rate: Vec<f64>,
-    cpu: Vec<f64>,
-}
-
 /// Runs the pairs and prints the ratios of each work.
 ///
 /// # Errors
-///
 /// A run fails, or a median ratio of CPU time is above the bound.
 pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
     let mut slower = Vec::new();
     for work in [Work::Webhook, Work::Call] {
         let name = work.name();
-        let mut ratios = Ratios::default();
+        let mut rates = Vec::new();
+        let mut cpu = Vec::new();
         for pair in 1..=task.pairs.max(1) {
             // Each build goes first as often as the other.
             let (former, present) = if pair % 2 == 1 {
@@ -58,31 +51,23 @@ pub async fn measure(plan: &Plan, task: &Task) -> Result<()> {
                 let present = run(plan, &plan.kanat, work).await?;
                 (run(plan, &task.former, work).await?, present)
             };
-            ratios.rate.push(present.per_second() / former.per_second());
-            ratios.cpu.push(present.cpu_us / former.cpu_us);
+            rates.push(present.per_second / former.per_second);
+            cpu.push(present.cpu_us / former.cpu_us);
             eprintln!(
                 "{name}, pair {pair} of {}: rate {:.0} and {:.0} a second, CPU {:.1} and {:.1} us",
-                task.pairs,
-                former.per_second(),
-                present.per_second(),
-                former.cpu_us,
-                present.cpu_us
+                task.pairs, former.per_second, present.per_second, former.cpu_us, present.cpu_us
             );
         }
-        println!(
-            "{name}: rate {}, CPU {}",
-            spread(&ratios.rate),
-            spread(&ratios.cpu)
-        );
-        if median(ratios.cpu.iter().copied()) > task.at_most {
+        println!("{name}: rate {}, CPU {}", spread(&rates), spread(&cpu));
+        if median(cpu) > task.at_most {
             slower.push(name);
         }
     }
+    let bound = task.at_most;
+    let names = slower.join(", ");
     ensure!(
         slower.is_empty(),
-        "{}: the median ratio of CPU time is above {}",
-        slower.join(", "),
-        task.at_most
+        "{names}: the median ratio of CPU time is above {bound}"
     );
     Ok(())
 }
@@ -94,11 +79,11 @@ async fn run(plan: &Plan, binary: &Path, work: Work) -> Result<Run> {
         ..plan.start(folder.path())
     };
     let subject = match work {
-        Work::Webhook => Subject::kanat(&start, None).await?,
+        Work::Webhook => Subject::kanat(&start).await?,
         Work::Call => Subject::published(&start).await?,
     };
     let run = subject.closed(plan.sizes.connections, plan.length).await?;
-    subject.stop().await?;
+    subject.server.stop().await?;
     Ok(run)
 }
 

@@ -12,8 +12,6 @@ use crate::load::Pace;
 /// The loads of a whole run.
 pub struct Plan {
     pub kanat: PathBuf,
-    /// The program with the mappings of other crates, when it was built.
-    pub peers: Option<PathBuf>,
     /// Folder on the disk to be measured; the system's temporary one when there is none.
     pub folder: Option<PathBuf>,
     pub rounds: usize,
@@ -43,46 +41,41 @@ pub struct Sizes {
     pub messages: usize,
 }
 
-impl Sizes {
-    pub fn full() -> Self {
-        Self {
-            connections: 64,
-            pace: Pace {
-                per_second: 200,
-                length: Duration::from_secs(5),
-                connections: 16,
-            },
-            burst: 40_000,
-            idle_flows: 1_000,
-            idle_length: Duration::from_secs(10),
-            flows: 100_000,
-            entries: 1_000_000,
-            keys: 1_000_000,
-            changes: 20,
-            messages: 10_000_000,
-        }
-    }
+/// Sizes of a whole run.
+pub const FULL: Sizes = Sizes {
+    connections: 64,
+    pace: Pace {
+        per_second: 200,
+        length: Duration::from_secs(5),
+        connections: 16,
+    },
+    burst: 40_000,
+    idle_flows: 1_000,
+    idle_length: Duration::from_secs(10),
+    flows: 100_000,
+    entries: 1_000_000,
+    keys: 1_000_000,
+    changes: 20,
+    messages: 10_000_000,
+};
 
-    /// Sizes with which everything runs in seconds, in a debug build too; the figures mean nothing.
-    pub fn quick() -> Self {
-        Self {
-            connections: 8,
-            pace: Pace {
-                per_second: 100,
-                length: Duration::from_millis(200),
-                connections: 4,
-            },
-            burst: 100,
-            idle_flows: 20,
-            idle_length: Duration::from_millis(200),
-            flows: 100,
-            entries: 1_000,
-            keys: 1_000,
-            changes: 2,
-            messages: 2_000,
-        }
-    }
-}
+/// Sizes with which everything runs in seconds, in a debug build too; the figures mean nothing.
+pub const QUICK: Sizes = Sizes {
+    connections: 8,
+    pace: Pace {
+        per_second: 100,
+        length: Duration::from_millis(200),
+        connections: 4,
+    },
+    burst: 100,
+    idle_flows: 20,
+    idle_length: Duration::from_millis(200),
+    flows: 100,
+    entries: 1_000,
+    keys: 1_000,
+    changes: 2,
+    messages: 2_000,
+};
 
 impl Plan {
     /// Makes a folder for data, which is removed when dropped. The disk has nothing left to do of

@@ -18,38 +18,37 @@ pub struct Server {
 /// Resources that a process has used since its start.
 #[derive(Clone, Copy)]
 pub struct Usage {
+    /// Time on a core, in user and system mode.
     pub cpu: Duration,
+    /// Time of its children that have ended.
+    pub ended_children_cpu: Duration,
     /// Memory at present.
     pub memory_kib: u64,
     pub peak_memory_kib: u64,
 }
 
-/// Time on a core, in user and system mode.
-#[derive(Clone, Copy, Default)]
-pub struct Cpu {
-    pub own: Duration,
-    /// Time of its children that have ended.
-    pub ended_children: Duration,
-}
-
-/// Reads the CPU time of any process from `/proc`.
-pub fn cpu(pid: u32) -> Result<Cpu> {
+/// Reads the usage of any process from `/proc`.
+pub fn usage(pid: u32) -> Result<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
     // Fields 14 to 17 of stat, in ticks of a hundredth of a second.
-    let ticks: Vec<u64> = fields
-        .split_whitespace()
-        .skip(11)
-        .take(4)
-        .filter_map(|field| field.parse().ok())
-        .collect();
+    let fields = fields.split_whitespace().skip(11).take(4);
+    let ticks: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
     let [user, system, children_user, children_system] = ticks[..] else {
         bail!("unreadable stat")
     };
     let time = |ticks: u64| Duration::from_millis(ticks * 10);
-    Ok(Cpu {
-        own: time(user + system),
-        ended_children: time(children_user + children_system),
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let kib = |name: &str| {
+        let rest = status.lines().find_map(|line| line.strip_prefix(name));
+        let rest = rest.context("no such line in status")?;
+        anyhow::Ok(rest.trim().trim_end_matches(" kB").parse()?)
+    };
+    Ok(Usage {
+        cpu: time(user + system),
+        ended_children_cpu: time(children_user + children_system),
+        memory_kib: kib("VmRSS:")?,
+        peak_memory_kib: kib("VmHWM:")?,
     })
 }
 
@@ -76,20 +75,8 @@ impl Server {
         Ok(Self { child, address })
     }
 
-    /// Reads the usage of this process from `/proc`.
     pub fn usage(&self) -> Result<Usage> {
-        let pid = self.child.id().context("the server has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let kib = |name: &str| {
-            let rest = status.lines().find_map(|line| line.strip_prefix(name));
-            let rest = rest.context("no such line in status")?;
-            anyhow::Ok(rest.trim().trim_end_matches(" kB").parse()?)
-        };
-        Ok(Usage {
-            cpu: cpu(pid)?.own,
-            memory_kib: kib("VmRSS:")?,
-            peak_memory_kib: kib("VmHWM:")?,
-        })
+        usage(self.child.id().context("the server has ended")?)
     }
 
     /// Kills the process at once, as a crash would.

@@ -1,5 +1,6 @@
 //! A server under measurement, with the target that it delivers to, and its figures under one load.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,35 +8,32 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use kanat_testing_postgres::Cluster;
 
-use crate::api;
 use crate::bare::{self, Mode};
 use crate::figures::{median, percentile};
-use crate::kanat::{Kanat, Start};
+use crate::kanat::{self, Kanat, Start};
 use crate::load::{self, Ack, Call, Outcome, Pace, Until};
-use crate::process::{self, Server};
+use crate::process::{self, Server, Usage};
 use crate::target::{Deliveries, Target};
+use crate::{api, plan::Plan};
 
 /// A running server with the call that it takes.
 pub struct Subject {
-    server: Running,
+    pub server: Server,
     pub call: Call,
     /// Target of its deliveries; none when it delivers nothing.
     pub target: Option<Arc<Target>>,
+    /// Address of the metrics, which count commits; a bare server has none.
+    metrics: Option<SocketAddr>,
     /// The database that works for it.
-    postgres: Option<Arc<Cluster>>,
-}
-
-enum Running {
-    Bare(Server),
-    Kanat(Kanat),
+    pub postgres: Option<Arc<Cluster>>,
 }
 
 /// Figures of a server under one load.
 pub struct Run {
-    pub acked_per_second: f64,
-    /// Milliseconds from sending, or from when the call was due, to the answer: median and 99 %.
-    pub ack_ms: [f64; 2],
-    pub delivered_per_second: f64,
+    /// Deliveries a second, or answers where nothing is delivered.
+    pub per_second: f64,
+    /// Milliseconds from sending, or from when the call was due, to the answer: the median.
+    pub ack_ms: f64,
     /// Milliseconds to the target: median and 99 %; not numbers where nothing is delivered.
     pub delivery_ms: [f64; 2],
     /// Microseconds a message, of the server alone.
@@ -48,203 +46,128 @@ pub struct Run {
     pub doubles: u64,
 }
 
-impl Run {
-    /// Returns the deliveries a second, or the answers where nothing is delivered.
-    pub fn per_second(&self) -> f64 {
-        if self.delivered_per_second.is_finite() {
-            self.delivered_per_second
-        } else {
-            self.acked_per_second
-        }
-    }
-}
-
-/// Runs of one server under one load, one a round.
-pub struct Series {
-    pub server: &'static str,
-    pub load: String,
-    pub runs: Vec<Run>,
-}
-
-impl Series {
-    pub fn new(server: &'static str, load: impl Into<String>) -> Self {
-        Self {
-            server,
-            load: load.into(),
-            runs: Vec::new(),
-        }
-    }
-
-    /// Returns the median of a figure over all rounds.
-    pub fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        median(self.runs.iter().map(figure))
-    }
-}
-
-/// Counters before a load.
+/// Counters before or after a load.
 struct Counters {
     at: Instant,
-    cpu: Duration,
+    server: Usage,
     postgres_cpu: Duration,
     commits: f64,
 }
 
 impl Subject {
-    /// Starts a bare server.
+    /// Starts a bare server that has its data in a folder.
     pub async fn bare(mode: Mode, folder: &Path) -> Result<Self> {
         let target = match mode {
             Mode::Loop => Some(Arc::new(Target::start().await?)),
-            Mode::Answer | Mode::Append | Mode::Rows | Mode::Published => None,
+            Mode::Append | Mode::Published => None,
         };
         let address = target.as_ref().map(|target| target.address);
         let call = match mode {
             Mode::Published => api::call(bare::KEY),
-            Mode::Answer | Mode::Append | Mode::Loop | Mode::Rows => Call::webhook("/"),
+            Mode::Append | Mode::Loop => Call::webhook("/"),
         };
         Ok(Self {
-            server: Running::Bare(bare::start(mode, folder, address, None).await?),
+            server: bare::start(mode, folder, address).await?,
             call,
             target,
+            metrics: None,
             postgres: None,
         })
     }
 
-    /// Starts a bare server that writes each message to PostgreSQL by itself.
-    pub async fn rows(cluster: &Arc<Cluster>, url: &str, folder: &Path) -> Result<Self> {
-        let target = Arc::new(Target::start().await?);
-        let address = Some(target.address);
-        let server = bare::start(Mode::Rows, folder, address, Some(url)).await?;
-        Ok(Self {
-            server: Running::Bare(server),
-            call: Call::webhook("/"),
-            target: Some(target),
-            postgres: Some(Arc::clone(cluster)),
-        })
-    }
-
     /// Starts Kanat with one flow.
-    pub async fn kanat(start: &Start<'_>, postgres: Option<Arc<Cluster>>) -> Result<Self> {
+    pub async fn kanat(start: &Start<'_>) -> Result<Self> {
         let target = Arc::new(Target::start().await?);
         let kanat = start.run().await?;
         let path = kanat.set_up(target.address.port()).await?.path;
-        Ok(Self {
-            postgres,
-            ..Self::of(kanat, &path, target)
-        })
+        Ok(Self::of(kanat, Call::webhook(&path), Some(target)))
     }
 
     /// Starts Kanat with a published API.
     pub async fn published(start: &Start<'_>) -> Result<Self> {
         let kanat = start.run().await?;
         let key = api::set_up(&kanat).await?;
-        Ok(Self {
-            server: Running::Kanat(kanat),
-            call: api::call(&key),
-            target: None,
-            postgres: None,
-        })
+        Ok(Self::of(kanat, api::call(&key), None))
     }
 
-    /// Measures a Kanat that is running, by its webhook at `path`.
-    pub fn of(kanat: Kanat, path: &str, target: Arc<Target>) -> Self {
+    /// Measures a Kanat that is running.
+    pub fn of(kanat: Kanat, call: Call, target: Option<Arc<Target>>) -> Self {
         Self {
-            server: Running::Kanat(kanat),
-            call: Call::webhook(path),
-            target: Some(target),
+            server: kanat.server,
+            call,
+            target,
+            metrics: Some(kanat.metrics),
             postgres: None,
-        }
-    }
-
-    pub fn server(&self) -> &Server {
-        match &self.server {
-            Running::Bare(server) => server,
-            Running::Kanat(kanat) => &kanat.server,
         }
     }
 
     /// Measures a closed loop, after a tenth of it that is not counted.
     pub async fn closed(&self, connections: usize, length: Duration) -> Result<Run> {
-        let address = self.server().address;
-        let warm_up = Until::Time(length / 10);
-        let outcome = load::closed(address, &self.call, connections, warm_up).await?;
-        self.collect(&outcome.acked).await?;
-        let before = self.counters().await?;
-        let until = Until::Time(length);
-        let outcome = load::closed(address, &self.call, connections, until).await?;
-        self.run(before, &outcome).await
+        let load = |length| {
+            let until = Until::Time(length);
+            load::closed(self.server.address, &self.call, connections, until)
+        };
+        let warm_up = load(length / 10).await?;
+        self.collect(&warm_up.acked).await?;
+        self.measure(load(length)).await
     }
 
     /// Measures an open loop.
     pub async fn open(&self, pace: Pace) -> Result<Run> {
-        let before = self.counters().await?;
-        let outcome = load::open(self.server().address, &self.call, pace).await?;
-        self.run(before, &outcome).await
+        self.measure(load::open(self.server.address, &self.call, pace))
+            .await
     }
 
-    /// Measures median deliveries a second of several closed loops.
-    pub async fn delivery_rate(
-        &self,
-        rounds: usize,
-        connections: usize,
-        length: Duration,
-    ) -> Result<f64> {
+    /// Measures the median deliveries a second of several closed loops, and stops the server.
+    pub async fn into_delivery_rate(self, plan: &Plan) -> Result<f64> {
         let mut rates = Vec::new();
-        for _ in 0..rounds {
-            rates.push(self.closed(connections, length).await?.delivered_per_second);
+        for _ in 0..plan.rounds {
+            let run = self.closed(plan.sizes.connections, plan.length).await?;
+            rates.push(run.per_second);
         }
+        self.server.stop().await?;
         Ok(median(rates))
     }
 
-    pub async fn stop(self) -> Result<()> {
-        match self.server {
-            Running::Bare(server) => server.stop().await,
-            Running::Kanat(kanat) => kanat.server.stop().await,
-        }
-    }
-
-    /// Kills the server at once, as a crash would.
-    pub async fn kill(&mut self) -> Result<()> {
-        match &mut self.server {
-            Running::Bare(server) => server.kill().await,
-            Running::Kanat(kanat) => kanat.server.kill().await,
-        }
-    }
-
-    async fn counters(&self) -> Result<Counters> {
-        let commits = match &self.server {
-            Running::Bare(_) => f64::NAN,
-            Running::Kanat(kanat) => kanat.commits().await?,
-        };
-        Ok(Counters {
-            cpu: self.server().usage()?.cpu,
-            postgres_cpu: self.postgres_cpu()?,
-            commits,
-            at: Instant::now(),
-        })
-    }
-
-    async fn run(&self, before: Counters, load: &Outcome) -> Result<Run> {
+    /// Measures a load, until every acked order has arrived.
+    pub async fn measure(&self, load: impl Future<Output = Result<Outcome>>) -> Result<Run> {
+        let before = self.counters().await?;
+        let load = load.await?;
         let deliveries = self.collect(&load.acked).await?;
         let after = self.counters().await?;
         let messages = load.acked.len().max(1) as f64;
+        let micros =
+            |after: Duration, before| (after.saturating_sub(before)).as_secs_f64() * 1e6 / messages;
         let mut run = Run {
-            acked_per_second: load.per_second(),
-            ack_ms: [50, 99].map(|percent| percentile(&load.latencies, percent)),
-            delivered_per_second: f64::NAN,
+            per_second: load.per_second(),
+            ack_ms: percentile(&load.latencies, 50),
             delivery_ms: [f64::NAN; 2],
-            cpu_us: micros(after.cpu, before.cpu) / messages,
-            postgres_cpu_us: micros(after.postgres_cpu, before.postgres_cpu) / messages,
-            peak_memory_mib: self.server().usage()?.peak_memory_kib as f64 / 1024.0,
+            cpu_us: micros(after.server.cpu, before.server.cpu),
+            postgres_cpu_us: micros(after.postgres_cpu, before.postgres_cpu),
+            peak_memory_mib: after.server.peak_memory_kib as f64 / 1024.0,
             commits_per_message: (after.commits - before.commits) / messages,
             doubles: 0,
         };
         if let Some(found) = deliveries {
             let elapsed = found.last.map_or(load.elapsed, |last| last - before.at);
-            run.delivered_per_second = found.latencies.len() as f64 / elapsed.as_secs_f64();
+            run.per_second = found.latencies.len() as f64 / elapsed.as_secs_f64();
             run.delivery_ms = [50, 99].map(|percent| percentile(&found.latencies, percent));
             run.doubles = found.doubles;
         }
         Ok(run)
+    }
+
+    async fn counters(&self) -> Result<Counters> {
+        let commits = match self.metrics {
+            None => f64::NAN,
+            Some(metrics) => kanat::commits(metrics).await?,
+        };
+        Ok(Counters {
+            server: self.server.usage()?,
+            postgres_cpu: self.postgres_cpu()?,
+            commits,
+            at: Instant::now(),
+        })
     }
 
     /// Waits until every acked order has arrived.
@@ -253,11 +176,11 @@ impl Subject {
             return Ok(None);
         };
         let deliveries = target.collect(acked).await;
+        let lost = deliveries.lost;
         ensure!(
-            deliveries.lost == 0,
-            "{} orders were acked, {} of them did not arrive",
-            acked.len(),
-            deliveries.lost
+            lost == 0,
+            "{} orders were acked, {lost} of them did not arrive",
+            acked.len()
         );
         Ok(Some(deliveries))
     }
@@ -269,16 +192,14 @@ impl Subject {
         };
         for (index, pid) in cluster.processes()?.into_iter().enumerate() {
             // A process that ended meanwhile is counted with its parent, which is the first.
-            let Ok(cpu) = process::cpu(pid) else { continue };
-            sum += cpu.own;
+            let Ok(usage) = process::usage(pid) else {
+                continue;
+            };
+            sum += usage.cpu;
             if index == 0 {
-                sum += cpu.ended_children;
+                sum += usage.ended_children_cpu;
             }
         }
         Ok(sum)
     }
-}
-
-fn micros(after: Duration, before: Duration) -> f64 {
-    after.saturating_sub(before).as_secs_f64() * 1e6
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use http_body_util::BodyExt;
 use hyper::{Request, Response};
 use kanat_net::Inbound;
@@ -25,12 +25,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A target on a free port of loopback; it stops when dropped.
 pub struct Target {
     pub address: SocketAddr,
-    arrivals: Arc<Arrivals>,
+    arrivals: Arc<Mutex<Vec<Arrival>>>,
     _task: JoinSet<()>,
 }
-
-#[derive(Default)]
-struct Arrivals(Mutex<Vec<Arrival>>);
 
 #[derive(Clone, Copy)]
 struct Arrival {
@@ -52,25 +49,25 @@ pub struct Deliveries {
 
 impl Target {
     pub async fn start() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.context("cannot listen")?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let arrivals = Arc::new(Arrivals::default());
-        let recorder = Arc::clone(&arrivals);
+        let arrivals = Arc::<Mutex<Vec<Arrival>>>::default();
+        let recorded = Arc::clone(&arrivals);
         let service = tower::service_fn(move |request: Request<Inbound>| {
-            let recorder = Arc::clone(&recorder);
+            let recorded = Arc::clone(&recorded);
             async move {
                 if let Ok(body) = request.into_body().collect().await {
-                    recorder.record(&body.to_bytes());
+                    lock(&recorded).extend(Arrival::of(&body.to_bytes()));
                 }
                 Ok::<_, Infallible>(Response::new(kanat_net::body::full("{}")))
             }
         });
+        let options = Options::default();
         let mut task = JoinSet::new();
         task.spawn(server::serve(
             listener,
             service,
-            Options::default(),
+            options,
             CancellationToken::new(),
         ));
         Ok(Self {
@@ -86,12 +83,12 @@ impl Target {
         let mut former = 0;
         let mut last_change = Instant::now();
         loop {
-            let count = self.arrivals.lock().len();
+            let count = lock(&self.arrivals).len();
             let is_idle = last_change.elapsed() > IDLE_TIMEOUT;
             if count >= acked.len() || is_idle {
-                let deliveries = Deliveries::of(&self.arrivals.lock(), acked);
+                let deliveries = Deliveries::of(&lock(&self.arrivals), acked);
                 if deliveries.lost == 0 || is_idle {
-                    self.arrivals.lock().clear();
+                    lock(&self.arrivals).clear();
                     return deliveries;
                 }
             }
@@ -104,17 +101,17 @@ impl Target {
     }
 }
 
-impl Arrivals {
-    fn record(&self, body: &[u8]) {
-        let at = Instant::now();
-        if let (Some(number), Some(sent_at)) = (order::number(body), order::sent_at(body)) {
-            let nanos = since_start(at).saturating_sub(sent_at);
-            self.lock().push(Arrival { number, nanos, at });
-        }
-    }
+fn lock(arrivals: &Mutex<Vec<Arrival>>) -> MutexGuard<'_, Vec<Arrival>> {
+    arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arrival>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Arrival {
+    /// Reads the number and the instant of a delivered order.
+    fn of(body: &[u8]) -> Option<Self> {
+        let at = Instant::now();
+        let number = order::number(body)?;
+        let nanos = since_start(at).saturating_sub(order::sent_at(body)?);
+        Some(Self { number, nanos, at })
     }
 }
 

@@ -47,9 +47,8 @@ usage: cargo xtask <task>
                      machine, and looked at
   sbom               write what the binary is made of, as CycloneDX, into target/sbom
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
-  bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md
-                     (--only p1,p7 chooses, --quick only sees that it runs, --help lists the
-                     options)
+  bench [OPTION...]  measure the dist binary beside bare servers (--only p1,p7 chooses, --quick
+                     only sees that it runs, --help lists the options)
   bench pair BINARY  run BINARY, or the one kept of a commit, and the dist binary in turn; print
                      the ratios of rate and of CPU time (--keep keeps the dist binary by its
                      commit)

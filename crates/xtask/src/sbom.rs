@@ -77,7 +77,15 @@ fn bill(metadata: &Value, lock: &toml::Table) -> Result<Value> {
         .filter(|id| *id != root)
         .filter_map(|id| Some((*id, packages.get(id)?)));
     let components: Vec<Value> = parts
-        .map(|(id, package)| component(package.entry, linked.contains(id), &checksums))
+        .map(|(id, package)| {
+            // A package that only builds is no part of the binary.
+            let scope = if linked.contains(id) {
+                "required"
+            } else {
+                "excluded"
+            };
+            component(package.entry, scope, &checksums)
+        })
         .collect();
     let dependencies: Vec<Value> = all
         .iter()
@@ -176,7 +184,7 @@ fn reached<'a>(
     seen
 }
 
-fn component(entry: &Value, is_linked: bool, checksums: &BTreeMap<(&str, &str), &str>) -> Value {
+fn component(entry: &Value, scope: &str, checksums: &BTreeMap<(&str, &str), &str>) -> Value {
     let name = text(entry, "name");
     let version = text(entry, "version");
     let mut component = json!({
@@ -184,8 +192,7 @@ fn component(entry: &Value, is_linked: bool, checksums: &BTreeMap<(&str, &str), 
         "bom-ref": reference(entry),
         "name": name,
         "version": version,
-        // What only builds is no part of what runs.
-        "scope": if is_linked { "required" } else { "excluded" },
+        "scope": scope,
         "purl": reference(entry),
         "licenses": licenses(entry),
     });

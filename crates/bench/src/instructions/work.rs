@@ -7,17 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use futures::stream::Pending;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kanat_auth::Sealer;
 use kanat_data_plane::{DataPlane, Options};
-use kanat_mapping::{Effort, Expression, FieldValue, Mapping, Scope};
 use kanat_message_log::MessageLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
-use kanat_model::Timestamp;
 use kanat_model::id::NodeId;
 use kanat_net::egress::{LocalTargets, Policy};
 use kanat_net::outbound;
@@ -26,6 +24,8 @@ use kanat_proto::node::v1::{ControlMessage, NodeMessage};
 use tonic::{Status, Streaming};
 use tower::ServiceExt;
 
+use crate::load::Call;
+use crate::mapping::OrderMapping;
 use crate::{api, order};
 
 /// The function that is counted on the thread that serves.
@@ -100,7 +100,7 @@ pub fn run(task: &Task) -> Result<()> {
     let first = 0..WARM_UP;
     let then = WARM_UP..WARM_UP + task.times;
     if task.work == Work::Mapping {
-        let mapping = mapping()?;
+        let mapping = OrderMapping::parse()?;
         let map =
             move |mut numbers: Range<u64>| numbers.try_for_each(|number| map(&mapping, number));
         map(first)?;
@@ -143,69 +143,36 @@ async fn serve(node: &Node, task: &Task, numbers: Range<u64>) -> Result<()> {
 }
 
 async fn request(node: &Node, task: &Task, number: u64) -> Result<()> {
-    let (request, status) = match task.work {
-        Work::Call => {
-            let call = api::call(&task.key);
-            let request =
-                Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
-            (request.body((call.body)(number, 0)), call.status)
-        }
-        Work::Webhook | Work::Mapping => (
-            Request::post(&task.webhook).body(order::order(number, 0)),
-            202,
-        ),
+    let call = match task.work {
+        Work::Call => api::call(&task.key),
+        Work::Webhook | Work::Mapping => Call::webhook(&task.webhook),
     };
-    let mut request = request?.map(|body| Full::new(Bytes::from(body)));
-    let headers = request.headers_mut();
-    headers.insert("host", http::HeaderValue::from_static("bench"));
-    headers.insert(
-        "content-type",
-        http::HeaderValue::from_static("application/json"),
-    );
-    let answer = node.answer(request).await?;
-    let answered = answer.status();
-    let text = answer
-        .into_body()
-        .collect()
-        .await
-        .map_err(|error| anyhow::anyhow!("{error}"))?
-        .to_bytes();
+    let mut request = Request::post(&call.path)
+        .header("host", "bench")
+        .header("content-type", "application/json");
+    if let Some(bearer) = &call.bearer {
+        request = request.header("authorization", format!("Bearer {bearer}"));
+    }
+    let body = (call.body)(number, 0);
+    let answer = node
+        .answer(request.body(Full::new(Bytes::from(body)))?)
+        .await?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await;
+    let body = body.map_err(|error| anyhow!("{error}"))?.to_bytes();
+    let is_right = status == call.status;
     ensure!(
-        answered == status,
-        "the node answered {answered}: {}",
-        String::from_utf8_lossy(&text)
+        is_right,
+        "the node answered {status}: {}",
+        String::from_utf8_lossy(&body)
     );
     Ok(())
 }
 
-/// Parses the mapping of the flow under measurement.
-fn mapping() -> Result<Mapping> {
-    let lines = order::FLOW
-        .lines()
-        .skip_while(|line| *line != "mapping:")
-        .skip(1);
-    let fields = lines.map_while(|line| line.strip_prefix("  ")?.split_once(": "));
-    let fields = fields.map(|(name, text)| {
-        let parsed =
-            Expression::parse(text).map_err(|faults| anyhow::anyhow!("{name}: {faults:?}"));
-        Ok((name.to_owned(), FieldValue::Expression(parsed?)))
-    });
-    let mapping = Mapping::new(fields.collect::<Result<_>>()?);
-    mapping.map_err(|_| anyhow::anyhow!("the fields of the flow conflict"))
-}
-
-fn map(mapping: &Mapping, number: u64) -> Result<()> {
-    let order = order::order(number, 0);
-    kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH)
-        .context("the order")?;
-    let mut out = Vec::with_capacity(512);
-    let effort = Effort::default();
-    mapping.write(
-        &Scope::new(order.as_bytes(), Timestamp::from_millis(0), &effort),
-        &mut out,
-    )?;
+fn map(mapping: &OrderMapping, number: u64) -> Result<()> {
+    let mapped = mapping.map(order::order(number, 0).as_bytes())?;
     ensure!(
-        order::number(&out) == Some(number),
+        order::number(&mapped) == Some(number),
         "the mapping lost the order's id"
     );
     Ok(())

@@ -4,7 +4,7 @@
 use super::Findings;
 use crate::workspace::{Member, SourceFile};
 
-/// Crates with SQL. The benchmark has a bare server that writes row by row, and fills databases.
+/// Crates with SQL. The benchmark fills databases.
 const SQL_CRATES: [&str; 4] = [
     "kanat-store",
     "kanat-message-log",

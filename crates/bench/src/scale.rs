@@ -1,4 +1,4 @@
-//! A node with very many flows, entries of lookup tables and keys of consumers.
+//! P10: a node with very many flows, entries of lookup tables and keys of consumers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use crate::figures::{median, plain};
 use crate::fill::{self, Fill};
-use crate::finding::{Finding, Goal};
 use crate::kanat::{Deployment, Kanat};
+use crate::load::Call;
 use crate::plan::{Plan, Sizes};
+use crate::report::{Finding, Goal, Measure, Report};
 use crate::subject::Subject;
 use crate::target::Target;
 use crate::{api, order};
@@ -40,24 +41,25 @@ struct Seed {
     target: Arc<Target>,
 }
 
-pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
+pub async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     let sizes = &plan.sizes;
     let seed = Seed::make(plan).await?;
     let small = seed.measure("one flow", plan, |_| Ok(0)).await?;
-    let flows = seed
-        .measure("many flows", plan, |fill| fill.flows(sizes.flows))
-        .await?;
-    let all = seed
-        .measure("many of all", plan, |fill| {
-            fill.entries(sizes.entries)?;
-            fill.keys(sizes.keys)?;
-            fill.flows(sizes.flows)
-        })
-        .await?;
-    Ok(findings(sizes, &small, &flows, &all))
+    let fill_flows = |fill: &mut Fill| fill.flows(sizes.flows);
+    let flows = seed.measure("many flows", plan, fill_flows).await?;
+    let fill_all = |fill: &mut Fill| {
+        fill.entries(sizes.entries)?;
+        fill.keys(sizes.keys)?;
+        fill.flows(sizes.flows)
+    };
+    let all = seed.measure("many of all", plan, fill_all).await?;
+    for finding in findings(sizes, &small, &flows, &all) {
+        report.add(finding);
+    }
+    Ok(())
 }
 
-fn findings(sizes: &Sizes, small: &Figures, flows: &Figures, all: &Figures) -> Vec<Finding> {
+fn findings(sizes: &Sizes, small: &Figures, flows: &Figures, all: &Figures) -> [Finding; 5] {
     let count = plain(sizes.flows as f64);
     let entries = plain(sizes.entries as f64);
     let keys = plain(sizes.keys as f64);
@@ -65,74 +67,70 @@ fn findings(sizes: &Sizes, small: &Figures, flows: &Figures, all: &Figures) -> V
     let slowest = flows.changes_ms.iter().copied().fold(0.0, f64::max);
     let text_kib = order::FLOW.len() as f64 / 1024.0;
     let grown_kib = (flows.memory_mib - small.memory_mib) * 1024.0 / sizes.flows as f64;
-    let seconds = |time: Duration| plain(time.as_secs_f64());
-    vec![
+    let rates = [small, flows, all].map(|figures| plain(figures.rate));
+    let memory = [small, flows, all].map(|figures| plain(figures.memory_mib));
+    let starts = [flows, all].map(|figures| plain(figures.first_start.as_secs_f64()));
+    let restarts = [small, all].map(|figures| plain(figures.restart.as_secs_f64()));
+    [
         Finding::new(
-            "P10",
+            Measure::P10,
             format!("orders delivered a second with {count} flows, of those with one"),
             Goal::AtLeast(0.9),
             flows.rate / small.rate,
-            format!(
-                "delivered: {} /s and {} /s",
-                plain(flows.rate),
-                plain(small.rate)
-            ),
+            "",
+            format!("delivered: {} /s and {} /s", rates[1], rates[0]),
         ),
         Finding::new(
-            "P10",
+            Measure::P10,
             format!("the same with {size}"),
             Goal::AtLeast(0.9),
             all.rate / small.rate,
+            "",
             format!(
                 "delivered: {} /s; {} MiB, with one flow {} MiB",
-                plain(all.rate),
-                plain(all.memory_mib),
-                plain(small.memory_mib)
+                rates[2], memory[2], memory[0]
             ),
         ),
         Finding::new(
-            "P10",
+            Measure::P10,
             "memory a flow, beyond its text, of both planes in one process",
             Goal::AtMost(4.0),
             grown_kib.max(0.0) - text_kib,
+            "KiB",
             format!(
                 "{} MiB with {count} flows, {} MiB with one; a text has {} KiB, its plan {} KiB",
-                plain(flows.memory_mib),
-                plain(small.memory_mib),
+                memory[1],
+                memory[0],
                 plain(text_kib),
                 plain(flows.plan_bytes as f64 / 1024.0)
             ),
-        )
-        .in_units("KiB"),
+        ),
         Finding::new(
-            "P10",
+            Measure::P10,
             format!(
                 "one changed flow of {count} live, the slowest of {}",
                 sizes.changes
             ),
             Goal::AtMost(250.0),
             slowest,
+            "ms",
             format!(
                 "median {} ms",
                 plain(median(flows.changes_ms.iter().copied()))
             ),
-        )
-        .in_units("ms"),
+        ),
         Finding::new(
-            "P10",
+            Measure::P10,
             format!("start from disk with {count} flows, until a webhook takes an order"),
             Goal::AtMost(5.0),
             flows.restart.as_secs_f64(),
+            "s",
             format!(
                 "with one flow {} s, with {size} {} s; when the node does not have them yet: {} s \
                  and {} s",
-                seconds(small.restart),
-                seconds(all.restart),
-                seconds(flows.first_start),
-                seconds(all.first_start)
+                restarts[0], restarts[1], starts[0], starts[1]
             ),
-        )
-        .in_units("s"),
+        ),
     ]
 }
 
@@ -166,14 +164,15 @@ impl Seed {
         let mut fill = Fill::begin(&start.data())?;
         let plan_bytes = grow(&mut fill)?;
         fill.finish()?;
-        let webhook = match plan.sizes.flows.checked_sub(1) {
+        let path = match plan.sizes.flows.checked_sub(1) {
             Some(last) if plan_bytes > 0 => fill::webhook_of(last),
             _ => self.flow.path.clone(),
         };
+        let webhook = Call::webhook(&path);
         eprintln!("scale: {what}: it is filled, and starts");
         let begun = Instant::now();
         let kanat = start.run().await?;
-        kanat.wait_for_webhook(&webhook).await?;
+        kanat.wait_for(&webhook).await?;
         let first_start = begun.elapsed();
         // A deploy that every node has answered is on their disks.
         while kanat.deploy(&self.flow.id).await?.pending {}
@@ -182,20 +181,17 @@ impl Seed {
         eprintln!("scale: {what}: it starts from its disk");
         let begun = Instant::now();
         let kanat = start.run().await?;
-        kanat.wait_for_webhook(&webhook).await?;
+        kanat.wait_for(&webhook).await?;
         let restart = begun.elapsed();
         // Work and memory that the start left are not counted.
         tokio::time::sleep(plan.length).await;
         let memory_mib = kanat.server.usage()?.memory_kib as f64 / 1024.0;
         let changes_ms = self.change(&kanat, plan.sizes.changes).await?;
 
-        let subject = Subject::of(kanat, &self.flow.path, Arc::clone(&self.target));
-        let rate = subject
-            .delivery_rate(plan.rounds, plan.sizes.connections, plan.length)
-            .await?;
-        subject.stop().await?;
+        let call = Call::webhook(&self.flow.path);
+        let subject = Subject::of(kanat, call, Some(Arc::clone(&self.target)));
         Ok(Figures {
-            rate,
+            rate: subject.into_delivery_rate(plan).await?,
             memory_mib,
             first_start,
             restart,

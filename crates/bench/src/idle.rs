@@ -1,14 +1,15 @@
-//! Use of a service with many flows when nothing comes in.
+//! The idle CPU of P6: a service with many flows when nothing comes in.
 
 use anyhow::Result;
 
 use crate::figures::{median, plain};
 use crate::fill::Fill;
-use crate::finding::{Finding, Goal};
+use crate::load::Call;
 use crate::plan::Plan;
+use crate::report::{Finding, Goal, Measure, Report};
 use crate::target::Target;
 
-pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
+pub async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     eprintln!("an idle service");
     let flows = plan.sizes.idle_flows;
     let length = plan.sizes.idle_length;
@@ -22,7 +23,7 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     fill.flows(flows.saturating_sub(1))?;
     fill.finish()?;
     let kanat = start.run().await?;
-    kanat.wait_for_webhook(&deployment.path).await?;
+    kanat.wait_for(&Call::webhook(&deployment.path)).await?;
     // The work that the start left is not counted.
     tokio::time::sleep(length).await;
     let mut usage = kanat.server.usage()?;
@@ -34,13 +35,18 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         shares.push(used.as_secs_f64() * 100.0 / length.as_secs_f64());
     }
     kanat.server.stop().await?;
-    let details = format!(
-        "over {} times {} s; {} MiB of memory",
-        plan.rounds,
-        length.as_secs(),
-        plain(usage.memory_kib as f64 / 1024.0)
-    );
-    let what = format!("idle CPU of a core, {flows} flows deployed");
-    let finding = Finding::new("P6", what, Goal::AtMost(0.25), median(shares), details);
-    Ok(vec![finding.in_units("%")])
+    let memory = plain(usage.memory_kib as f64 / 1024.0);
+    let rounds = plan.rounds;
+    report.add(Finding::new(
+        Measure::P6,
+        format!("idle CPU of a core, {flows} flows deployed"),
+        Goal::AtMost(0.25),
+        median(shares),
+        "%",
+        format!(
+            "over {rounds} times {} s; {memory} MiB of memory",
+            length.as_secs()
+        ),
+    ));
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! A message log with very many messages: whether orders come through as fast, whether reads still
+//! P11: a message log with very many messages: whether orders come through as fast, whether reads still
 //! find their rows by an index, and whether the file shrinks when the messages are old.
 
 use std::path::Path;
@@ -20,9 +20,10 @@ use kanat_model::message::Trigger;
 use kanat_model::page::Page;
 
 use crate::figures::plain;
-use crate::finding::{Finding, Goal};
 use crate::kanat::Start;
+use crate::load::Call;
 use crate::plan::Plan;
+use crate::report::{Finding, Goal, Measure, Report};
 use crate::subject::Subject;
 use crate::target::Target;
 
@@ -35,14 +36,10 @@ const CONCURRENCY: usize = 4_000;
 /// Time between two messages of the filled log: ten million are some days old at most.
 const INTERVAL: Duration = Duration::from_millis(30);
 
-/// Times of reads in milliseconds.
-struct Reads {
-    list: f64,
-    waiting: f64,
-    claim: f64,
-}
+/// Reads that are timed.
+const READS: [&str; 3] = ["list", "waiting", "claim"];
 
-pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
+pub async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     let folder = plan.scratch()?;
     let start = plan.start(folder.path());
     let target = Arc::new(Target::start().await?);
@@ -73,69 +70,57 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
 
     let dropped = plain(dropped as f64);
     let gib = |bytes: u64| plain(bytes as f64 / f64::from(1 << 30));
-    Ok(vec![
-        Finding::new(
-            "P11",
-            format!(
-                "orders delivered a second with {count} messages in the log, of those with an \
-                 empty one"
-            ),
-            Goal::AtLeast(0.8),
-            full / empty,
-            format!(
-                "delivered: {} /s and {} /s; filled in {filled_s} s",
-                plain(full),
-                plain(empty)
-            ),
+    report.add(Finding::new(
+        Measure::P11,
+        format!(
+            "orders delivered a second with {count} messages in the log, of those with an empty one"
         ),
-        Finding::new(
-            "P11",
-            format!(
-                "the slowest of a list of one of {FLOWS} flows, a scan of waiting flows, a claim"
-            ),
-            Goal::AtMost(100.0),
-            full_reads.slowest(),
-            format!(
-                "{}; empty: {}",
-                full_reads.describe(),
-                empty_reads.describe()
-            ),
-        )
-        .in_units("ms"),
-        Finding::new(
-            "P11",
-            "size of the file after retention, of its peak",
-            Goal::AtMost(0.2),
-            left as f64 / peak as f64,
-            format!(
-                "{} of {} GiB, {dropped} messages dropped in {dropped_s} s",
-                gib(left),
-                gib(peak)
-            ),
+        Goal::AtLeast(0.8),
+        full / empty,
+        "",
+        format!(
+            "delivered: {} /s and {} /s; filled in {filled_s} s",
+            plain(full),
+            plain(empty)
         ),
-    ])
+    ));
+    report.add(Finding::new(
+        Measure::P11,
+        format!("the slowest of a list of one of {FLOWS} flows, a scan of waiting flows, a claim"),
+        Goal::AtMost(100.0),
+        full_reads.into_iter().fold(0.0, f64::max),
+        "ms",
+        format!("{}; empty: {}", describe(full_reads), describe(empty_reads)),
+    ));
+    report.add(Finding::new(
+        Measure::P11,
+        "size of the file after retention, of its peak",
+        Goal::AtMost(0.2),
+        left as f64 / peak as f64,
+        "",
+        format!(
+            "{} of {} GiB, {dropped} messages dropped in {dropped_s} s",
+            gib(left),
+            gib(peak)
+        ),
+    ));
+    Ok(())
 }
 
-impl Reads {
-    fn slowest(&self) -> f64 {
-        self.list.max(self.waiting).max(self.claim)
-    }
-
-    fn describe(&self) -> String {
-        let [list, waiting, claim] = [self.list, self.waiting, self.claim].map(plain);
-        format!("list {list} ms, waiting {waiting} ms, claim {claim} ms")
-    }
+fn describe(reads_ms: [f64; 3]) -> String {
+    let times = READS.iter().zip(reads_ms);
+    let times: Vec<String> = times
+        .map(|(name, ms)| format!("{name} {} ms", plain(ms)))
+        .collect();
+    times.join(", ")
 }
 
 async fn rate(plan: &Plan, start: &Start<'_>, target: &Arc<Target>, path: &str) -> Result<f64> {
     let kanat = start.run().await?;
-    kanat.wait_for_webhook(path).await?;
-    let subject = Subject::of(kanat, path, Arc::clone(target));
-    let rate = subject
-        .delivery_rate(plan.rounds, plan.sizes.connections, plan.length)
-        .await?;
-    subject.stop().await?;
-    Ok(rate)
+    let webhook = Call::webhook(path);
+    kanat.wait_for(&webhook).await?;
+    let subject = Subject::of(kanat, webhook, Some(Arc::clone(target)));
+    subject.into_delivery_rate(plan).await
 }
 
 async fn open(file: &Path, durability: Durability) -> Result<SqliteLog> {
@@ -177,15 +162,15 @@ async fn deliver(log: &SqliteLog, message: NewMessage) -> Result<()> {
     let AppendOutcome::Leased(lease) = log.append(message).await? else {
         anyhow::bail!("a message was not leased")
     };
-    settle(log, lease, at, Outcome::Delivered).await
+    settle(log, lease, at).await
 }
 
-async fn settle(log: &SqliteLog, lease: Lease, at: Timestamp, outcome: Outcome) -> Result<()> {
+async fn settle(log: &SqliteLog, lease: Lease, at: Timestamp) -> Result<()> {
     let settlement = Settlement {
         lease,
         at,
         attempt: 1,
-        outcome,
+        outcome: Outcome::Delivered,
         output: Some(Bytes::from_static(br#"{"order_id":"SO-10241"}"#)),
         failure: None,
         trace: Vec::new(),
@@ -197,6 +182,7 @@ async fn settle(log: &SqliteLog, lease: Lease, at: Timestamp, outcome: Outcome) 
 
 fn message(n: usize, received_at: Timestamp, place: Placement) -> NewMessage {
     let tenant = tenant();
+    let body = r#"{"total":149.5,"currency":"EUR","customer":{"id":"C-204","country":"DE"}}"#;
     NewMessage {
         id: MessageId::generate(),
         account_id: tenant.account_id,
@@ -205,9 +191,7 @@ fn message(n: usize, received_at: Timestamp, place: Placement) -> NewMessage {
         flow_name: "bench-orders".to_owned(),
         flow_version: 1,
         trigger: Trigger::Webhook,
-        raw_body: Bytes::from(format!(
-            r#"{{"id":"SO-{n}","total":149.5,"currency":"EUR","customer":{{"id":"C-204"}}}}"#
-        )),
+        raw_body: Bytes::from_static(body.as_bytes()),
         payload: None,
         request: Bytes::from_static(br#"{"method":"POST","headers":{},"query":{}}"#),
         received_at,
@@ -232,22 +216,20 @@ fn flow(n: usize) -> FlowId {
     FlowId::new(format!("flw_bench{n:08}"))
 }
 
-/// Times a list, a scan and a claim of the flow that has the most messages.
-async fn reads(file: &Path) -> Result<Reads> {
+/// Returns the milliseconds of a list, a scan and a claim of the flow that has the most messages.
+async fn reads(file: &Path) -> Result<[f64; 3]> {
     let log = open(file, Durability::Full).await?;
     let owner = lease(&log, Duration::from_secs(60)).await?;
-    // One message that is found and claimed.
-    log.append(message(0, Timestamp::now(), Placement::Queued))
-        .await?;
+    let waiting_message = message(0, Timestamp::now(), Placement::Queued);
+    log.append(waiting_message).await?;
 
     let page = Page {
         limit: 50,
         offset: 0,
     };
+    let filter = Filter::flow(tenant(), flow(0));
     let begun = Instant::now();
-    let listed = log
-        .list(&Filter::flow(tenant(), flow(0)), Position::Page(page))
-        .await?;
+    let listed = log.list(&filter, Position::Page(page)).await?;
     let list = millis(begun);
     ensure!(!listed.messages.is_empty(), "the list is empty");
 
@@ -261,31 +243,23 @@ async fn reads(file: &Path) -> Result<Reads> {
         messages: 10,
         without_versions: Vec::new(),
     };
+    let claim = Claim {
+        owner: owner.clone(),
+        bytes: u64::MAX,
+        shares: vec![Share::unbounded(vec![room])],
+        awaited: Vec::new(),
+    };
     let begun = Instant::now();
-    let claimed = log
-        .claim(Claim {
-            owner: owner.clone(),
-            bytes: u64::MAX,
-            shares: vec![Share::unbounded(vec![room])],
-            awaited: Vec::new(),
-        })
-        .await?;
+    let claimed = log.claim(claim).await?;
     let claim = millis(begun);
-    ensure!(
-        claimed.len() == 1,
-        "{} messages were claimed",
-        claimed.len()
-    );
+    let count = claimed.len();
+    ensure!(count == 1, "{count} messages were claimed");
     for claimed in claimed {
-        settle(&log, claimed.lease, Timestamp::now(), Outcome::Filtered).await?;
+        settle(&log, claimed.lease, Timestamp::now()).await?;
     }
     log.hand_back(&owner).await?;
     log.close().await;
-    Ok(Reads {
-        list,
-        waiting,
-        claim,
-    })
+    Ok([list, waiting, claim])
 }
 
 fn millis(since: Instant) -> f64 {
