@@ -8,7 +8,7 @@ mod list;
 use kanat_tests::{Rest, until};
 use serde_json::{Value, json};
 
-pub const FLOW: &str = "flow: import
+pub const FLOW: &str = r"flow: import
 version: 1
 source:
   trigger: manual

@@ -6,7 +6,7 @@ mod grpc_web;
 mod python;
 
 /// A flow started by hand that delivers to the instance `erp`, and one order for it.
-const FLOW: &str = "flow: by-hand
+const FLOW: &str = r"flow: by-hand
 version: 1
 source:
   trigger: manual

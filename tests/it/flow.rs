@@ -20,8 +20,7 @@ mod versions;
 /// A flow that is started by hand and delivers to the instance `erp`.
 pub fn manual(name: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   trigger: manual

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::webhook::passthrough;
 
-const FLOW: &str = "flow: counted
+const FLOW: &str = r"flow: counted
 version: 1
 source:
   trigger: webhook

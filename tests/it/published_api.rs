@@ -25,8 +25,7 @@ pub const PATH: &str = "/api/v1/published-apis";
 /// A flow that checks, maps and answers.
 pub fn quote(name: &str) -> String {
     format!(
-        "\
-name: {name}
+        r"name: {name}
 version: 1
 source: {{trigger: api}}
 mapping:

@@ -13,8 +13,7 @@ use serde_json::Value;
 /// A flow that the clock starts at these times, and that delivers to the instance `erp`.
 pub fn scheduled(name: &str, cron: &str, timezone: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   connector: erp

@@ -12,8 +12,7 @@ mod verify;
 /// A flow that hands on what it gets, byte for byte, to the instance `erp`.
 pub fn passthrough(name: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   trigger: webhook

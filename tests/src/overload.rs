@@ -121,8 +121,7 @@ pub async fn run(log: Log, extent: Extent) -> Result<Report> {
         .post("/api/v1/connectors/instances", &instance)
         .await
         .expect(201);
-    let yaml = "\
-flow: orders
+    let yaml = r"flow: orders
 version: 1
 source:
   trigger: webhook

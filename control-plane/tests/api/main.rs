@@ -5,9 +5,7 @@
     reason = "a test that cannot go on says so where it stands"
 )]
 
-mod api_key;
 mod bounds;
 mod flow;
 mod lookup_table;
 mod plane;
-mod policy;

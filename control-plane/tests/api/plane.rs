@@ -30,11 +30,10 @@ pub struct TestPlane {
     _folder: tempfile::TempDir,
 }
 
-/// Puts a credential, and maybe an environment, into every call.
+/// Adds an API key to every call.
 #[derive(Clone)]
 pub struct Credential {
-    key: Option<String>,
-    environment: Option<String>,
+    key: String,
 }
 
 pub type AuthorizedService = InterceptedService<PublicService, Credential>;
@@ -73,33 +72,13 @@ impl TestPlane {
         }
     }
 
-    fn called(&self, credential: Credential) -> AuthorizedService {
-        InterceptedService::new(self.plane.service(), credential)
-    }
-
     pub fn as_owner(&self) -> AuthorizedService {
         self.with_key(OWNER)
     }
 
     pub fn with_key(&self, key: &str) -> AuthorizedService {
-        self.called(Credential {
-            key: Some(key.to_owned()),
-            environment: None,
-        })
-    }
-
-    pub fn in_environment(&self, key: &str, environment: &str) -> AuthorizedService {
-        self.called(Credential {
-            key: Some(key.to_owned()),
-            environment: Some(environment.to_owned()),
-        })
-    }
-
-    pub fn without_key(&self) -> AuthorizedService {
-        self.called(Credential {
-            key: None,
-            environment: None,
-        })
+        let key = key.to_owned();
+        InterceptedService::new(self.plane.service(), Credential { key })
     }
 
     pub fn flows(&self) -> FlowServiceClient<AuthorizedService> {
@@ -147,9 +126,17 @@ impl TestPlane {
         }
     }
 
-    /// How often what nodes of the default environment run was changed.
+    /// Returns the generation of the default environment.
     pub async fn generation(&self) -> u64 {
-        let environment = self.environments().await.1.into();
+        let mut client = EnvironmentServiceClient::new(self.as_owner());
+        let found = client
+            .list_environments(ListEnvironmentsRequest::default())
+            .await
+            .unwrap()
+            .into_inner();
+        let mut environments = found.data.into_iter();
+        let default = environments.find(|environment| environment.is_default);
+        let environment = default.unwrap().id.into();
         let mut tx = self.plane.store().read().await.unwrap();
         kanat_store::published::revision::of(&mut tx, &environment)
             .await
@@ -157,43 +144,12 @@ impl TestPlane {
             .unwrap()
             .generation
     }
-
-    /// Names of the environments, oldest first, and the id of the default one.
-    pub async fn environments(&self) -> (Vec<String>, String) {
-        let mut client = EnvironmentServiceClient::new(self.as_owner());
-        let found = client
-            .list_environments(ListEnvironmentsRequest::default())
-            .await
-            .unwrap()
-            .into_inner()
-            .data;
-        let default = found
-            .iter()
-            .find(|environment| environment.is_default)
-            .unwrap()
-            .id
-            .clone();
-        (
-            found
-                .into_iter()
-                .map(|environment| environment.name)
-                .collect(),
-            default,
-        )
-    }
 }
 
 impl Interceptor for Credential {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(key) = &self.key {
-            let value: AsciiMetadataValue = format!("Bearer {key}").parse().unwrap();
-            request.metadata_mut().insert("authorization", value);
-        }
-        if let Some(environment) = &self.environment {
-            request
-                .metadata_mut()
-                .insert("x-environment", environment.parse().unwrap());
-        }
+        let value: AsciiMetadataValue = format!("Bearer {}", self.key).parse().unwrap();
+        request.metadata_mut().insert("authorization", value);
         Ok(request)
     }
 }

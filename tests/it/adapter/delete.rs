@@ -11,8 +11,7 @@ async fn an_adapter_in_use_stays_and_an_unused_one_goes() {
     let code = "const transform = (input) => input";
     let whole = adapter(&app.api, "whole", "transform", code).await;
     let field = adapter(&app.api, "field", "transform", code).await;
-    let yaml = "\
-flow: user
+    let yaml = r"flow: user
 version: 1
 source: {trigger: manual}
 adapter: whole

@@ -7,8 +7,7 @@ use super::{adapter, stages};
 
 fn flow(name: &str, rest: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source: {{trigger: webhook}}
 target: {{connector: erp, endpoint: /in}}
@@ -31,8 +30,12 @@ async fn the_payload_is_reshaped_before_condition_and_mapping() {
   return { ...input, total: input.lines.reduce((sum, line) => sum + line.qty, 0) };
 }";
     adapter(&app.api, "totals", "transform", code).await;
-    let rest = "adapter: totals\nwhen: source.total > 1\nmapping:\n  id: source.id\n  total: \
-                source.total\n";
+    let rest = r"adapter: totals
+when: source.total > 1
+mapping:
+  id: source.id
+  total: source.total
+";
     let (flow_id, url) = app.api.deployed(&flow("reshaped", rest)).await;
     let test = json!({ "sampleData": { "id": 7, "lines": [{ "qty": 2 }] }, "method": "PUT" });
     let tested = app
@@ -105,9 +108,15 @@ async fn an_adapter_in_a_pipe_maps_values() {
     )
     .await;
     adapter(&app.api, "nothing", "transform", "function transform() {}").await;
-    let rest = "mapping:\n  who: source.name | adapter(initials) | lowercase\n  missing: \
-                source.none | adapter(initials)\n  undefined: source.name | adapter(nothing)\n  \
-                all:\n    each: source.names\n    map:\n      i: item.name | adapter(initials)\n";
+    let rest = r"mapping:
+  who: source.name | adapter(initials) | lowercase
+  missing: source.none | adapter(initials)
+  undefined: source.name | adapter(nothing)
+  all:
+    each: source.names
+    map:
+      i: item.name | adapter(initials)
+";
     let (_, url) = app.api.deployed(&flow("piped", rest)).await;
     let payload = json!({"name": "Anna Vogel", "names": [{"name": "B C"}, {"name": "D E F"}]});
     let id = app.api.webhook(&url, &payload).await;

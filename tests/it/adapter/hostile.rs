@@ -70,8 +70,7 @@ async fn hostile(app: &TestApp, name: &str, body: &str) -> String {
     let code = format!("function transform(input) {{ if (input.bad) {{ {body} }} return input; }}");
     adapter(&app.api, name, "transform", &code).await;
     let yaml = format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source: {{trigger: webhook}}
 adapter: {name}
@@ -135,8 +134,7 @@ async fn other_messages_flow_while_many_hang() {
     .await;
     let flow = |name: &str, rest: &str| {
         format!(
-            "\
-flow: {name}
+            r"flow: {name}
 version: 1
 source: {{trigger: webhook}}
 target: {{connector: erp, endpoint: /in}}
@@ -182,8 +180,7 @@ function transform(input) {
   return { counter, seen: seen.length, global: leaked, list: [].leaked, json: JSON.leaked };
 }";
     adapter(&app.api, "leaky", "transform", code).await;
-    let yaml = "\
-flow: leaky
+    let yaml = r"flow: leaky
 version: 1
 source: {trigger: webhook}
 adapter: leaky
@@ -216,8 +213,7 @@ async fn a_worker_runs_code_of_one_environment_alone() {
             "const transform = (input) => input",
         )
         .await;
-        let yaml = "\
-flow: same
+        let yaml = r"flow: same
 version: 1
 source: {trigger: webhook}
 adapter: same

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::adapter;
 
-const FLOW: &str = "flow: updated
+const FLOW: &str = r"flow: updated
 version: 1
 source: {trigger: webhook}
 adapter: tidy

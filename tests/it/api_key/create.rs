@@ -3,8 +3,10 @@
 use kanat_tests::{Rest, TestApp, rest::text};
 use serde_json::{Value, json};
 
+const KEYS: &str = "/api/v1/api-keys";
+
 async fn key(api: &Rest, body: Value) -> Rest {
-    let made = api.post("/api/v1/api-keys", &body).await.expect(201);
+    let made = api.post(KEYS, &body).await.expect(201);
     let key = text(&made["key"]);
     assert!(key.starts_with("kanat_ak_"));
     api.with_key(&key)
@@ -26,74 +28,115 @@ async fn a_key_does_what_its_role_may() {
         .await
         .expect(201);
     editor
-        .post("/api/v1/api-keys", &json!({"name": "more"}))
+        .post(KEYS, &json!({"name": "more"}))
         .await
         .expect_error(403, "PERMISSION_DENIED");
+}
+
+#[tokio::test]
+async fn an_admin_makes_no_owner_and_ends_none_and_nobody_ends_the_last_one() {
+    let app = TestApp::start().await;
     let admin = key(&app.api, json!({"name": "runs", "role": "admin"})).await;
     let raised = admin
-        .post("/api/v1/api-keys", &json!({"name": "up", "role": "owner"}))
+        .post(KEYS, &json!({"name": "up", "role": "owner"}))
         .await;
     raised.expect_error(403, "PERMISSION_DENIED");
-    let wrong = app
-        .api
-        .post("/api/v1/api-keys", &json!({"name": "x", "role": "king"}))
-        .await;
-    assert_eq!(
-        wrong.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
-        "role"
-    );
+    key(&admin, json!({"name": "builds", "role": "editor"})).await;
+    let keys = app.api.get(KEYS).await.expect(200);
+    let keys = keys["data"].as_array().unwrap();
+    let owner = keys.iter().find(|key| key["role"] == "owner").unwrap();
+    let owner = format!("{KEYS}/{}", text(&owner["id"]));
+    let ended = admin.delete(&owner).await;
+    ended.expect_error(403, "PERMISSION_DENIED");
+    let ended = app.api.delete(&owner).await;
+    ended.expect_error(400, "FAILED_PRECONDITION");
 }
 
 #[tokio::test]
 async fn a_key_bound_to_an_environment_stays_there() {
     let app = TestApp::start().await;
     let environments = app.api.get("/api/v1/environments").await.expect(200);
-    let staging = environments["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|e| e["name"] == "staging")
-        .unwrap();
-    let bound = key(
-        &app.api,
-        json!({"name": "bound", "environmentId": staging["id"]}),
-    )
-    .await;
+    let environments = environments["data"].as_array().unwrap();
+    let id_of = |name: &str| {
+        let environment = environments.iter().find(|found| found["name"] == name);
+        text(&environment.unwrap()["id"])
+    };
+    let bound = json!({"name": "bound", "environmentId": id_of("staging")});
+    let bound = key(&app.api, bound).await;
     let made = bound
         .post("/api/v1/lookup-tables", &json!({"name": "here"}))
         .await
         .expect(201);
-    let path = format!("/api/v1/lookup-tables/{}", made["id"].as_str().unwrap());
+    let path = format!("/api/v1/lookup-tables/{}", text(&made["id"]));
     app.api.get(&path).await.expect_error(404, "NOT_FOUND");
     app.api
         .with_header("x-environment", "staging")
         .get(&path)
         .await
         .expect(200);
-    let elsewhere = bound
-        .with_header("x-environment", "production")
-        .get("/api/v1/flows")
+    let same = bound.with_header("x-environment", "staging");
+    same.post("/api/v1/lookup-tables", &json!({"name": "there"}))
+        .await
+        .expect(201);
+    for other in ["production", id_of("development").as_str(), "nowhere"] {
+        let elsewhere = bound
+            .with_header("x-environment", other)
+            .post("/api/v1/lookup-tables", &json!({"name": "x"}))
+            .await;
+        elsewhere.expect_error(403, "PERMISSION_DENIED");
+    }
+    let unknown = app
+        .api
+        .with_header("x-environment", "nowhere")
+        .get("/api/v1/lookup-tables")
         .await;
-    elsewhere.expect_error(403, "PERMISSION_DENIED");
+    unknown.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
-async fn an_expired_key_and_a_wrong_one_are_401() {
+async fn a_wrong_field_is_named() {
     let app = TestApp::start().await;
-    let past = app
-        .api
-        .post(
-            "/api/v1/api-keys",
-            &json!({"name": "x", "expiresAt": "2020-01-01T00:00:00Z"}),
-        )
-        .await;
-    assert_eq!(
-        past.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
-        "expiresAt"
-    );
+    for (field, value) in [
+        ("name", " "),
+        ("role", "king"),
+        ("environmentId", "moon"),
+        ("expiresAt", "tomorrow"),
+        ("expiresAt", "2020-01-01T00:00:00Z"),
+    ] {
+        let mut body = json!({"name": "x"});
+        body[field] = json!(value);
+        let answer = app.api.post(KEYS, &body).await;
+        let details = answer.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], field, "{body}");
+        assert_eq!(details.as_array().unwrap().len(), 1, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_makes_none_that_lasts_longer_than_itself() {
+    let app = TestApp::start().await;
+    let end = "2099-01-01T00:00:00.000Z";
+    let admin = json!({"name": "admin", "role": "admin", "expiresAt": end});
+    let admin = key(&app.api, admin).await;
+    let longer = json!({"name": "longer", "expiresAt": "2099-01-01T00:00:01Z"});
+    let longer = admin.post(KEYS, &longer).await;
+    longer.expect_error(403, "PERMISSION_DENIED");
+    let shorter = json!({"name": "shorter", "expiresAt": "2098-01-01T00:00:00Z"});
+    let shorter = admin.post(KEYS, &shorter).await.expect(201);
+    assert_eq!(shorter["expiresAt"], "2098-01-01T00:00:00.000Z");
+    let open = admin.post(KEYS, &json!({"name": "open"})).await.expect(201);
+    assert_eq!(open["expiresAt"], end);
+    let endless = app.api.post(KEYS, &json!({"name": "endless"})).await;
+    assert!(endless.expect(201)["expiresAt"].is_null());
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_401() {
+    let app = TestApp::start().await;
     for wrong in [
         app.api.without_key(),
         app.api.with_key("kanat_ak_wrong"),
+        app.api.with_key("x"),
         app.api.with_key(""),
     ] {
         let answer = wrong.get("/api/v1/flows").await;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::webhook::passthrough;
 
-const FLOW: &str = "flow: by-hand
+const FLOW: &str = r"flow: by-hand
 version: 1
 source:
   trigger: manual
@@ -349,8 +349,9 @@ async fn what_runs_already_is_not_refused_when_something_around_it_has_changed()
     let cli = Cli::of(&app);
     let verified = FLOW.replace(
         "trigger: manual",
-        "trigger: webhook\n  connector: erp\n  verify: { scheme: standard-webhooks, secret: \"{{ \
-         instance.webhook_secret }}\" }",
+        r#"trigger: webhook
+  connector: erp
+  verify: { scheme: standard-webhooks, secret: "{{ instance.webhook_secret }}" }"#,
     );
     cli.file("flow.yaml", &verified);
     let secret = |secret: &str| format!("webhook_secret={secret}");

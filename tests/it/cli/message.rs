@@ -6,7 +6,7 @@ use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-const FLOW: &str = "flow: letters
+const FLOW: &str = r"flow: letters
 version: 1
 source:
   trigger: webhook

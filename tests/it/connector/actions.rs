@@ -160,8 +160,7 @@ async fn run(entry: &str, mut config: Value, authorization: &str, expected: Vec<
         )
     });
     let yaml = format!(
-        "\
-flow: all-actions
+        r"flow: all-actions
 version: 1
 source: {{ trigger: webhook }}
 steps:

@@ -45,8 +45,7 @@ async fn each_kind_of_credentials_reaches_the_target_and_no_trace() {
         assert!(made["id"].as_str().unwrap().starts_with("ci_"));
         assert!(!made.to_string().contains("s3cret"), "{made}");
         let yaml = format!(
-            "\
-flow: {name}
+            r"flow: {name}
 version: 1
 source:
   trigger: webhook

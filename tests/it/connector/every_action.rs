@@ -102,8 +102,7 @@ async fn run(api: &Rest, entry: &Value, provider: &FakeTarget) -> usize {
         .expect(200)["data"]
         .clone();
     let mut yaml = format!(
-        "\
-flow: all-of-{id}
+        r"flow: all-of-{id}
 version: 1
 source: {{ trigger: webhook }}
 steps:

@@ -10,7 +10,7 @@ use kanat_tests::target::Reply;
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::{Value, json};
 
-const FLOW: &str = "
+const FLOW: &str = r"
 flow: to-the-provider
 version: 1
 source: { trigger: webhook }

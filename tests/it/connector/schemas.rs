@@ -23,7 +23,7 @@ async fn an_instance_that_nobody_called_has_none() {
     assert_eq!(&checked["data"], &json!([]));
 }
 
-const FLOW: &str = "
+const FLOW: &str = r"
 flow: asks-the-desk
 version: 1
 source: { trigger: webhook }
@@ -117,7 +117,7 @@ async fn a_changed_answer_is_reported_by_path() {
     assert_eq!(&after["data"][0]["status"], &json!("unseen"));
 }
 
-const LISTS: &str = "
+const LISTS: &str = r"
 flow: lists-users
 version: 1
 source: { trigger: webhook }

@@ -62,8 +62,7 @@ async fn a_webhook_flow_has_its_address_from_the_start_and_keeps_it() {
 #[tokio::test]
 async fn a_wrong_definition_is_refused_with_every_error_at_once() {
     let app = TestApp::start().await;
-    let yaml = "\
-flow: broken
+    let yaml = r"flow: broken
 version: 1
 source:
   trigger: webhok

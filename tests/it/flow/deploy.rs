@@ -72,8 +72,7 @@ async fn a_deployed_flow_delivers_with_the_very_next_request() {
 #[tokio::test]
 async fn missing_names_are_errors_all_at_once() {
     let app = TestApp::start().await;
-    let yaml = "\
-flow: names
+    let yaml = r"flow: names
 version: 1
 source:
   trigger: manual
@@ -109,8 +108,7 @@ async fn a_flow_for_published_apis_needs_neither_steps_nor_target() {
     let id = app
         .api
         .flow(
-            "\
-name: quote
+            r"name: quote
 version: 1
 source:
   trigger: api

@@ -12,7 +12,7 @@ const SECRETS: [&str; 4] = [
     "query-s3cret",
 ];
 
-const FLOW: &str = "flow: careless
+const FLOW: &str = r"flow: careless
 version: 1
 source:
   trigger: webhook
@@ -225,7 +225,7 @@ async fn what_repeats_a_secret_that_is_written_out_is_masked_too() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let flow = "flow: repeats
+    let flow = r"flow: repeats
 version: 1
 description: uses repeated-s3cret
 source: {trigger: manual}

@@ -42,6 +42,13 @@ mapping:
     let message = app.api.webhook(&url, &json!({})).await;
     app.api.message_becomes(&message, "delivered").await;
     assert_eq!(target.received()[0].json(), json!({"v": "one"}));
+    let versions = app.api.get(&format!("{path}/versions")).await.expect(200);
+    let versions = versions["data"].as_array().unwrap();
+    assert_eq!(versions.len(), 3);
+    assert_eq!(versions[0]["version"], 3);
+    assert_eq!(versions[0]["changeSummary"], "rollback to version 1");
+    assert_eq!(versions[1]["version"], 2);
+    assert_eq!(versions[0]["createdBy"], "owner");
     app.api
         .post(&format!("{path}/rollback"), &json!({"versionNumber": 9}))
         .await

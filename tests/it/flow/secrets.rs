@@ -21,8 +21,7 @@ async fn shop(api: &Rest, target: &FakeTarget) {
 /// A flow with these lines after those of its target.
 fn flow(name: &str, target: &str, more: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source: {{connector: shop, trigger: webhook}}
 target: {{connector: shop, method: POST, {target}}}
@@ -229,9 +228,14 @@ async fn a_secret_goes_to_its_own_connector_and_its_other_forms_show_no_more_tha
     let query = "endpoint: '/in?b={{ instance.token | base64 }}&t={{ instance.token }}'";
     let (received, other) = sent(&app, &target, &flow("query", query, "")).await;
     assert!(received.path.contains(ENCODED), "{}", received.path);
-    let step = "steps:\n  - name: tell\n    action: http.post\n    connector: shop\n    \
-                params:\n      path: /step\n      body: {b: '{{ instance.token | base64 }}', t: \
-                '{{ instance.token }}'}\n";
+    let step = r"steps:
+  - name: tell
+    action: http.post
+    connector: shop
+    params:
+      path: /step
+      body: {b: '{{ instance.token | base64 }}', t: '{{ instance.token }}'}
+";
     let (received, third) = sent(&app, &target, &flow("step", PLAIN, step)).await;
     assert!(
         received
@@ -335,8 +339,7 @@ async fn a_version_of_an_earlier_build_goes_on_and_is_warned_of() {
 /// A flow whose only step posts this body to the shop.
 fn posting(name: &str, body: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source: {{trigger: manual}}
 steps:

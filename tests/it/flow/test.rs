@@ -3,7 +3,7 @@
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
-const FLOW: &str = "flow: tried
+const FLOW: &str = r"flow: tried
 version: 1
 source:
   trigger: webhook
@@ -80,8 +80,7 @@ async fn gives_the_output_the_errors_and_whether_the_condition_held() {
 #[tokio::test]
 async fn a_test_may_do_no_more_work_than_a_run() {
     let app = TestApp::start().await;
-    let flow = "\
-flow: squares
+    let flow = r"flow: squares
 version: 1
 source: {trigger: api}
 mapping:
@@ -203,7 +202,7 @@ async fn steps_are_shown_and_not_called() {
     assert!(desk.received().is_empty() && mail.received().is_empty() && erp.received().is_empty());
 }
 
-const CALLS: &str = "flow: calls
+const CALLS: &str = r#"flow: calls
 version: 1
 source:
   trigger: webhook
@@ -213,11 +212,11 @@ target:
   endpoint: /{{ trigger.path_params.shop }}/orders/{{ source.id }}
   method: PUT
   headers:
-    X-Page: \"{{ trigger.query.page }}\"
-    X-Sent-By: \"{{ trigger.headers.authorization }}\"
+    X-Page: "{{ trigger.query.page }}"
+    X-Sent-By: "{{ trigger.headers.authorization }}"
 mapping:
   how: trigger.method
-";
+"#;
 
 #[tokio::test]
 async fn the_call_is_rendered_and_fails_as_in_a_run() {
@@ -292,8 +291,7 @@ async fn a_field_of_the_mapping_may_have_the_name_of_the_condition() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "\
-flow: parcel
+    let yaml = r"flow: parcel
 version: 1
 source:
   trigger: webhook
@@ -320,8 +318,7 @@ async fn a_key_that_a_message_lacks_is_shown_in_the_test_and_in_the_trace() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "\
-flow: keyed
+    let yaml = r"flow: keyed
 version: 1
 source:
   trigger: manual

@@ -62,8 +62,7 @@ async fn a_definition_with_very_many_errors_has_the_first_hundred() {
         .map(|n| format!("  f{n}: sorce.a{n}\n"))
         .collect();
     let yaml = format!(
-        "\
-flow: wrong
+        r"flow: wrong
 version: 1
 source: {{trigger: api}}
 mapping:

@@ -10,8 +10,7 @@ async fn a_table_in_use_stays_and_an_unused_one_goes() {
     let app = TestApp::start().await;
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     let path = table(&app.api, "used", &[("a", "b")]).await;
-    let yaml = "\
-flow: user
+    let yaml = r"flow: user
 version: 1
 source:
   trigger: manual

@@ -75,8 +75,7 @@ async fn a_changed_entry_is_live_with_the_next_message() {
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let path = table(&app.api, "codes", &[("DE", "276")]).await;
-    let yaml = "\
-flow: looks
+    let yaml = r"flow: looks
 version: 1
 source:
   trigger: webhook
@@ -116,8 +115,7 @@ async fn lookups_see_a_table_that_grows_and_shrinks_as_it_is() {
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let path = table(&app.api, "large", &[]).await;
-    let yaml = "\
-flow: looks
+    let yaml = r"flow: looks
 version: 1
 source:
   trigger: webhook

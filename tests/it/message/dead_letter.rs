@@ -2,9 +2,9 @@
 
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
 
-const FLOW: &str = "flow: letters
+const FLOW: &str = r"flow: letters
 version: 1
 source:
   trigger: webhook
@@ -62,8 +62,7 @@ async fn a_message_that_takes_too_much_work_fails_for_good_and_holds_up_nobody()
     let (_, url) = app
         .api
         .deployed(
-            "\
-flow: squares
+            r"flow: squares
 version: 1
 source: {trigger: webhook}
 target: {connector: erp, endpoint: /in, method: POST}
@@ -167,6 +166,10 @@ async fn a_discarded_dead_letter_stays_so() {
         .expect(200);
     assert_eq!(discarded["status"], "discarded");
     app.api
+        .post(&format!("/api/v1/messages/{id}/discard"), &json!({}))
+        .await
+        .expect_error(400, "FAILED_PRECONDITION");
+    app.api
         .post(&format!("/api/v1/messages/{id}/retry"), &json!({}))
         .await
         .expect_error(400, "FAILED_PRECONDITION");
@@ -185,12 +188,19 @@ async fn retries_in_bulk_take_the_dead_letters_that_the_filter_finds() {
     for id in &ids {
         app.api.message_becomes(id, "dead_letter").await;
     }
-    let answer = app
-        .api
-        .post("/api/v1/messages/retry", &json!({ "flowId": flow }))
-        .await
-        .expect(202);
-    assert_eq!(answer["count"], 3);
+    let delivered = app.api.webhook(&url, &json!({"id": 9, "amount": 1})).await;
+    app.api.message_becomes(&delivered, "delivered").await;
+    let retry = async |filter: Value| app.api.post("/api/v1/messages/retry", &filter).await;
+    let wrong = retry(json!({"flowId": flow, "status": "delivered"})).await;
+    wrong.expect_error(400, "INVALID_ARGUMENT");
+    let named = retry(json!({"flowId": flow, "ids": [ids[0], delivered]})).await;
+    let named = named.expect(202);
+    assert_eq!(named["count"], 1);
+    assert_eq!(named["messageIds"], json!([ids[0]]));
+    app.api.message_becomes(&ids[0], "delivered").await;
+    let rest = retry(json!({ "flowId": flow })).await.expect(202);
+    assert_eq!(rest["count"], 2);
+    assert_eq!(rest["messageIds"], json!(ids[1..]));
     for id in &ids {
         app.api.message_becomes(id, "delivered").await;
     }

@@ -6,7 +6,7 @@ use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-const FLOW: &str = "flow: listed
+const FLOW: &str = r"flow: listed
 version: 1
 source:
   trigger: webhook
@@ -111,6 +111,17 @@ async fn filters_by_status_time_and_text_newest_first() {
         details.expect_error(400, "INVALID_ARGUMENT")[0]["field"],
         "status"
     );
+    app.api
+        .get(&format!("/api/v1/messages?flowId={flow}&cursor=later"))
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
+    let page = app
+        .api
+        .get(&format!("/api/v1/messages?flowId={flow}&limit=1"))
+        .await
+        .expect(200);
+    assert_eq!(page["pagination"]["total"], 4);
+    assert_eq!(page["pagination"]["limit"], 1);
 }
 
 #[tokio::test]

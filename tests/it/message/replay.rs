@@ -9,8 +9,7 @@ async fn a_replay_runs_under_the_deployed_version_and_names_its_original() {
     let app = TestApp::start().await;
     let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "\
-flow: again
+    let yaml = r"flow: again
 version: 1
 source:
   trigger: webhook
@@ -49,12 +48,30 @@ mapping:
     assert_eq!(&replayed["replayOf"], &json!(first));
     assert_eq!(&replayed["flowVersion"], &json!(2));
     assert_eq!(replayed["trigger"], "replay");
+    let original = app.api.message(&first).await;
+    assert_eq!(replayed["maxAttempts"], original["maxAttempts"]);
+    assert_eq!(replayed["payload"], json!({"word": "moin"}));
+    assert_eq!(replayed["orderingKey"], json!(first));
     let bodies: Vec<_> = target
         .received()
         .iter()
         .map(kanat_tests::target::ReceivedRequest::json)
         .collect();
     assert_eq!(bodies, [json!({"word": "moin"}), json!({"word": "MOIN"})]);
+
+    // Another replay is another message. A paused flow holds it.
+    app.api
+        .post(&format!("/api/v1/flows/{flow}/pause"), &json!({}))
+        .await
+        .expect(200);
+    let answer = app
+        .api
+        .post(&format!("/api/v1/messages/{first}/replay"), &json!({}))
+        .await
+        .expect(202);
+    let third = answer["messageId"].as_str().unwrap();
+    assert_ne!(third, second);
+    assert_eq!(app.api.message(third).await["status"], "held");
 }
 
 #[tokio::test]
@@ -69,8 +86,7 @@ async fn replays_in_bulk_take_what_the_filter_finds_whatever_became_of_it() {
     })
     .await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "\
-flow: many
+    let yaml = r"flow: many
 version: 1
 source:
   trigger: webhook
@@ -108,6 +124,13 @@ on_error:
             [&ids[0], &ids[2]].contains(&&message["replayOf"].as_str().unwrap().to_owned()),
             "{message}"
         );
+    }
+    // The oldest is replayed first.
+    let all = replay(json!({ "flowId": flow })).await;
+    assert_eq!(all["count"], 6);
+    for (id, original) in all["messageIds"].as_array().unwrap().iter().zip(&ids) {
+        let message = app.api.message(id.as_str().unwrap()).await;
+        assert_eq!(message["replayOf"], json!(original));
     }
     let nothing = app
         .api

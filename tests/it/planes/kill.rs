@@ -14,7 +14,7 @@ const MESSAGES: usize = 2_000;
 const KILLS: usize = 5;
 const SENDERS: usize = 16;
 
-const FLOW: &str = "flow: survivors
+const FLOW: &str = r"flow: survivors
 version: 1
 source:
   trigger: webhook

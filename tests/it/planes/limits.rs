@@ -167,8 +167,7 @@ impl RateLimitedTarget {
             .post("/api/v1/connectors/instances", &body)
             .await
             .expect(201);
-        let flow = "\
-flow: rated
+        let flow = r"flow: rated
 version: 1
 source: {trigger: webhook}
 target: {connector: rated, endpoint: /in, method: POST}

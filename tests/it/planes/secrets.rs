@@ -8,21 +8,21 @@ use serde_json::json;
 const TOKEN: &str = "bearer-token-that-nobody-may-read-7f3a";
 const WEBHOOK_SECRET: &str = "webhook-secret-that-nobody-may-read-91bc";
 
-const FLOW: &str = "flow: discreet
+const FLOW: &str = r#"flow: discreet
 version: 1
 source:
   connector: erp
   trigger: webhook
   verify:
     scheme: token
-    secret: \"{{ instance.webhook_secret }}\"
+    secret: "{{ instance.webhook_secret }}"
 target:
   connector: erp
   endpoint: /in
   method: POST
 on_error:
   retry: 1x fixed(10ms)
-";
+"#;
 
 /// A target that sends back what it was sent, credentials too, and fails.
 fn parrot(received: &ReceivedRequest, _earlier: usize) -> Reply {

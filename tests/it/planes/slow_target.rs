@@ -6,8 +6,7 @@ use serde_json::json;
 
 fn flow(name: &str, connector: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   trigger: webhook

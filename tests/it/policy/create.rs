@@ -71,6 +71,9 @@ async fn a_wrong_field_is_named() {
         let details = answer.expect_error(400, "INVALID_ARGUMENT");
         assert_eq!(details[0]["field"], field, "{body}");
     }
+    let answer = app.api.post(PATH, &json!({"name": "x"})).await;
+    let details = answer.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(details[0]["field"], "expression");
     let list = app.api.get(PATH).await.expect(200);
     assert_eq!(list["pagination"]["total"], 0);
 }

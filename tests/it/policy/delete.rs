@@ -13,6 +13,8 @@ async fn a_deleted_policy_is_gone_and_its_name_is_free() {
         .delete(&path)
         .await
         .expect_error(403, "PERMISSION_DENIED");
+    let stale = app.api.with_header("if-match", "\"7\"");
+    stale.delete(&path).await.expect_error(409, "ABORTED");
     assert_eq!(app.api.delete(&path).await.status, 204);
     app.api.get(&path).await.expect_error(404, "NOT_FOUND");
     app.api.delete(&path).await.expect_error(404, "NOT_FOUND");

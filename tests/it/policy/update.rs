@@ -48,6 +48,7 @@ async fn a_wrong_change_is_refused_and_nothing_is_changed() {
         ("expression", json!({"expression": ""})),
         ("severity", json!({"severity": "DENY"})),
         ("environmentIds", json!({"environmentIds": "production"})),
+        ("environmentIds", json!({"environmentIds": {}})),
         ("environmentIds[0]", json!({"environmentIds": ["env_1"]})),
     ] {
         let answer = app.api.patch(&path, &body).await;

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::{PATH, quote};
 
-const ORDER: &str = "\
-name: order
+const ORDER: &str = r"name: order
 version: 1
 source: {trigger: api}
 mapping:
@@ -297,8 +296,7 @@ async fn a_call_waits_for_the_target_and_no_longer_than_its_deadline() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(replies).await;
     app.api.http_instance("erp", &target.url()).await;
-    let yaml = "\
-name: ask
+    let yaml = r"name: ask
 version: 1
 source: {trigger: api}
 target: {connector: erp, endpoint: /in, method: POST}

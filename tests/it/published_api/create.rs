@@ -132,8 +132,7 @@ async fn what_is_wrong_is_named() {
     app.api.flow(&quote("quotes")).await;
     app.api
         .flow(
-            "\
-flow: hook
+            r"flow: hook
 version: 1
 source: {trigger: webhook}
 target: {connector: erp, endpoint: /in}

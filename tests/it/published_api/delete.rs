@@ -30,8 +30,7 @@ async fn what_an_api_calls_and_names_stays_until_it_is_gone() {
         assert!(refused.text.contains("POST /orders"), "{}", refused.text);
         refused.expect_error(400, "FAILED_PRECONDITION");
     }
-    let other = "\
-flow: quotes
+    let other = r"flow: quotes
 version: 1
 source: {trigger: manual}
 target: {connector: erp, endpoint: /in}

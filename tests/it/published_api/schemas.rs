@@ -16,8 +16,7 @@ async fn every_pair_of_schema_and_document_has_its_answer() {
     let app = TestApp::start().await;
     app.api
         .deployed(
-            "\
-name: checked
+            r"name: checked
 version: 1
 source: {trigger: api}
 mapping:

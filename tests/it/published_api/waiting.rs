@@ -25,8 +25,7 @@ const IN_TURN: usize = 256;
 /// Calls that one connection of HTTP/2 carries.
 const STREAMS: usize = 104;
 
-const FLOW: &str = "\
-version: 1
+const FLOW: &str = r"version: 1
 source: {trigger: api}
 mapping:
   n: source.n

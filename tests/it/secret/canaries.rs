@@ -25,21 +25,21 @@ const PASSWORD: &str = "canary-database-password-03be";
 /// 32 bytes that are a text.
 const MASTER_KEY: &str = "canary-master-key-of-32-bytes-41";
 
-const FLOW: &str = "flow: canaries
+const FLOW: &str = r#"flow: canaries
 version: 1
 source:
   connector: canary-http
   trigger: webhook
-  verify: { scheme: hmac-sha256, secret: \"{{ instance.webhook_secret }}\", header: X-Sig }
+  verify: { scheme: hmac-sha256, secret: "{{ instance.webhook_secret }}", header: X-Sig }
 target: { connector: canary-http, endpoint: /in, method: POST }
 on_error: { retry: 1x fixed(10ms) }
-";
+"#;
 
 const LITERAL: &str = "canary-literal-secret-2fd1";
 const HEADER: &str = "canary-header-of-a-sender-9ab3";
 
 /// A definition in which a secret is written out.
-const LITERAL_FLOW: &str = "flow: literal
+const LITERAL_FLOW: &str = r"flow: literal
 version: 1
 source:
   trigger: webhook

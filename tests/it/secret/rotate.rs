@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 const PATH: &str = "/api/v1/secrets/rotate";
 
-const FLOW: &str = "flow: orders
+const FLOW: &str = r"flow: orders
 version: 1
 source: { trigger: webhook }
 target: { connector: erp, endpoint: /in, method: POST }

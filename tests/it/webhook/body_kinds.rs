@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::passthrough;
 
-const MAPPED: &str = "flow: kinds
+const MAPPED: &str = r"flow: kinds
 version: 1
 source:
   trigger: webhook

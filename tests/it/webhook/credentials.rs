@@ -133,8 +133,7 @@ async fn an_adapter_is_given_the_credentials_of_the_sender_and_its_console_shows
                 context.trigger.headers['x-vault-token']}; }";
     let body = json!({"name": "shows", "type": "transform", "code": code});
     app.api.post("/api/v1/adapters", &body).await.expect(201);
-    let yaml = "\
-flow: adapted
+    let yaml = r"flow: adapted
 version: 1
 source: {trigger: webhook}
 adapter: shows

@@ -3,7 +3,7 @@
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
-const FLOW: &str = "flow: once
+const FLOW: &str = r"flow: once
 version: 1
 source:
   trigger: webhook

@@ -5,7 +5,7 @@ use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
-const FLOW: &str = "flow: ordered
+const FLOW: &str = r"flow: ordered
 version: 1
 source:
   trigger: webhook

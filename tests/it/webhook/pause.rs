@@ -91,7 +91,7 @@ async fn what_waits_for_its_turn_at_a_connector_is_not_sent_once_the_flow_is_pau
 
 /// One message waits for its next attempt, which is a day away; one is a dead letter that is
 /// retried.
-const WAITING: &str = "flow: waiting
+const WAITING: &str = r"flow: waiting
 version: 1
 source:
   trigger: webhook

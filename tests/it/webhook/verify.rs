@@ -7,8 +7,7 @@ use sha2::Sha256;
 
 fn flow(name: &str, verify: &str) -> String {
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   connector: shop

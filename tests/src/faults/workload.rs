@@ -346,7 +346,7 @@ fn padding_bytes(number: u64) -> usize {
 
 fn definition(name: &str, more: &str) -> String {
     format!(
-        "flow: {name}
+        r"flow: {name}
 version: 1
 source:
   trigger: webhook

@@ -30,9 +30,9 @@ fn plain(line: &str) -> String {
     let mut rest = line.as_str();
     let mut plain = String::new();
     while let Some(character) = rest.chars().next() {
-        if let Some((length, name)) =
-            variable(rest, plain.ends_with(|c: char| c.is_ascii_alphanumeric()))
-        {
+        let is_in_word = plain.ends_with(|c: char| c.is_ascii_alphanumeric());
+        let at_start_of_word = || variable_word(rest).filter(|_| !is_in_word);
+        if let Some((length, name)) = at_start_of_word().or_else(|| variable(rest)) {
             plain.push_str(name);
             rest = &rest[length..];
         } else {
@@ -43,39 +43,44 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// The length of what differs from run to run at the start of `text`, and the name that stands for
-/// it.
-fn variable(text: &str, in_word: bool) -> Option<(usize, &'static str)> {
-    let run = |prefix: &str, fits: fn(&char) -> bool| {
-        let rest = text.strip_prefix(prefix)?;
-        let length: usize = rest.chars().take_while(fits).map(char::len_utf8).sum();
-        (length > 0).then_some(prefix.len() + length)
-    };
-    let token: fn(&char) -> bool = |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let digit: fn(&char) -> bool = |c| c.is_ascii_digit();
-    if let Some(length) =
-        run("_", |c| matches!(c, '0'..='9' | 'a'..='f')).filter(|length| *length == 33)
-    {
-        return Some((length, "_ID"));
-    }
+/// Returns the length of an instant or a duration at the start of `text`, and the name that stands
+/// for it. Inside of a word it would be something else.
+fn variable_word(text: &str) -> Option<(usize, &'static str)> {
     for shape in ["0000-00-00T00:00:00.000Z", "00:00:00.000Z"] {
-        if !in_word && has_shape(text, shape) {
+        if has_shape(text, shape) {
             return Some((shape.len(), "INSTANT"));
         }
     }
-    if let Some(length) = run("/receive/", token) {
+    let length = run(text, "", |c| c.is_ascii_digit())?;
+    text[length..].starts_with(" ms").then_some((length, "N"))
+}
+
+/// Returns the length of an id, token, address or time at the start of `text` that differs from run
+/// to run, and the name that stands for it.
+fn variable(text: &str) -> Option<(usize, &'static str)> {
+    let digit: fn(&char) -> bool = |c| c.is_ascii_digit();
+    let id = run(text, "_", |c| matches!(c, '0'..='9' | 'a'..='f'));
+    if let Some(length) = id.filter(|length| *length == 33) {
+        return Some((length, "_ID"));
+    }
+    let token = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if let Some(length) = run(text, "/receive/", token) {
         return Some((length, "/receive/TOKEN"));
     }
-    if let Some(length) = run("127.0.0.1:", digit) {
+    if let Some(length) = run(text, "127.0.0.1:", digit) {
         return Some((length, "ADDRESS"));
     }
-    // How long something took is left out where it took no time at all.
-    if let Some(length) = run(" (", digit).filter(|length| text[*length..].starts_with(" ms)")) {
-        return Some((length + " ms)".len(), ""));
-    }
-    run("", digit)
-        .filter(|length| !in_word && text[*length..].starts_with(" ms"))
-        .map(|length| (length, "N"))
+    // The time of something is left out where it took no time at all.
+    let time = run(text, " (", digit).filter(|length| text[*length..].starts_with(" ms)"));
+    time.map(|length| (length + " ms)".len(), ""))
+}
+
+/// Returns the length of `prefix` and the fitting characters after it, of which there is one at
+/// least.
+fn run(text: &str, prefix: &str, fits: fn(&char) -> bool) -> Option<usize> {
+    let rest = text.strip_prefix(prefix)?;
+    let length: usize = rest.chars().take_while(fits).map(char::len_utf8).sum();
+    (length > 0).then_some(prefix.len() + length)
 }
 
 fn has_shape(text: &str, shape: &str) -> bool {

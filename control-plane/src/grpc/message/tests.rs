@@ -4,8 +4,6 @@ mod fixture;
 
 use kanat_message_log::Outcome;
 use kanat_model::id::FlowId;
-use kanat_model::message::Status as MessageStatus;
-use kanat_proto::plan::v1::FlowPlan;
 use tonic::Code;
 
 use super::*;
@@ -17,68 +15,6 @@ fn bulk() -> wire::BulkMessagesRequest {
         flow_id: FLOW.to_owned(),
         ..wire::BulkMessagesRequest::default()
     }
-}
-
-fn ids(messages: &[wire::Message]) -> Vec<&str> {
-    messages.iter().map(|message| message.id.as_str()).collect()
-}
-
-#[tokio::test]
-async fn a_list_needs_a_flow_and_gives_its_messages_newest_first() {
-    let fixture = Fixture::new().await;
-    let first = fixture.ended(r#"{"order":1}"#, Outcome::Delivered).await;
-    let second = fixture.ended(r#"{"order":2}"#, Outcome::DeadLetter).await;
-    let none = fixture
-        .api
-        .list_messages(fixture.request(wire::ListMessagesRequest::default()))
-        .await;
-    assert_eq!(none.unwrap_err().code(), Code::InvalidArgument);
-
-    let all = fixture
-        .list(wire::ListMessagesRequest::default())
-        .await
-        .unwrap();
-    assert_eq!(ids(&all.data), [second.as_str(), &first]);
-    let dead = wire::ListMessagesRequest {
-        status: vec!["dead_letter".to_owned()],
-        ..Default::default()
-    };
-    assert_eq!(
-        ids(&fixture.list(dead).await.unwrap().data),
-        [second.as_str()]
-    );
-    let search = wire::ListMessagesRequest {
-        search: Some("\"order\":1".to_owned()),
-        ..Default::default()
-    };
-    assert_eq!(
-        ids(&fixture.list(search).await.unwrap().data),
-        [first.as_str()]
-    );
-
-    let page = wire::ListMessagesRequest {
-        limit: Some(1),
-        ..Default::default()
-    };
-    let page = fixture.list(page).await.unwrap().pagination.unwrap();
-    assert_eq!(page.total, 2);
-    assert_eq!(page.limit, 1);
-    let next = wire::ListMessagesRequest {
-        limit: Some(1),
-        cursor: page.next_cursor,
-        ..Default::default()
-    };
-    let next = fixture.list(next).await.unwrap();
-    assert_eq!(ids(&next.data), vec![first.as_str()]);
-    assert_eq!(next.pagination.unwrap().next_cursor, None);
-    let wrong = wire::ListMessagesRequest {
-        cursor: Some("later".to_owned()),
-        ..Default::default()
-    };
-    assert_eq!(
-        fixture.list(wrong).await.unwrap_err().code(),
-        Code::InvalidArgument
-    );
 }
 
 #[tokio::test]
@@ -205,104 +141,6 @@ async fn messages_of_a_flow_that_is_not_deployed_are_not_taken_up() {
 }
 
 #[tokio::test]
-async fn a_replay_is_a_new_message_of_what_came_in() {
-    let fixture = Fixture::deployed().await;
-    let first = fixture.ended(r#"{"order":1}"#, Outcome::Delivered).await;
-    let replayed = fixture.replay(&first).await.unwrap();
-    assert_eq!(replayed.replay_of, first);
-    let found = fixture.get(&replayed.message_id).await.unwrap();
-    assert_eq!(found.status.as_str(), "received");
-    assert_eq!(found.trigger.as_str(), "replay");
-    assert_eq!(found.replay_of.as_deref(), Some(first.as_str()));
-    assert_eq!(found.flow_version, 2);
-    assert_eq!(found.max_attempts, 4);
-    assert_eq!(found.payload.unwrap().text, r#"{"order":1}"#);
-    assert_eq!(found.ordering_key.as_deref(), Some(first.as_str()));
-    // It is meant as a repeat, and is none.
-    assert_ne!(
-        fixture.replay(&first).await.unwrap().message_id,
-        replayed.message_id
-    );
-
-    fixture
-        .deploy(FlowPlan {
-            version: 2,
-            paused: true,
-            ..FlowPlan::default()
-        })
-        .await;
-    let held = fixture.replay(&first).await.unwrap();
-    assert_eq!(fixture.get(&held.message_id).await.unwrap().status, "held");
-}
-
-#[tokio::test]
-async fn many_are_retried_or_replayed_by_a_filter() {
-    let fixture = Fixture::deployed().await;
-    let mut dead = Vec::new();
-    for n in 0..5 {
-        dead.push(
-            fixture
-                .ended(&format!(r#"{{"n":{n}}}"#), Outcome::DeadLetter)
-                .await,
-        );
-    }
-    let delivered = fixture.ended("{}", Outcome::Delivered).await;
-
-    let wrong = wire::BulkMessagesRequest {
-        status: Some("delivered".to_owned()),
-        ..bulk()
-    };
-    assert_eq!(
-        fixture
-            .api
-            .retry_messages(fixture.request(wrong))
-            .await
-            .unwrap_err()
-            .code(),
-        Code::InvalidArgument
-    );
-
-    let some = wire::BulkMessagesRequest {
-        ids: vec![dead[0].clone(), delivered.clone()],
-        ..bulk()
-    };
-    let taken = fixture
-        .api
-        .retry_messages(fixture.request(some))
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(taken.count, 1);
-    assert_eq!(taken.message_ids, vec![dead[0].clone()]);
-    let taken = fixture
-        .api
-        .retry_messages(fixture.request(bulk()))
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(taken.count, 4);
-    assert_eq!(&taken.message_ids, &dead[1..].to_vec());
-    assert_eq!(fixture.get(&delivered).await.unwrap().status, "delivered");
-
-    let taken = fixture
-        .api
-        .replay_messages(fixture.request(bulk()))
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(taken.count, 6);
-    let mut of = Vec::new();
-    for id in &taken.message_ids {
-        of.push(fixture.get(id).await.unwrap().replay_of.unwrap());
-    }
-    assert_eq!(
-        of,
-        dead.iter().cloned().chain([delivered]).collect::<Vec<_>>(),
-        "the oldest is replayed first"
-    );
-}
-
-#[tokio::test]
 async fn a_replay_in_bulk_that_is_repeated_under_its_key_happens_once() {
     let fixture = Fixture::deployed().await;
     for n in 0..3 {
@@ -328,29 +166,6 @@ async fn a_replay_in_bulk_that_is_repeated_under_its_key_happens_once() {
     assert_eq!(replay("call_2").await.len(), 6);
     assert_eq!(all().await, 12);
     assert_eq!(replay("call_1").await, first);
-}
-
-#[tokio::test]
-async fn a_message_is_discarded_once() {
-    let fixture = Fixture::new().await;
-    let id = fixture.ended("{}", Outcome::DeadLetter).await;
-    let request = || fixture.request(wire::DiscardMessageRequest { id: id.clone() });
-    let discarded = fixture
-        .api
-        .discard_message(request())
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(discarded.status, MessageStatus::Discarded.as_str());
-    assert_eq!(
-        fixture
-            .api
-            .discard_message(request())
-            .await
-            .unwrap_err()
-            .code(),
-        Code::FailedPrecondition
-    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Deploys: alone, many at once, and back to an earlier version.
+//! Deploys: alone, and many at once.
 
 use super::*;
 
@@ -158,80 +158,4 @@ async fn a_deploy_that_is_wrong_fails_alone() {
     assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
     // Whichever of the two comes first, no flow is in service whose connector is gone.
     assert!(good.is_ok() != gone.is_ok(), "{good:?}, {gone:?}");
-}
-
-#[tokio::test]
-async fn a_rollback_deploys_the_old_definition_as_a_new_version() {
-    let plane = TestPlane::start().await;
-    surroundings(&plane).await;
-    let flow = create(&plane, ORDERS).await;
-    deploy(&plane, &flow.id).await.unwrap();
-    let changed = ORDERS.replace("total > 0", "total > 1");
-    let update = UpdateFlowRequest {
-        id: flow.id.clone(),
-        yaml_config: Some(changed.clone()),
-        change_summary: Some("only large ones".to_owned()),
-        ..Default::default()
-    };
-    let updated = plane
-        .flows()
-        .update_flow(update)
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(updated.version, 1);
-    assert_eq!(updated.name.as_str(), "orders");
-    assert_eq!(updated.yaml_config, changed);
-    deploy(&plane, &flow.id).await.unwrap();
-    let back = RollbackFlowRequest {
-        id: flow.id.clone(),
-        version_number: 1,
-        ..Default::default()
-    };
-    let back = plane
-        .flows()
-        .rollback_flow(back)
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(back.version, 3);
-    assert_eq!(back.yaml_config.as_str(), ORDERS);
-    let versions = ListFlowVersionsRequest {
-        id: flow.id.clone(),
-        ..Default::default()
-    };
-    let versions = plane
-        .flows()
-        .list_flow_versions(versions)
-        .await
-        .unwrap()
-        .into_inner()
-        .data;
-    let summaries: Vec<_> = versions
-        .iter()
-        .map(|v| (v.version, v.change_summary.as_str()))
-        .collect();
-    assert_eq!(
-        summaries,
-        [
-            (3, "rollback to version 1"),
-            (2, "only large ones"),
-            (1, "")
-        ]
-    );
-    assert_eq!(versions[0].created_by, "owner");
-    let missing = RollbackFlowRequest {
-        id: flow.id,
-        version_number: 9,
-        ..Default::default()
-    };
-    assert_eq!(
-        plane
-            .flows()
-            .rollback_flow(missing)
-            .await
-            .unwrap_err()
-            .code(),
-        Code::NotFound
-    );
 }

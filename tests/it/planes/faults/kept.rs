@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::senders::Senders;
 
-pub const FLOW: &str = "flow: survivors
+pub const FLOW: &str = r"flow: survivors
 version: 1
 source:
   trigger: webhook

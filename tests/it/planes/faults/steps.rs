@@ -16,11 +16,11 @@ const MESSAGES: usize = 200;
 
 /// The target fails each third message once, so that many go through their steps a second time.
 fn flow(ordering_key: &str) -> String {
-    let step = "steps:
+    let step = r#"steps:
   - name: ticket
     action: support-ticketing.create-ticket
-    params: { ticket: { comment: { body: \"{{ source.n | string }}\" } } }
-target:";
+    params: { ticket: { comment: { body: "{{ source.n | string }}" } } }
+target:"#;
     format!("{}{ordering_key}", kept::FLOW.replace("target:", step))
 }
 

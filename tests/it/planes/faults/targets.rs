@@ -100,8 +100,7 @@ fn flow(name: &str) -> String {
         "30s"
     };
     format!(
-        "\
-flow: {name}
+        r"flow: {name}
 version: 1
 source:
   trigger: webhook

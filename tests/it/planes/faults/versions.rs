@@ -131,7 +131,7 @@ impl Table {
 /// The definition of a flow that shows its version.
 pub fn flow(name: &str, version: u64) -> String {
     format!(
-        "flow: {name}
+        r#"flow: {name}
 version: 1
 source:
   trigger: webhook
@@ -139,13 +139,13 @@ target:
   connector: erp
   endpoint: /{name}/{version}
   method: POST
-  headers: {{ X-Version: \"{version}\" }}
+  headers: {{ X-Version: "{version}" }}
 mapping:
   probe: source.probe
-  version: \"'{version}'\"
-  left: \"'left' | lookup(marks)\"
-  right: \"'right' | lookup(marks)\"
-"
+  version: "'{version}'"
+  left: "'left' | lookup(marks)"
+  right: "'right' | lookup(marks)"
+"#
     )
 }
 

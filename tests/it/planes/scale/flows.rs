@@ -22,7 +22,7 @@ pub struct FlowDeployment {
 /// The definition of a flow, which says how often it was changed.
 pub fn definition(name: &str, changes: usize) -> String {
     format!(
-        "flow: {name}
+        r#"flow: {name}
 version: 1
 source:
   trigger: webhook
@@ -33,12 +33,12 @@ target:
 when: source.total > 0
 mapping:
   order_id: source.id | required
-  revision: \"{changes}\"
+  revision: "{changes}"
   placed_on: source.placed_at | date(YYYY-MM-DD)
   currency: source.currency | uppercase | default(EUR)
   customer.name: source.customer.name | trim
   customer.email: source.customer.email | required | lowercase
-  customer.reference: \"{{{{ source.customer.id }}}} of {name}\"
+  customer.reference: "{{{{ source.customer.id }}}} of {name}"
   street: source.ship_to.street | trim
   city: source.ship_to.city | trim
   country: source.ship_to.country | uppercase
@@ -46,7 +46,7 @@ mapping:
   express: source.shipping.express | default(false)
 on_error:
   retry: 5x exponential(30s)
-"
+"#
     )
 }
 

@@ -20,7 +20,7 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a change of one entry that one node may receive.
 const BYTES: u64 = 64 << 10;
 
-const FLOW: &str = "flow: regions
+const FLOW: &str = r"flow: regions
 version: 1
 source:
   trigger: webhook
