@@ -1,5 +1,5 @@
-//! P11: a message log with very many messages: whether orders come through as fast, whether reads still
-//! find their rows by an index, and whether the file shrinks when the messages are old.
+//! P11: a message log with very many messages: whether orders come through as fast, whether reads
+//! still find their rows by an index, and whether the file shrinks when the messages are old.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -130,7 +130,8 @@ impl Kanat {
         Ok((headers, serde_json::from_str(&text)?))
     }
 
-    /// Waits until a call is answered: a node answers with an error while it does not have the plan.
+    /// Waits until a call is answered: a node answers with an error while it does not have the
+    /// plan.
     pub async fn wait_for(&self, call: &Call) -> Result<()> {
         let begun = Instant::now();
         loop {

@@ -123,8 +123,8 @@ impl Report {
     pub fn text(mut self) -> String {
         self.0.sort_by_key(|finding| finding.measure);
         let lines = self.0.iter().map(Finding::line);
-        let table = "| | measure | goal | measured | reached | figures |\n| --- | --- | --- | --- | \
-                     --- | --- |";
+        let table = "| | measure | goal | measured | reached | figures |\n\
+                     | --- | --- | --- | --- | --- | --- |";
         std::iter::once(table.to_owned())
             .chain(lines)
             .collect::<Vec<_>>()

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_the_place_of_an_id_is_told() {
+    fn a_name_in_the_place_of_an_id_is_reported() {
         let message = |name: &str| Error::not_found("flow", name).message;
         assert_eq!(
             message("h1"),

@@ -11,8 +11,8 @@ pub struct TraceRecord {
     pub stage: String,
     /// A step's name, a field, a target.
     pub name: String,
-    /// `ok`, `failed`, `skipped`, `filtered`, `warning`, or `kept`: a step that an earlier attempt has
-    /// called.
+    /// `ok`, `failed`, `skipped`, `filtered`, `warning`, or `kept`: a step that an earlier attempt
+    /// has called.
     pub status: String,
     pub duration_ms: u32,
     /// JSON.

@@ -131,8 +131,8 @@ impl FirstPage<'_> {
         Some(format!("and as many records as {name}={size} asks for"))
     }
 
-    /// Returns the fault of offsets that end at the first page: `page_size` is larger than the pages
-    /// of the endpoint, or the endpoint has another kind of pages.
+    /// Returns the fault of offsets that end at the first page: `page_size` is larger than the
+    /// pages of the endpoint, or the endpoint has another kind of pages.
     fn short_page(&self, pagination: &Pagination, records_path: &str) -> Option<String> {
         let size = pagination.page_size as usize;
         let records = self.records;
