@@ -18,9 +18,11 @@ use cache::{Fetcher, KeyCache};
 /// Verifies tokens of any number of issuers, whose keys it caches.
 pub struct TokenVerifier {
     fetcher: Fetcher,
-    /// By issuer and address of the keys.
-    caches: Mutex<HashMap<(String, Option<String>), Arc<KeyCache>>>,
+    caches: Mutex<HashMap<KeySource, Arc<KeyCache>>>,
 }
+
+/// Issuer, and the address of its keys where it is not discovered.
+type KeySource = (String, Option<String>);
 
 /// Reason why a token is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
