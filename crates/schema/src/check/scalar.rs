@@ -7,6 +7,9 @@ use crate::document::{Kind, Value};
 use crate::node::{Bounds, NumberRules, Options, StringRules, Types};
 use crate::pattern::Pattern;
 
+/// Test of how a number stands to a bound.
+type Comparison = fn(Ordering) -> bool;
+
 impl Run<'_> {
     pub(super) fn option(&mut self, options: &Options, value: Value<'_>) -> Fits {
         if !self.spend(value.raw().len() as u64 / 4) {
@@ -31,7 +34,7 @@ impl Run<'_> {
             return false;
         }
         let mut valid = true;
-        let comparisons: [(_, fn(Ordering) -> bool, _); 4] = [
+        let comparisons: [(_, Comparison, _); 4] = [
             (&rules.minimum, Ordering::is_ge, "at least"),
             (&rules.exclusive_minimum, Ordering::is_gt, "more than"),
             (&rules.maximum, Ordering::is_le, "at most"),
