@@ -153,7 +153,7 @@ fn step_output((step, value): (String, String)) -> StepOutput {
 }
 
 fn output_and_status(value: &str) -> Option<(String, u16)> {
-    if !value.starts_with('{') || json::members(value).into_iter().count() != 2 {
+    if !value.starts_with('{') || json::members(value).len() != 2 {
         return None;
     }
     let output = json::member(value, "output")?.trim();
