@@ -103,18 +103,25 @@ pub fn occurrences(object: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// Returns the position after the `:` that follows a key, and after the white space around it.
 pub fn skip_colon(bytes: &[u8], position: usize) -> usize {
-    skip_whitespace(bytes, skip_byte(bytes, position, b':'))
+    let colon = skip_whitespace(bytes, position);
+    skip_whitespace(
+        bytes,
+        if bytes.get(colon) == Some(&b':') {
+            colon + 1
+        } else {
+            colon
+        },
+    )
 }
 
 /// Returns the position after the `,` that follows a value, if there is one.
 pub fn skip_comma(bytes: &[u8], position: usize) -> usize {
-    skip_byte(bytes, position, b',')
-}
-
-/// Returns the position after white space, and after `byte` where it follows.
-fn skip_byte(bytes: &[u8], position: usize, byte: u8) -> usize {
-    let position = skip_whitespace(bytes, position);
-    position + usize::from(bytes.get(position) == Some(&byte))
+    let comma = skip_whitespace(bytes, position);
+    if bytes.get(comma) == Some(&b',') {
+        comma + 1
+    } else {
+        comma
+    }
 }
 
 fn skip_container(bytes: &[u8], mut position: usize) -> usize {

@@ -19,7 +19,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             b'\t' => out.extend_from_slice(b"\\t"),
             _ => {
                 out.extend_from_slice(b"\\u00");
-                out.extend([byte >> 4, byte & 15].map(|digit| HEXADECIMAL[usize::from(digit)]));
+                out.extend_from_slice(&[hexadecimal(byte >> 4), hexadecimal(byte & 15)]);
             }
         }
         start = end + 1;
@@ -61,7 +61,6 @@ pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
     }
 }
 
-const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
@@ -74,43 +73,39 @@ fn equal(word: u64, byte: u8) -> u64 {
 }
 
 /// Returns the end of the characters from `position` that stand for themselves in a string, which
-/// is a quote, a backslash, a control character or the end of `bytes`.
-pub fn plain_end(bytes: &[u8], position: usize) -> usize {
-    let control = |word: u64| word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-    find(
-        bytes,
-        position,
-        |word| equal(word, b'"') | equal(word, b'\\') | control(word),
-        |byte| byte < 0x20 || matches!(byte, b'"' | b'\\'),
-    )
-}
-
-fn quote_or_backslash(bytes: &[u8], position: usize) -> usize {
-    find(
-        bytes,
-        position,
-        |word| equal(word, b'"') | equal(word, b'\\'),
-        |byte| matches!(byte, b'"' | b'\\'),
-    )
-}
-
-/// Returns the position of the first byte from `position` that `is_found` accepts, or the end of
-/// `bytes`. Reads eight bytes at a time: `marks` sets the high bit of the first one in a word.
-#[inline]
-fn find(
-    bytes: &[u8],
-    mut position: usize,
-    marks: impl Fn(u64) -> u64,
-    is_found: impl Fn(u8) -> bool,
-) -> usize {
+/// is a quote, a backslash, a control character or the end of `bytes`. Reads eight bytes at a time.
+pub fn plain_end(bytes: &[u8], mut position: usize) -> usize {
     while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
-        let found = marks(u64::from_le_bytes(*chunk));
+        let word = u64::from_le_bytes(*chunk);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let found = equal(word, b'"') | equal(word, b'\\') | control;
         if found != 0 {
             return position + found.trailing_zeros() as usize / 8;
         }
         position += 8;
     }
-    while bytes.get(position).is_some_and(|byte| !is_found(*byte)) {
+    while bytes
+        .get(position)
+        .is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\')
+    {
+        position += 1;
+    }
+    position
+}
+
+fn quote_or_backslash(bytes: &[u8], mut position: usize) -> usize {
+    while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let found = equal(word, b'"') | equal(word, b'\\');
+        if found != 0 {
+            return position + found.trailing_zeros() as usize / 8;
+        }
+        position += 8;
+    }
+    while bytes
+        .get(position)
+        .is_some_and(|byte| *byte != b'"' && *byte != b'\\')
+    {
         position += 1;
     }
     position
@@ -171,6 +166,14 @@ fn code_unit(escape: &str) -> Option<u32> {
         .bytes()
         .all(|digit| digit.is_ascii_hexdigit())
         .then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+fn hexadecimal(digit: u8) -> u8 {
+    if digit < 10 {
+        b'0' + digit
+    } else {
+        b'a' + digit - 10
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::node::{Call, Node, Operand, Operator};
 use crate::path::{self, Path};
 use crate::references::{References, Root};
 use crate::scope::{Adapters, Scope, Tables};
-use crate::transform::Transform;
 use crate::value::{Value, equal, order};
 use crate::{EvaluationError, json, parse};
 
@@ -241,13 +240,10 @@ impl Node {
             }
             Self::Pipe(input, calls) => {
                 let mut value = input.evaluate(environment)?;
-                for (place, call) in calls.iter().enumerate() {
+                for call in calls {
                     value = call.apply(&value, environment).map_err(|mut error| {
                         error.transform = Some(call.name);
                         environment.show(&value, &mut error);
-                        if let Transform::Required = call.transform {
-                            explain_miss(&mut error, input, &calls[..place], environment);
-                        }
                         error
                     })?;
                 }
@@ -267,38 +263,6 @@ impl Node {
                 Ok(Value::Bool(holds))
             }
         }
-    }
-}
-
-/// Names the key and the table in the error of a required value that a lookup did not find.
-/// `calls` are those before the value was required.
-fn explain_miss<'s>(
-    error: &mut EvaluationError,
-    input: &'s Node,
-    calls: &'s [Call],
-    environment: &Environment<'s>,
-) {
-    let Some((
-        Call {
-            transform: Transform::Lookup { table, .. },
-            ..
-        },
-        calls,
-    )) = calls.split_last()
-    else {
-        return;
-    };
-    // The error path may evaluate twice.
-    let key = input.evaluate(environment).and_then(|key| {
-        calls
-            .iter()
-            .try_fold(key, |key, call| call.apply(&key, environment))
-    });
-    if let Ok(key) = key
-        && !key.is_missing()
-    {
-        environment.show(&key, error);
-        error.message = format!("a value is required, and lookup table {table:?} has no such key");
     }
 }
 

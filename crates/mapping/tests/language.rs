@@ -91,13 +91,6 @@ fn fails(expression: &str, message: &str) {
 }
 
 #[test]
-fn a_required_value_that_a_lookup_misses_is_reported_with_its_key() {
-    let error = evaluate("source.country | uppercase | lookup(countries) | required").unwrap_err();
-    assert_eq!(error.transform, Some("required"));
-    assert_eq!(error.value.as_deref(), Some("\"DE\""));
-}
-
-#[test]
 fn an_error_names_expression_transform_and_value() {
     let error = evaluate("source.name | trim | decimal(2)").unwrap_err();
     assert_eq!(error.expression, "source.name | trim | decimal(2)");

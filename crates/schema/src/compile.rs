@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::document::{Document, Kind, Value};
 use crate::draft::{self, Draft};
-use crate::node::{Applicator, Bounds, Contains, Id, ListRules, Node, Program};
+use crate::node::{Applicator, Contains, Id, ListRules, Node, Program};
 use crate::resources::{Place, Resources, is_schema};
 use crate::{Error, MAX_SCHEMA_BYTES, check};
 
@@ -66,7 +66,7 @@ fn schema_of_schemas(draft: Draft) -> &'static Program {
     static PROGRAMS: LazyLock<HashMap<Draft, Program>> = LazyLock::new(|| {
         let program = |draft: Draft| {
             let text = draft::published(draft.uri()).expect("every draft has its schema");
-            let document = Document::read(text).expect("published schemas are JSON");
+            let document = Document::read(text.into_owned()).expect("published schemas are JSON");
             let resources =
                 Resources::new(document, draft).expect("published schemas have sound identifiers");
             (
@@ -307,7 +307,8 @@ impl Compiler {
 
     fn list_rules(&mut self, at: &At<'_>) -> Result<Option<Box<ListRules>>, Error> {
         let mut rules = ListRules {
-            count: self.bounds(at, "minItems", "maxItems")?,
+            min: self.count(at, "minItems")?,
+            max: self.count(at, "maxItems")?,
             is_unique: at
                 .get("uniqueItems")
                 .and_then(Value::as_bool)
@@ -347,7 +348,8 @@ impl Compiler {
         let asks = !rules.first.is_empty()
             || rules.rest.is_some()
             || rules.contains.is_some()
-            || rules.count != Bounds::default()
+            || rules.min.is_some()
+            || rules.max.is_some()
             || rules.is_unique;
         Ok(asks.then(|| Box::new(rules)))
     }

@@ -1,6 +1,10 @@
 //! The drafts of JSON Schema, and their differences.
 
-use referencing::SPECIFICATIONS;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use referencing::meta;
+use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Draft {
@@ -67,11 +71,80 @@ impl Draft {
 }
 
 /// Returns the text of a published schema of schemas, or of one of its vocabularies.
-pub(crate) fn published(uri: &str) -> Option<String> {
-    let uri = referencing::uri::from_str(uri).ok()?;
-    // A reference with an address would stay in a cache of the process.
-    let found = SPECIFICATIONS.resolver(uri).lookup("#").ok()?;
-    Some(found.contents().to_string())
+pub(crate) fn published(uri: &str) -> Option<Cow<'static, str>> {
+    let known: [(&str, &LazyLock<std::sync::Arc<Value>>); 19] = [
+        ("http://json-schema.org/draft-04/schema", &meta::DRAFT4),
+        ("http://json-schema.org/draft-06/schema", &meta::DRAFT6),
+        ("http://json-schema.org/draft-07/schema", &meta::DRAFT7),
+        (
+            "https://json-schema.org/draft/2019-09/schema",
+            &meta::DRAFT201909,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/core",
+            &meta::DRAFT201909_CORE,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/applicator",
+            &meta::DRAFT201909_APPLICATOR,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/validation",
+            &meta::DRAFT201909_VALIDATION,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/meta-data",
+            &meta::DRAFT201909_META_DATA,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/format",
+            &meta::DRAFT201909_FORMAT,
+        ),
+        (
+            "https://json-schema.org/draft/2019-09/meta/content",
+            &meta::DRAFT201909_CONTENT,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/schema",
+            &meta::DRAFT202012,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/core",
+            &meta::DRAFT202012_CORE,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/applicator",
+            &meta::DRAFT202012_APPLICATOR,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/unevaluated",
+            &meta::DRAFT202012_UNEVALUATED,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/validation",
+            &meta::DRAFT202012_VALIDATION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/meta-data",
+            &meta::DRAFT202012_META_DATA,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/format-annotation",
+            &meta::DRAFT202012_FORMAT_ANNOTATION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/format-assertion",
+            &meta::DRAFT202012_FORMAT_ASSERTION,
+        ),
+        (
+            "https://json-schema.org/draft/2020-12/meta/content",
+            &meta::DRAFT202012_CONTENT,
+        ),
+    ];
+    known
+        .iter()
+        .find(|(known, _)| *known == uri)
+        .map(|(_, schema)| Cow::Owned(schema.to_string()))
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use hashbrown::HashTable;
-
 use crate::document::{Key, Kind, Value, hash};
 use crate::equality;
 use crate::format::Format;
@@ -77,16 +75,10 @@ pub(crate) struct NumberRules {
     pub(crate) multiple_of: Option<Limit>,
 }
 
-/// Bounds of a count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) min: Option<u64>,
-    pub(crate) max: Option<u64>,
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct StringRules {
-    pub(crate) length: Bounds,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) format: Option<Format>,
 }
@@ -97,7 +89,8 @@ pub(crate) struct ListRules {
     pub(crate) first: Vec<Id>,
     pub(crate) rest: Option<Id>,
     pub(crate) contains: Option<Contains>,
-    pub(crate) count: Bounds,
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
     pub(crate) is_unique: bool,
 }
 
@@ -118,7 +111,8 @@ pub(crate) struct ObjectRules {
     pub(crate) patterns: Vec<(Pattern, Id)>,
     pub(crate) additional: Option<Id>,
     pub(crate) property_names: Option<Id>,
-    pub(crate) count: Bounds,
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
@@ -139,46 +133,68 @@ pub(crate) struct Name {
     pub(crate) required: Option<usize>,
 }
 
-/// The members that a schema knows by name.
+/// The members that a schema knows by name: a table of places with open addressing.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashTable<Name>);
+pub(crate) struct Names {
+    all: Vec<Name>,
+    /// One more than the place in `all`; 0 where it is free. As many as a power of two.
+    table: Vec<u32>,
+}
 
 impl Names {
-    pub(crate) fn new(members: Vec<(Box<str>, Option<Id>, Option<usize>)>) -> Self {
-        let mut table = HashTable::with_capacity(members.len());
-        for (name, schema, required) in members {
+    pub(crate) fn find(&self, key: Key<'_>) -> Option<&Name> {
+        self.look_up(key.hash(), |name| key.is(name))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Name> {
+        self.look_up(hash(name.as_bytes()), |known| known == name)
+    }
+
+    fn look_up(&self, hash: u32, is_it: impl Fn(&str) -> bool) -> Option<&Name> {
+        let mut slot = hash as usize;
+        loop {
+            let number = *self.table.get(slot & self.table.len().checked_sub(1)?)?;
+            let name = &self.all[(number as usize).checked_sub(1)?];
+            if name.hash == hash && is_it(&name.name) {
+                return Some(name);
+            }
+            slot += 1;
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Name] {
+        &self.all
+    }
+
+    /// Makes the table of the names that have been noted.
+    pub(crate) fn new(noted: Vec<(Box<str>, Option<Id>, Option<usize>)>) -> Self {
+        let named = |(name, schema, required): (Box<str>, _, _)| {
             let hash = hash(name.as_bytes());
-            let name = Name {
+            Name {
                 name,
                 hash,
                 schema,
                 required,
-            };
-            table.insert_unique(spread(hash), name, |name| spread(name.hash));
+            }
+        };
+        let all: Vec<Name> = noted.into_iter().map(named).collect();
+        let mut table = vec![
+            0;
+            if all.is_empty() {
+                0
+            } else {
+                (all.len() * 2).next_power_of_two()
+            }
+        ];
+        for (place, name) in all.iter().enumerate() {
+            let mut slot = name.hash as usize & (table.len() - 1);
+            while table[slot] != 0 {
+                slot = (slot + 1) & (table.len() - 1);
+            }
+            table[slot] = place as u32 + 1;
         }
-        Self(table)
+        Self { all, table }
     }
-
-    pub(crate) fn find(&self, key: Key<'_>) -> Option<&Name> {
-        let hash = key.hash();
-        self.0.find(spread(hash), |known| {
-            known.hash == hash && key.is(&known.name)
-        })
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Name> {
-        self.0
-            .find(spread(hash(name.as_bytes())), |known| *known.name == *name)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-/// Widens a hash for the table, which reads its lowest and its highest bits.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
 }
 
 /// Set of the seven types; `integer` is one of them.

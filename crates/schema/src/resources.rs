@@ -155,7 +155,7 @@ impl Resources {
             return Ok(*resource);
         }
         let text = draft::published(uri.as_str()).ok_or_else(outside)?;
-        let document = Document::read(text).map_err(|error| error.to_string())?;
+        let document = Document::read(text.into_owned()).map_err(|error| error.to_string())?;
         let draft = document
             .root()
             .member("$schema")

@@ -16,7 +16,26 @@ impl Run<'_> {
     ) -> Fits {
         let mut valid = true;
         let count = list.count() as u64;
-        need!(self, valid, self.size(list, rules.count, count, "item"));
+        if let Some(min) = rules.min.filter(|min| count < *min) {
+            need!(
+                self,
+                valid,
+                self.fail(list, || format!(
+                    "must have at least {}",
+                    counted(min, "item")
+                ))
+            );
+        }
+        if let Some(max) = rules.max.filter(|max| count > *max) {
+            need!(
+                self,
+                valid,
+                self.fail(list, || format!(
+                    "must have at most {}",
+                    counted(max, "item")
+                ))
+            );
+        }
         if rules.rest.is_some() || !rules.first.is_empty() {
             for (place, item) in list.items().enumerate() {
                 match rules.first.get(place).copied().or(rules.rest) {

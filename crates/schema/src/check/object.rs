@@ -1,6 +1,7 @@
 //! Rules of objects, their members and names.
 
 use super::evaluated::EvaluatedSet;
+use super::scalar::counted;
 use super::{Fits, Run, need};
 use crate::document::{Key, Value};
 use crate::node::{Id, ObjectRules};
@@ -58,7 +59,26 @@ impl Run<'_> {
                 }
             }
         }
-        need!(self, valid, self.size(object, rules.count, count, "member"));
+        if let Some(min) = rules.min.filter(|min| count < *min) {
+            need!(
+                self,
+                valid,
+                self.fail(object, || format!(
+                    "must have at least {}",
+                    counted(min, "member")
+                ))
+            );
+        }
+        if let Some(max) = rules.max.filter(|max| count > *max) {
+            need!(
+                self,
+                valid,
+                self.fail(object, || format!(
+                    "must have at most {}",
+                    counted(max, "member")
+                ))
+            );
+        }
         need!(self, valid, self.dependencies(rules, object, count, track));
         valid
     }

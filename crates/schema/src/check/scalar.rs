@@ -4,11 +4,9 @@ use std::cmp::Ordering;
 
 use super::{Fits, Run, need};
 use crate::document::{Kind, Value};
-use crate::node::{Bounds, NumberRules, Options, StringRules, Types};
+use crate::node::{NumberRules, Options, StringRules, Types};
+use crate::number::{Limit, Number};
 use crate::pattern::Pattern;
-
-/// Test of how a number stands to a bound.
-type Comparison = fn(Ordering) -> bool;
 
 impl Run<'_> {
     pub(super) fn option(&mut self, options: &Options, value: Value<'_>) -> Fits {
@@ -34,30 +32,64 @@ impl Run<'_> {
             return false;
         }
         let mut valid = true;
-        let comparisons: [(_, Comparison, _); 4] = [
-            (&rules.minimum, Ordering::is_ge, "at least"),
-            (&rules.exclusive_minimum, Ordering::is_gt, "more than"),
-            (&rules.maximum, Ordering::is_le, "at most"),
-            (&rules.exclusive_maximum, Ordering::is_lt, "less than"),
-        ];
-        for (limit, fits, words) in comparisons {
-            if let Some(limit) = limit
-                && !fits(number.compare(limit))
-            {
-                need!(
-                    self,
-                    valid,
-                    self.fail(value, || format!("must be {words} {}", limit.text))
-                );
-            }
-        }
-        if let Some(divisor) = &rules.multiple_of
-            && !number.is_multiple_of(divisor)
-        {
+        let compares = |limit: &Option<Limit>, fits: fn(Ordering) -> bool| {
+            limit
+                .as_ref()
+                .is_none_or(|limit| fits(number.compare(limit)))
+        };
+        let text = |limit: &Option<Limit>| {
+            limit
+                .as_ref()
+                .map_or_else(String::new, |limit| limit.text.to_string())
+        };
+        if !compares(&rules.minimum, Ordering::is_ge) {
             need!(
                 self,
                 valid,
-                self.fail(value, || format!("must be a multiple of {}", divisor.text))
+                self.fail(value, || format!(
+                    "must be at least {}",
+                    text(&rules.minimum)
+                ))
+            );
+        }
+        if !compares(&rules.exclusive_minimum, Ordering::is_gt) {
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be more than {}",
+                    text(&rules.exclusive_minimum)
+                ))
+            );
+        }
+        if !compares(&rules.maximum, Ordering::is_le) {
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be at most {}",
+                    text(&rules.maximum)
+                ))
+            );
+        }
+        if !compares(&rules.exclusive_maximum, Ordering::is_lt) {
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be less than {}",
+                    text(&rules.exclusive_maximum)
+                ))
+            );
+        }
+        if !is_multiple(number, &rules.multiple_of) {
+            need!(
+                self,
+                valid,
+                self.fail(value, || format!(
+                    "must be a multiple of {}",
+                    text(&rules.multiple_of)
+                ))
             );
         }
         valid
@@ -68,17 +100,31 @@ impl Run<'_> {
             return true;
         };
         let mut valid = true;
-        if rules.length != Bounds::default() {
+        if rules.min_length.is_some() || rules.max_length.is_some() {
             if !self.spend(text.len() as u64 / 16) {
                 return false;
             }
-            let fits = if text.is_empty() && rules.length.min == Some(1) {
-                self.fail(value, || "must not be empty".to_owned())
-            } else {
-                let length = text.chars().count() as u64;
-                self.size(value, rules.length, length, "character")
-            };
-            need!(self, valid, fits);
+            let length = text.chars().count() as u64;
+            if let Some(min_length) = rules.min_length.filter(|min_length| length < *min_length) {
+                need!(
+                    self,
+                    valid,
+                    self.fail(value, || match min_length {
+                        1 => "must not be empty".to_owned(),
+                        min_length => format!("must have at least {min_length} characters"),
+                    })
+                );
+            }
+            if let Some(max_length) = rules.max_length.filter(|max_length| length > *max_length) {
+                need!(
+                    self,
+                    valid,
+                    self.fail(value, || format!(
+                        "must have at most {}",
+                        counted(max_length, "character")
+                    ))
+                );
+            }
         }
         if let Some(pattern) = &rules.pattern
             && !self.matches(pattern, &text)
@@ -107,41 +153,15 @@ impl Run<'_> {
         valid
     }
 
-    /// Checks the number of things of a value.
-    pub(super) fn size(
-        &mut self,
-        value: Value<'_>,
-        bounds: Bounds,
-        count: u64,
-        thing: &str,
-    ) -> Fits {
-        let mut valid = true;
-        if let Some(min) = bounds.min.filter(|min| count < *min) {
-            need!(
-                self,
-                valid,
-                self.fail(value, || format!(
-                    "must have at least {}",
-                    counted(min, thing)
-                ))
-            );
-        }
-        if let Some(max) = bounds.max.filter(|max| count > *max) {
-            need!(
-                self,
-                valid,
-                self.fail(value, || format!(
-                    "must have at most {}",
-                    counted(max, thing)
-                ))
-            );
-        }
-        valid
-    }
-
     pub(super) fn matches(&mut self, pattern: &Pattern, text: &str) -> bool {
         self.spend(pattern.work(text)) && pattern.is_match(text)
     }
+}
+
+fn is_multiple(number: Number<'_>, divisor: &Option<Limit>) -> bool {
+    divisor
+        .as_ref()
+        .is_none_or(|divisor| number.is_multiple_of(divisor))
 }
 
 pub(super) fn wrong_type(types: Types, value: Value<'_>) -> String {

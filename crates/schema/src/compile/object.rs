@@ -4,13 +4,14 @@ use super::{At, Compiler};
 use crate::Error;
 use crate::document::{Kind, Value};
 use crate::draft::Draft;
-use crate::node::{Bounds, Dependency, Names, ObjectRules};
+use crate::node::{Dependency, Names, ObjectRules};
 use crate::resources::is_schema;
 
 impl Compiler {
     pub(super) fn object_rules(&mut self, at: &At<'_>) -> Result<Option<Box<ObjectRules>>, Error> {
         let mut rules = ObjectRules {
-            count: self.bounds(at, "minProperties", "maxProperties")?,
+            min: self.count(at, "minProperties")?,
+            max: self.count(at, "maxProperties")?,
             additional: self.schema(at, at.get("additionalProperties"))?,
             property_names: self.schema(at, at.since(Draft::Six, "propertyNames"))?,
             dependencies: self.dependencies(at)?,
@@ -26,12 +27,13 @@ impl Compiler {
                 rules.patterns.push((pattern, id));
             }
         }
-        let asks = !rules.names.is_empty()
+        let asks = !rules.names.all().is_empty()
             || !rules.patterns.is_empty()
             || !rules.dependencies.is_empty()
             || rules.additional.is_some()
             || rules.property_names.is_some()
-            || rules.count != Bounds::default();
+            || rules.min.is_some()
+            || rules.max.is_some();
         Ok(asks.then(|| Box::new(rules)))
     }
 

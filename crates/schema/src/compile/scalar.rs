@@ -7,7 +7,7 @@ use crate::Error;
 use crate::document::{Kind, Value};
 use crate::draft::Draft;
 use crate::format::Format;
-use crate::node::{Bounds, NumberRules, Options, StringRules, Types};
+use crate::node::{NumberRules, Options, StringRules, Types};
 use crate::number::Limit;
 use crate::pattern::Pattern;
 use crate::resources::TOO_MUCH_WORK;
@@ -92,7 +92,8 @@ impl Compiler {
 
     pub(super) fn string_rules(&mut self, at: &At<'_>) -> Result<Option<Box<StringRules>>, Error> {
         let mut rules = StringRules {
-            length: self.bounds(at, "minLength", "maxLength")?,
+            min_length: self.count(at, "minLength")?,
+            max_length: self.count(at, "maxLength")?,
             ..StringRules::default()
         };
         if let Some(value) = at.get("pattern") {
@@ -105,8 +106,10 @@ impl Compiler {
             let name = at.get("format").and_then(Value::as_str);
             rules.format = name.and_then(|name| Format::named(at.draft, &name));
         }
-        let asks =
-            rules.length != Bounds::default() || rules.pattern.is_some() || rules.format.is_some();
+        let asks = rules.min_length.is_some()
+            || rules.max_length.is_some()
+            || rules.pattern.is_some()
+            || rules.format.is_some();
         Ok(asks.then(|| Box::new(rules)))
     }
 
@@ -145,14 +148,6 @@ impl Compiler {
             Some(number) => Ok(Some(number.limit())),
             None => Err(self.resources.error(at.of(value), "must be a number")),
         }
-    }
-
-    /// Reads two keywords that bound a count.
-    pub(super) fn bounds(&self, at: &At<'_>, min: &str, max: &str) -> Result<Bounds, Error> {
-        Ok(Bounds {
-            min: self.count(at, min)?,
-            max: self.count(at, max)?,
-        })
     }
 
     /// Reads a keyword whose value is a count.
