@@ -87,7 +87,7 @@ pub struct Bucket {
     day: Day,
     /// Calls since the last beat.
     calls: u32,
-    /// Demand at the last tick: calls plus the largest number of waiting calls. Per idle tick it
+    /// Demand at the last beat: calls plus the largest number of waiting calls. Per idle beat it
     /// falls to an eighth.
     demand: u32,
     /// Most calls that waited for their turn at once since the last beat.

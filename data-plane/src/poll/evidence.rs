@@ -297,6 +297,10 @@ mod tests {
             }),
             ..Poll::default()
         };
+        first_page_fault(&poll, query, records, body)
+    }
+
+    fn first_page_fault(poll: &Poll, query: &str, records: usize, body: &str) -> Option<String> {
         let url = Url::parse(&format!("http://shop.example/orders?{query}")).unwrap();
         FirstPage {
             url: &url,
@@ -305,7 +309,7 @@ mod tests {
             records,
             has_former_cursor: false,
         }
-        .fault(&poll)
+        .fault(poll)
     }
 
     #[test]
@@ -361,15 +365,7 @@ mod tests {
                 }),
                 ..Poll::default()
             };
-            let url = Url::parse("http://shop.example/orders").unwrap();
-            FirstPage {
-                url: &url,
-                headers: &HeaderMap::new(),
-                body,
-                records,
-                has_former_cursor: false,
-            }
-            .fault(&poll)
+            first_page_fault(&poll, "", records, body)
         };
         assert_eq!(
             fault(100, r#"{"items": [], "limit": 100}"#).unwrap(),
