@@ -44,7 +44,7 @@ impl Recorder {
     /// There is no C compiler, or nothing can be written beside the folder.
     pub fn new(folder: &Path, name: &str, ignored_sync: Option<&'static str>) -> Result<Self> {
         let recorder = Self {
-            library: build()?,
+            library: build(&build_folder())?,
             folder: folder.to_owned(),
             trace: folder.with_file_name(format!("{name}.trace")),
             failures: folder.with_file_name(format!("{name}.failures")),
@@ -97,23 +97,23 @@ impl Recorder {
     }
 }
 
-/// Builds the library beside the tests.
-fn build() -> Result<PathBuf> {
+/// Builds the library in this folder, unless it is there.
+fn build(folder: &Path) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("power-loss/record.c");
-    let library = build_folder().join("power-loss-record.so");
+    let library = folder.join("power-loss-record.so");
     let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     if written(&library).is_ok_and(|library| written(&source).is_ok_and(|source| source < library))
     {
         return Ok(library);
     }
-    // Tests that run side by side may build it at the same time.
-    let own = library.with_extension(format!("{}.so", std::process::id()));
+    // Tests of one process and of several may build it at the same time, each a file of its own.
+    let own = tempfile::Builder::new().suffix(".so").tempfile_in(folder)?;
     let mut compiler = Command::new("cc");
     compiler
         .args([
             "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o",
         ])
-        .arg(&own)
+        .arg(own.path())
         .arg(&source);
     let output = compiler.output().context("cannot run cc, the C compiler")?;
     ensure!(
@@ -121,6 +121,26 @@ fn build() -> Result<PathBuf> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    fs::rename(&own, &library)?;
+    own.persist(&library)?;
     Ok(library)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn tests_that_build_the_library_at_once_all_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        thread::scope(|scope| {
+            let builds = [(); 4].map(|()| scope.spawn(|| build(folder.path())));
+            for build in builds {
+                let library = build.join().unwrap().unwrap();
+                assert_eq!(library, folder.path().join("power-loss-record.so"));
+            }
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
